@@ -1,0 +1,20 @@
+# The libraries that we link, all of them Debian packages (tools/packages.txt).
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(GTest REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+find_package(ZLIB REQUIRED)
+find_package(Boost 1.74 REQUIRED)
+
+# Boost.Asio 1.74, callbacks only: C++20 coroutines are off limits (docs/adr/0001).
+add_library(muster_asio INTERFACE)
+target_link_libraries(muster_asio INTERFACE Boost::headers)
+target_compile_definitions(muster_asio INTERFACE BOOST_ASIO_DISABLE_CO_AWAIT
+                           BOOST_ASIO_NO_DEPRECATED)

@@ -1,0 +1,34 @@
+// src/client/event_recorder.h
+//
+// Writes v1 Events about an object, as `kubectl describe` shows them. Equal events (same object, reason, message,
+// reporter) within ten minutes become one with a count.
+//
+// Thread: the loop thread. Losing an event loses nothing else: failures are logged and forgotten.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "client/api_client.h"
+#include "json/value.h"
+
+namespace muster::client {
+
+enum class EventType : uint8_t { kNormal, kWarning };
+
+class EventRecorder {
+ public:
+  // `component` is the reporter, e.g. "default-scheduler", "kubelet". `host` may be "".
+  EventRecorder(ApiClient& client, std::string component, std::string host);
+  ~EventRecorder();
+  // `object` needs apiVersion, kind and metadata.
+  void Record(const json::Value& object, EventType type, std::string_view reason, std::string_view message);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::client

@@ -1,0 +1,117 @@
+// src/store/store.h
+//
+// Store: one log of revisions, and the key -> value state that it leads to. Knows nothing of Kubernetes.
+//
+// Life cycle: Open() loads the state; Close() (or destruction) commits what is pending and stops the writer.
+// Thread:     the loop thread, apart from what the backend does on the writer thread; Snapshot is safe anywhere.
+// Invariants: - the loop checks preconditions against committed + pending state and assigns the revision at once;
+//             - revisions are gapless and increase by one per write; watchers see every one of their prefix, in order;
+//             - a reader or watcher sees a revision only after its commit (kDurable) and after all before it;
+//             - after a failed commit every pending and later write fails with the same reason; reads go on.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/task.h"
+
+namespace muster::store {
+
+using Revision = int64_t;
+
+// What the owner of the values derives from them once (parsed metadata, selectable fields). Opaque here.
+struct Meta {
+  virtual ~Meta() = default;
+};
+
+struct Entry {
+  std::string key;
+  std::shared_ptr<const std::string> value;
+  Revision create_revision = 0;
+  Revision mod_revision = 0;
+  std::shared_ptr<const Meta> meta;
+};
+using EntryPtr = std::shared_ptr<const Entry>;
+
+struct WatchEvent {
+  enum class Type : uint8_t { kPut, kDelete };
+  Type type = Type::kPut;
+  Revision revision = 0;
+  EntryPtr entry;     // kPut: the new state; kDelete: the last state, its mod_revision the one of the deletion
+  EntryPtr previous;  // nullptr if created by this event
+};
+
+enum class Durability : uint8_t {
+  kDurable,  // the callback runs after fdatasync
+  kRelaxed,  // events and leases: written soon, lost only by a power cut or a kill
+};
+
+struct Put {
+  std::string key;
+  std::string value;
+  // Offset in `value` of kRevisionSlotBytes bytes where the store writes the revision as a quoted decimal, padded
+  // with spaces after the closing quote ("12"   ,): the stored bytes carry their own resourceVersion.
+  std::optional<size_t> revision_slot;
+  // 0: must not exist. nullopt: no precondition. Otherwise the latest mod_revision, pending writes included.
+  std::optional<Revision> expected;
+  std::shared_ptr<const Meta> meta;
+  Durability durability = Durability::kDurable;
+};
+inline constexpr size_t kRevisionSlotBytes = 22;  // 20 digits and two quotes
+
+struct RangeResult {
+  std::vector<EntryPtr> entries;  // in key order
+  Revision revision = 0;          // that the result is consistent at
+  bool more = false;
+  int64_t remaining = 0;          // entries of the prefix after the last one returned
+};
+
+class Store {
+ public:
+  using Done = Function<void(Result<EntryPtr>)>;
+  using WatchId = uint64_t;
+
+  virtual ~Store() = default;
+
+  // The latest committed revision; what readers see.
+  virtual Revision CommittedRevision() const = 0;
+  virtual Revision CompactedRevision() const = 0;
+  // Ok, or why the store takes no more writes.
+  virtual Status Health() const = 0;
+
+  // Conflict at once (not through `done`) when `expected` does not hold; the error's message says what was found.
+  // Otherwise returns the assigned revision and calls `done` with the committed entry, or with the failure.
+  virtual Result<Revision> Write(Put put, Done done) = 0;
+  // Deletes; `done` gets the last entry with mod_revision = the revision of the deletion. NotFound if absent.
+  virtual Result<Revision> Delete(std::string_view key, std::optional<Revision> expected, Durability durability,
+                                  Done done) = 0;
+
+  virtual EntryPtr Get(std::string_view key) const = 0;        // committed
+  virtual EntryPtr GetLatest(std::string_view key) const = 0;  // committed + pending: for read-modify-write
+
+  // Entries whose key starts with `prefix` and is > `after` ("" for all), at most `limit` (0 = all).
+  // At `revision` (0 = latest); Expired when it is compacted, Timeout when it is in the future.
+  virtual Result<RangeResult> Range(std::string_view prefix, std::string_view after, size_t limit,
+                                    Revision revision) const = 0;
+
+  // Events of `prefix` with revision > `after`, batch by batch, each batch in revision order. The first call comes
+  // from a later loop task. Expired if `after` is compacted.
+  virtual Result<WatchId> Watch(std::string prefix, Revision after,
+                                Function<void(const std::vector<WatchEvent>&)> on_events) = 0;
+  virtual void CancelWatch(WatchId watch) = 0;
+
+  // Forgets history at and before `revision`: Exact reads and watches from there get Expired.
+  virtual Status Compact(Revision revision) = 0;
+
+  // Makes the Meta of entries that are loaded from disk. Set before Open().
+  using Decorator = std::function<std::shared_ptr<const Meta>(std::string_view key, std::string_view value)>;
+};
+
+}  // namespace muster::store

@@ -1,0 +1,44 @@
+// src/agent/network/host_network.h
+//
+// What the node's own network namespace needs so that pods can talk: IP forwarding, the bridge, routes that end at
+// the node, and the nftables table `muster`. Everything is listed in `state_file` and taken back by RemoveHost().
+//
+// Life cycle: EnsureHost() at every start of the agent (it may find its own work of last time); RemoveHost() from
+//             `muster down`.
+// Thread:     blocking calls, for the spawner (single-threaded).
+// Invariants: works without an uplink; nothing outside the bridge, our routes, the table `muster` and ip_forward is
+//             touched; ip_forward gets back the value that the first EnsureHost() found.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "agent/network/ipv4.h"
+#include "base/status.h"
+
+namespace muster::agent {
+
+struct NodeNetworkConfig {
+  std::string bridge = "muster0";
+  Ipv4Prefix pod_range{{0x0A2A0000}, 16};      // 10.42.0.0/16, the whole cluster
+  Ipv4Prefix node_range{{0x0A2A0000}, 24};     // 10.42.0.0/24, this node's part; its first address is the bridge's
+  Ipv4Prefix service_range{{0x0A2B0000}, 16};  // 10.43.0.0/16
+  std::string state_file;                      // e.g. DIR/run/network.state
+
+  Ipv4 BridgeAddress() const { return Ipv4{node_range.Network().value + 1}; }
+};
+
+inline constexpr std::string_view kNftTable = "muster";
+
+Status EnsureHost(const NodeNetworkConfig& config);
+// Also deletes the pods' links (kHostInterfacePrefix) that still exist. Ok if there is nothing.
+Status RemoveHost(const NodeNetworkConfig& config);
+
+// Runs `nft -f -` with `rules` on its standard input. The error has what nft printed.
+Status ApplyNft(std::string_view rules);
+
+// The text of the table, without Services (pure).
+std::string HostRules(const NodeNetworkConfig& config);
+
+}  // namespace muster::agent

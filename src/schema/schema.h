@@ -50,7 +50,10 @@ struct Field {
   bool required = false;
   bool pointer = false;     // a decoded protobuf zero is kept if set, absent otherwise (Go pointer)
   bool omit_empty = false;
-  bool inlined = false;     // Go embedded struct, protobuf message: its fields appear in the parent's JSON object
+  // Go embedded struct whose fields appear in the parent's JSON object. The Registry flattens those: their fields
+  // stand in the parent's Schema, and only the codec needs to know the number of the message that they travel in.
+  bool inlined = false;
+  int inlined_in = 0;       // protobuf number of the embedded message; 0: travels in the parent itself
   json::Value default_value;  // null: none
   std::vector<std::string> enum_values;
   // Strategic merge.
@@ -75,8 +78,18 @@ struct Bounds {
   bool unique_items = false;
 };
 
+// How protobuf carries what is no plain value or object in JSON (kAny schemas of built-in kinds, see options.proto).
+enum class WireForm : uint8_t {
+  kPlain,
+  kRaw,              // a message whose field 1 holds JSON bytes
+  kSchemaOrArray,    // JSONSchemaPropsOrArray
+  kSchemaOrBool,     // JSONSchemaPropsOrBool
+  kSchemaOrStrings,  // JSONSchemaPropsOrStringArray
+};
+
 struct Schema {
   Type type = Type::kAny;
+  WireForm wire_form = WireForm::kPlain;
   std::string name;    // "io.k8s.api.core.v1.PodSpec"; "" for an inline CRD schema
   std::string format;  // "int32", "int64", "double", ... as OpenAPI publishes it
   std::string description;

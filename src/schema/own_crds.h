@@ -1,0 +1,23 @@
+// src/schema/own_crds.h
+//
+// The CustomResourceDefinition objects of our own kinds (PyTorchJob, PodGroup), made from their .proto files: the API
+// server stores them at its first boot and serves the kinds through them like any other CRD.
+//
+// Thread: any (pure).
+
+#pragma once
+
+#include <vector>
+
+#include "json/value.h"
+#include "schema/kind.h"
+
+namespace muster::schema {
+
+// Ready to be created: apiVersion, kind, metadata.name and spec, with fully inlined structural schemas. No status.
+std::vector<json::Value> OwnCrds();
+
+// The CRD of one kind of Registry::own_custom_kinds().
+json::Value CrdOf(const Kind& kind);
+
+}  // namespace muster::schema

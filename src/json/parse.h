@@ -1,9 +1,12 @@
 // src/json/parse.h
 //
 // JSON and YAML text -> Value. simdjson and yaml-cpp stay behind this header.
+//
+// Thread: any (pure functions).
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +17,7 @@
 namespace muster::json {
 
 inline constexpr int kMaxDepth = 512;  // nesting that we accept; deeper input is BadRequest
+inline constexpr size_t kMaxYamlNodes = 2'000'000;  // of one YAML stream, aliases counted as what they stand for
 
 struct ParseNotes {
   // JSON paths of keys that occur twice in one object, e.g. "spec.containers[0].name"; the last value won.
@@ -21,7 +25,7 @@ struct ParseNotes {
 };
 
 // One JSON document, nothing after it. BadRequest with line and column. Integers of any length and 1e400 are kept as
-// written; lone surrogates become U+FFFD.
+// written; lone surrogates and bytes that are not UTF-8 become U+FFFD, as in Go.
 Result<Value> Parse(std::string_view text, ParseNotes* notes = nullptr);
 
 // All documents of a YAML stream ("---" between them), empty ones left out; JSON is YAML. YAML 1.1 scalars as

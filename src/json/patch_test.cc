@@ -1,0 +1,98 @@
+#include "json/patch.h"
+
+#include <gtest/gtest.h>
+
+#include "json/parse.h"
+#include "json/write.h"
+
+namespace muster::json {
+namespace {
+
+Value J(std::string_view text) { return *Parse(text); }
+
+std::string Patched(std::string_view document, std::string_view patch) {
+  const Result<Value> result = ApplyJsonPatch(J(document), J(patch));
+  return result ? Write(*result) : std::string(ReasonName(result.error().reason()));
+}
+
+TEST(Pointer, FollowsRfc6901) {
+  const Value document = J(R"({"foo":["bar","baz"],"":0,"a/b":1,"m~n":8," ":7})");
+  EXPECT_EQ(*FindPointer(document, ""), document);
+  EXPECT_EQ(Write(*FindPointer(document, "/foo/1")), "\"baz\"");
+  EXPECT_EQ(FindPointer(document, "/")->AsInt(-1), 0);
+  EXPECT_EQ(FindPointer(document, "/a~1b")->AsInt(), 1);
+  EXPECT_EQ(FindPointer(document, "/m~0n")->AsInt(), 8);
+  EXPECT_EQ(FindPointer(document, "/foo/01"), nullptr);
+  EXPECT_EQ(FindPointer(document, "/foo/2"), nullptr);
+  EXPECT_EQ(FindPointer(document, "foo"), nullptr);
+  EXPECT_EQ(FindPointer(document, "/a~2b"), nullptr);
+}
+
+TEST(JsonPatch, DoesTheExamplesOfRfc6902AppendixA) {
+  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/baz","value":"qux"}])"), R"({"foo":"bar","baz":"qux"})");
+  EXPECT_EQ(Patched(R"({"foo":["bar","baz"]})", R"([{"op":"add","path":"/foo/1","value":"qux"}])"), R"({"foo":["bar","qux","baz"]})");
+  EXPECT_EQ(Patched(R"({"baz":"qux","foo":"bar"})", R"([{"op":"remove","path":"/baz"}])"), R"({"foo":"bar"})");
+  EXPECT_EQ(Patched(R"({"foo":["bar","qux","baz"]})", R"([{"op":"remove","path":"/foo/1"}])"), R"({"foo":["bar","baz"]})");
+  EXPECT_EQ(Patched(R"({"baz":"qux","foo":"bar"})", R"([{"op":"replace","path":"/baz","value":"boo"}])"), R"({"baz":"boo","foo":"bar"})");
+  EXPECT_EQ(Patched(R"({"foo":{"bar":"baz","waldo":"fred"},"qux":{"corge":"grault"}})",
+                    R"([{"op":"move","from":"/foo/waldo","path":"/qux/thud"}])"),
+            R"({"foo":{"bar":"baz"},"qux":{"corge":"grault","thud":"fred"}})");
+  EXPECT_EQ(Patched(R"({"foo":["all","grass","cows","eat"]})", R"([{"op":"move","from":"/foo/1","path":"/foo/3"}])"),
+            R"({"foo":["all","cows","eat","grass"]})");
+  EXPECT_EQ(Patched(R"({"baz":"qux","foo":["a",2,"c"]})", R"([{"op":"test","path":"/baz","value":"qux"},{"op":"test","path":"/foo/1","value":2}])"),
+            R"({"baz":"qux","foo":["a",2,"c"]})");
+  EXPECT_EQ(Patched(R"({"baz":"qux"})", R"([{"op":"test","path":"/baz","value":"bar"}])"), "Invalid");
+  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/child","value":{"grandchild":{}}}])"), R"({"foo":"bar","child":{"grandchild":{}}})");
+  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/baz/bat","value":"qux"}])"), "Invalid");
+  EXPECT_EQ(Patched(R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01","value":10}])"), R"({"/":9,"~1":10})");
+  EXPECT_EQ(Patched(R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01","value":"10"}])"), "Invalid");
+  EXPECT_EQ(Patched(R"({"foo":["bar"]})", R"([{"op":"add","path":"/foo/-","value":["abc","def"]}])"), R"({"foo":["bar",["abc","def"]]})");
+}
+
+TEST(JsonPatch, AppliesAllOrNothingAndNamesTheOperation) {
+  const Result<Value> result = ApplyJsonPatch(J(R"({"a":1})"), J(R"([{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/b"}])"));
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().message(),
+            "the server rejected our request due to an error in our request: remove operation does not apply: doc is missing path \"/b\"");
+  EXPECT_EQ(Patched(R"({"a":{"b":1}})", R"([{"op":"move","from":"/a","path":"/a/c"}])"), "Invalid");
+  EXPECT_EQ(Patched(R"({"a":{"b":1}})", R"([{"op":"copy","from":"/a","path":"/c"},{"op":"replace","path":"","value":[]}])"), "[]");
+}
+
+TEST(JsonPatch, RefusesMalformedAndHugePatches) {
+  for (const char* patch : {"{}", "[1]", R"([{"op":"spin","path":"/a"}])", R"([{"op":"add","path":"a","value":1}])", R"([{"op":"add","path":"/a"}])",
+                            R"([{"op":"move","path":"/a"}])", R"([{"op":"remove"}])"}) {
+    EXPECT_EQ(Patched("{}", patch), "BadRequest") << patch;
+  }
+  EXPECT_EQ(Patched("{}", Write(Value(Array(kMaxPatchOperations + 1, J(R"({"op":"test","path":"","value":{}})"))))), "RequestEntityTooLarge");
+}
+
+TEST(MergePatch, DoesTheExamplesOfRfc7386) {
+  const char* rows[][3] = {{R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"},
+                           {R"({"a":"b"})", R"({"b":"c"})", R"({"a":"b","b":"c"})"},
+                           {R"({"a":"b"})", R"({"a":null})", R"({})"},
+                           {R"({"a":"b","b":"c"})", R"({"a":null})", R"({"b":"c"})"},
+                           {R"({"a":["b"]})", R"({"a":"c"})", R"({"a":"c"})"},
+                           {R"({"a":"c"})", R"({"a":["b"]})", R"({"a":["b"]})"},
+                           {R"({"a":{"b":"c"}})", R"({"a":{"b":"d","c":null}})", R"({"a":{"b":"d"}})"},
+                           {R"({"a":[{"b":"c"}]})", R"({"a":[1]})", R"({"a":[1]})"},
+                           {R"(["a","b"])", R"(["c","d"])", R"(["c","d"])"},
+                           {R"({"a":"b"})", R"(["c"])", R"(["c"])"},
+                           {R"({"a":"foo"})", "null", "null"},
+                           {R"({"a":"foo"})", "\"bar\"", "\"bar\""},
+                           {R"({"e":null})", R"({"a":1})", R"({"e":null,"a":1})"},
+                           {"[1,2]", R"({"a":"b","c":null})", R"({"a":"b"})"},
+                           {"{}", R"({"a":{"bb":{"ccc":null}}})", R"({"a":{"bb":{}}})"}};
+  for (const auto& row : rows) EXPECT_EQ(Write(ApplyMergePatch(J(row[0]), J(row[1]))), row[2]) << row[0] << row[1];
+}
+
+TEST(MergePatch, CreatesWhatApplyUndoes) {
+  const Value from = J(R"({"a":1,"b":{"c":2,"d":[1]},"e":"x"})");
+  const Value to = J(R"({"a":1,"b":{"c":3,"d":[1,2]},"f":{"g":1}})");
+  const Value patch = CreateMergePatch(from, to);
+  EXPECT_EQ(Write(patch), R"({"e":null,"b":{"c":3,"d":[1,2]},"f":{"g":1}})");
+  EXPECT_EQ(ApplyMergePatch(from, patch), to);
+  EXPECT_EQ(Write(CreateMergePatch(from, from)), "{}");
+}
+
+}  // namespace
+}  // namespace muster::json

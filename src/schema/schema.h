@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +88,13 @@ enum class WireForm : uint8_t {
   kSchemaOrStrings,  // JSONSchemaPropsOrStringArray
 };
 
+// Lets field names be looked up by a view, without making a string.
+struct NameHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+};
+using FieldIndex = std::unordered_map<std::string, size_t, NameHash, std::equal_to<>>;
+
 struct Schema {
   Type type = Type::kAny;
   WireForm wire_form = WireForm::kPlain;
@@ -94,7 +102,7 @@ struct Schema {
   std::string format;  // "int32", "int64", "double", ... as OpenAPI publishes it
   std::string description;
   std::vector<Field> fields;                       // kObject
-  std::unordered_map<std::string, size_t> index;   // field name -> position in `fields`
+  FieldIndex index;                                // field name -> position in `fields`
   const Schema* items = nullptr;                   // kArray, kMap
   bool nullable = false;
   bool preserve_unknown = false;
@@ -106,7 +114,7 @@ struct Schema {
   std::vector<SchemaPtr> owned;  // children kept alive by this node (CRDs)
 
   const Field* Find(std::string_view field) const {
-    const auto found = index.find(std::string(field));
+    const auto found = index.find(field);
     return found == index.end() ? nullptr : &fields[found->second];
   }
 };

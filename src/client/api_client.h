@@ -3,7 +3,8 @@
 // ApiClient: the Kubernetes API as calls. Everything from the scheduler down reaches the cluster only through it and so
 // cannot tell the embedded API server from a real one.
 //
-// Life cycle: one per part (scheduler, agent, ...); its Transport must outlive it.
+// Life cycle: one per part (scheduler, agent, ...); its Transport must outlive it. Destroying it abandons every call
+//             and watch: no callback runs afterwards.
 // Thread:     one loop thread; callbacks run there, never from inside the call.
 // Errors:     a Status exactly as the server answered it (reason, message, causes), or ServiceUnavailable/Timeout when
 //             it did not answer; the write may then have happened.
@@ -19,6 +20,7 @@
 
 #include "base/status.h"
 #include "base/task.h"
+#include "client/lifetime.h"
 #include "client/transport.h"
 #include "json/value.h"
 #include "loop/loop.h"
@@ -90,7 +92,7 @@ class ApiClient {
  public:
   using Done = Function<void(Result<json::Value>)>;
 
-  // `user_agent` is also the default fieldManager. REQUIRES: both outlive the client.
+  // `user_agent` is also the fieldManager. REQUIRES: both outlive the client.
   ApiClient(Loop& loop, Transport& transport, std::string user_agent);
 
   void Get(const Target& target, Done done);
@@ -106,13 +108,19 @@ class ApiClient {
   std::unique_ptr<StreamHandle> RawStream(net::Request request, StreamCallbacks callbacks);
 
   static std::string PathOf(const Target& target);  // "/api/v1/namespaces/d/pods/x/log"
+  // Ok for 2xx; otherwise the Status that the server sent, or one made from the HTTP code.
+  static Status StatusOf(const net::Response& response);
 
   Loop& loop() { return loop_; }
+  const std::string& user_agent() const { return user_agent_; }
 
  private:
+  void Call(std::string method, std::string target, std::string_view content_type, std::string body, Done done);
+
   Loop& loop_;
   Transport& transport_;
   std::string user_agent_;
+  Lifetime lifetime_;
 };
 
 }  // namespace muster::client

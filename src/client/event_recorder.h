@@ -3,18 +3,27 @@
 // Writes v1 Events about an object, as `kubectl describe` shows them. Equal events (same object, reason, message,
 // reporter) within ten minutes become one with a count.
 //
-// Thread: the loop thread. Losing an event loses nothing else: failures are logged and forgotten.
+// Life cycle: one per part; the ApiClient outlives it.
+// Thread:     the loop thread. Losing an event loses nothing else: failures are logged and forgotten.
+// Invariants: one write per known event at a time; at most kMaxKnownEvents are remembered, the oldest go first.
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "base/time.h"
 #include "client/api_client.h"
 #include "json/value.h"
 
 namespace muster::client {
+
+inline constexpr size_t kMaxEventMessageBytes = 1024;  // longer messages are cut, as upstream refuses them
+inline constexpr size_t kMaxKnownEvents = 4096;
+inline constexpr Duration kEventAggregationWindow = minutes(10);
 
 enum class EventType : uint8_t { kNormal, kWarning };
 

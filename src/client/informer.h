@@ -6,20 +6,30 @@
 //
 // Life cycle: made by an InformerSet, Start()ed with it, lives as long as it.
 // Thread:     one loop thread. Handlers run there, in the order of the server's events.
-// Invariants: objects() equals some state that the server had; a relist gives the same handlers the difference.
+// Invariants: objects() equals some state that the server had; a relist gives the same handlers the difference; every
+//             object has its apiVersion and kind; a new list is tried after 50 ms to 30 s (with jitter) of failure.
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "client/api_client.h"
 #include "json/value.h"
 
 namespace muster::client {
+
+inline constexpr int64_t kListPageSize = 500;
+inline constexpr Duration kMinInformerBackoff = milliseconds(50);
+inline constexpr Duration kMaxInformerBackoff = seconds(30);
+// A watch that ends sooner than this without an event counts as a failure (it is not opened again at once).
+inline constexpr Duration kMinWatchLife = seconds(1);
+inline constexpr int64_t kWatchTimeoutSeconds = 300;  // asked of the server; plus up to as much again as jitter
 
 struct ObjectKey {
   std::string ns, name;
@@ -48,15 +58,25 @@ class Informer {
   virtual void AddIndex(const std::string& index,
                         std::function<std::vector<std::string>(const json::Value&)> keys_of) = 0;
   virtual std::vector<ObjectKey> Lookup(const std::string& index, const std::string& index_key) const = 0;
+  // Every event up to this resourceVersion has been handled; 0 before the first list, or when the server's versions are
+  // no numbers.
+  virtual uint64_t SeenRevision() const = 0;
 };
+
+// The resourceVersion as a number; 0 when it is not one (a server may use any text).
+uint64_t RevisionOf(const json::Value& object);
+ObjectKey KeyOf(const json::Value& object);
 
 // All informers of one process (or of one part under simulation).
 class InformerSet {
  public:
-  explicit InformerSet(ApiClient& client);
+  // `seed` spreads the retries of many processes.
+  explicit InformerSet(ApiClient& client, uint64_t seed = 1);
   ~InformerSet();
   // The one informer of this resource; made at the first call. `field_selector` e.g. "spec.nodeName=n1".
+  // After Start() a new one starts at once.
   Informer& Get(const Resource& resource, const std::string& field_selector = "");
+  const Informer* Find(const Resource& resource) const;  // without a field selector; nullptr if nobody asked for it
   void Start();
   bool AllSynced() const;
 

@@ -7,10 +7,12 @@
 //
 // Life cycle: a Runtime is made with an ApiClient and an InformerSet; Add() controllers, Start(), destroy to stop.
 // Thread:     the loop thread.
-// Invariants: one pass per key at a time; a key is not run again until the informers have seen that key's last writes;
-//             writes of a pass go out in order, the first failure ends the pass and the key is tried again with
-//             exponential back-off (5 ms to 1,000 s, jitter from the seeded Rng); AlreadyExists of a child with a
-//             deterministic name and NotFound of a delete count as done.
+// Invariants: one pass per key at a time; a key is not run again until the informers have seen that key's last writes
+//             (or kMaxCacheWait passed: a missing event must not stop a key for ever);
+//             writes of a pass go out in order, but neighbouring creates (or deletes) go out together, at most
+//             kMaxParallelWrites; the first failure ends the pass and the key is tried again with exponential back-off
+//             (5 ms to 1,000 s, jitter from the seeded Rng), or at once when something wakes it; AlreadyExists of a
+//             child that the cache does not know yet and NotFound of a delete count as done.
 
 #pragma once
 
@@ -19,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/rng.h"
@@ -28,6 +31,12 @@
 #include "client/informer.h"
 
 namespace muster::client {
+
+inline constexpr size_t kMaxParallelWrites = 64;  // of one pass
+inline constexpr size_t kMaxPassesInFlight = 256;  // keys whose writes wait for an answer
+inline constexpr Duration kMinRetryBackoff = milliseconds(5);
+inline constexpr Duration kMaxRetryBackoff = seconds(1000);
+inline constexpr Duration kMaxCacheWait = seconds(30);
 
 struct Write {
   enum class Verb : uint8_t { kCreate, kUpdate, kPatchMerge, kPatchJson, kPatchStrategic, kDelete };
@@ -43,14 +52,13 @@ struct EventToRecord {
   std::string reason, message;
 };
 
-// A declared question to the outside world; the runtime asks it every `period` and puts the last answer into the
-// observations. (No controller of the first version asks one: the type is here so that the signature is final.)
+// A declared question whose answer is not in the informers: a live GET of an object (or, without a name, a LIST of at
+// most one) past the caches. The runtime asks it after the writes, then runs the key once more with the answers.
 struct Probe {
-  std::string name;       // key into Observations
-  std::string url;
-  Duration deadline{};
-  Duration period{};
+  std::string name;  // key into Observations
+  Target target;
 };
+// The object; a null for NotFound. Only the answers to the previous pass of this key are there.
 using Observations = std::map<std::string, json::Value>;
 
 struct Reconciled {
@@ -65,6 +73,7 @@ struct Reconciled {
   void PatchMerge(Target target, json::Value patch);
   void Delete(Target target, DeleteOptions options = {});
   void Event(json::Value object, EventType type, std::string reason, std::string message);
+  void Ask(std::string name, Target target);
   void LookAgainAt(Time time);  // the earliest of all calls counts
 };
 
@@ -94,23 +103,46 @@ class Controller {
   // Pure: the same arguments give the same answer; no clock, no randomness but `seed`, no I/O.
   virtual Reconciled Reconcile(const View& view, const Observations& observations, const ObjectKey& key, Time now,
                                uint64_t seed) = 0;
+  // For controllers whose sources are not known beforehand (every kind that is served). Called once, at Start(); `wake`
+  // may be called until the controller is destroyed.
+  virtual void Attach(std::function<void(const ObjectKey&)> /*wake*/) {}
+  // Keys that no Trigger names, for the extra pass.
+  virtual std::vector<ObjectKey> ExtraKeys() const { return {}; }
 };
+
+// seed = hash(uid, purpose), the one source of randomness in a pass.
+uint64_t SeedOf(std::string_view uid, std::string_view purpose);
 
 // Triggers that most controllers need.
 Trigger OnSelf(const Resource& resource);
 // Wakes the controlling owner (ownerReferences with controller: true) of the given kind.
 Trigger OnControlledBy(const Resource& resource, std::string owner_kind, std::string owner_api_version_group);
+// The ownerReference with controller: true; null if there is none.
+const json::Value& ControllerOf(const json::Value& object);
+
+// What metrics want to know; each may be empty.
+struct RuntimeHooks {
+  // result: "success", "error", "requeue" (the writes were refused as conflicts).
+  std::function<void(std::string_view controller, std::string_view result, size_t writes)> on_pass;
+  std::function<void(std::string_view controller, const ObjectKey& key, const Write& write, const Status& error)>
+      on_error;
+};
 
 class Runtime {
  public:
   Runtime(ApiClient& client, InformerSet& informers, Rng rng);
   ~Runtime();
   void Add(std::unique_ptr<Controller> controller);
+  void SetHooks(RuntimeHooks hooks);
+  // Passes begin once every informer that a trigger names has synced.
   void Start();
-  // Nothing queued, in flight or waiting for its writes to be seen (timers do not count). For tests and simulation.
+  // Nothing queued, in flight, waiting for its writes to be seen or for a retry (look_again_at does not count).
   bool Idle() const;
+  size_t QueueLength() const;
   // One extra pass of every known key; returns how many writes it wanted to make. A fixpoint makes none.
   size_t CountWritesOfExtraPass();
+  // The same, as text: "controller key verb path", one line each.
+  std::vector<std::string> WritesOfExtraPass();
 
  private:
   struct Impl;

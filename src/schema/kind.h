@@ -12,10 +12,6 @@
 
 #include "schema/schema.h"
 
-namespace google::protobuf {
-class Descriptor;
-}
-
 namespace muster::schema {
 
 struct PrinterColumn {
@@ -46,7 +42,6 @@ struct Kind {
   bool custom = false;  // from a CRD: no protobuf, no strategic merge
   bool storage = true;  // the version that is stored
   SchemaPtr schema;     // of the whole object
-  const google::protobuf::Descriptor* message = nullptr;  // built-in kinds
   std::vector<PrinterColumn> columns;
   std::vector<std::string> selectable_fields;  // "spec.nodeName", besides metadata.name and metadata.namespace
 

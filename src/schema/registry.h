@@ -16,7 +16,6 @@
 #pragma once
 
 #include <deque>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,10 +23,6 @@
 
 #include "schema/kind.h"
 #include "schema/schema.h"
-
-namespace google::protobuf {
-class DescriptorPool;
-}
 
 namespace muster::schema {
 
@@ -58,7 +53,6 @@ class Registry {
   friend class RegistryBuilder;
   Registry();
 
-  std::unique_ptr<google::protobuf::DescriptorPool> pool_;
   std::vector<KindPtr> kinds_;
   std::vector<KindPtr> own_custom_kinds_;
   std::deque<Schema> schemas_;  // stable addresses

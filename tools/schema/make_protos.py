@@ -9,6 +9,7 @@ of a file that is then edited by hand: descriptions, defaults, allowed values an
 tests compare the committed files with the table for ever (check_protos.py).
 
 A notes file brings such words along: lines "Message: description" and, indented, "field {option text}: description".
+"Message {kind plural: ...}: description" makes the message a served kind.
 """
 
 import argparse
@@ -123,10 +124,12 @@ class Writer:
         out.append('message %s {' % name)
         fields = self.messages[key]
         is_list = name.endswith('List') and any(f.json == 'items' for f in fields)
-        if name in TYPE_META or options.startswith('kind') or is_list:
+        if name in TYPE_META or is_list:
             out.append('  option (muster.message) = {type_meta: true};')
         if options.startswith('kind'):
-            out += Wrap('  option (muster.kind) = {%s};' % options[len('kind '):])
+            groups = re.split(r', (?=columns:)', options[len('kind '):])
+            lines = [line for group in groups for line in textwrap.wrap(group, WIDTH - 4)]
+            out += ['  option (muster.kind) = {'] + ['    ' + line for line in lines] + ['  };']
         if len(out) > 1 and out[-1].endswith('};'):
             out.append('')
         out += [self.Field(package, fact) for fact in sorted(fields, key=lambda f: int(f.number))]

@@ -17,6 +17,8 @@
 
 namespace muster::cluster {
 
+inline constexpr size_t kMaxQuantityLength = 512;  // characters; longer text is malformed
+
 class Quantity {
  public:
   enum class Format : uint8_t { kDecimalSi, kBinarySi, kDecimalExponent };

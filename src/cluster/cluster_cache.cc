@@ -1,0 +1,386 @@
+#include "cluster/cluster_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace muster::cluster {
+
+namespace {
+
+// Unambiguous texts for interning: every part is preceded by its length.
+void Put(std::string& key, std::string_view part) {
+  key += std::to_string(part.size());
+  key += ':';
+  key += part;
+}
+
+void Put(std::string& key, const std::vector<Requirement>& requirements) {
+  key += '[';
+  for (const Requirement& requirement : requirements) {
+    Put(key, requirement.key);
+    key += static_cast<char>('a' + static_cast<int>(requirement.op));
+    for (const std::string& value : requirement.values) Put(key, value);
+    key += ',';
+  }
+  key += ']';
+}
+
+void Put(std::string& key, const NodeAffinity& affinity) {
+  for (const auto& [label, value] : affinity.selector) {
+    Put(key, label);
+    Put(key, value);
+  }
+  key += affinity.has_terms ? '+' : '-';
+  for (const NodeSelectorTerm& term : affinity.terms) {
+    Put(key, term.expressions);
+    Put(key, term.fields);
+  }
+}
+
+std::string KeyOf(const PodConstraints& constraints) {
+  std::string key;
+  for (const auto& [name, amount] : constraints.requests) {
+    Put(key, name);
+    key += std::to_string(amount);
+    key += ' ';
+  }
+  key += '|';
+  Put(key, constraints.affinity);
+  key += '|';
+  for (const Toleration& toleration : constraints.tolerations) {
+    Put(key, toleration.key);
+    Put(key, toleration.value);
+    key += toleration.exists ? 'e' : '=';
+    key += toleration.any_effect ? '*' : static_cast<char>('a' + static_cast<int>(toleration.effect));
+  }
+  return key;
+}
+
+std::string KeyOf(const NodeInfo& info) {
+  std::string key(info.unschedulable ? "u" : "s");
+  for (const auto& [label, value] : info.labels) {
+    Put(key, label);
+    Put(key, value);
+  }
+  key += '|';
+  for (const Taint& taint : info.taints) {
+    Put(key, taint.key);
+    Put(key, taint.value);
+    key += static_cast<char>('a' + static_cast<int>(taint.effect));
+  }
+  return key;
+}
+
+// More of something, or fewer obstacles: pods that did not fit before may fit now.
+bool OffersMore(const NodeInfo& before, const NodeInfo& after) {
+  if (before.labels != after.labels || before.hostname != after.hostname) return true;
+  if (before.taints != after.taints || (before.unschedulable && !after.unschedulable)) return true;
+  if (before.devices != after.devices) return true;
+  return std::any_of(after.allocatable.begin(), after.allocatable.end(), [&](const auto& entry) {
+    return entry.second > AmountOf(before.allocatable, entry.first);
+  });
+}
+
+}  // namespace
+
+std::pair<uint32_t, bool> ClusterCache::Interner::Take(const std::string& key) {
+  const auto [at, added] = by_key.try_emplace(key);
+  if (added) {
+    if (unused.empty()) {
+      at->second.index = static_cast<uint32_t>(keys.size());
+      keys.push_back(nullptr);
+    } else {
+      at->second.index = unused.back();
+      unused.pop_back();
+    }
+    keys[at->second.index] = &at->first;  // unordered_map never moves its keys
+  }
+  ++at->second.users;
+  return {at->second.index, added};
+}
+
+void ClusterCache::Interner::Release(uint32_t index) {
+  const auto at = by_key.find(*keys[index]);
+  CHECK(at != by_key.end() && at->second.users > 0);
+  if (--at->second.users > 0) return;
+  keys[index] = nullptr;
+  unused.push_back(index);
+  by_key.erase(at);
+}
+
+ShapeIndex ClusterCache::TakeShape(const PodConstraints& constraints) {
+  const auto [index, added] = shapes_.Take(KeyOf(constraints));
+  if (!added) return index;
+  auto shape = std::make_shared<Shape>();
+  shape->constraints = constraints;
+  shape->names_nodes = constraints.affinity.NamesNodes();
+  for (const auto& [name, amount] : constraints.requests) {
+    const ResourceIndex resource = snapshot_.AddResource(name);
+    if (resource == kNoIndex) {
+      shape->unknown_resource = name;
+      continue;
+    }
+    shape->requests.push_back({resource, amount});
+    if (shape->device_resource == kNoIndex && IsExtendedResource(name)) shape->device_resource = resource;
+  }
+  std::sort(shape->requests.begin(), shape->requests.end(),
+            [](const ResourceAmount& a, const ResourceAmount& b) { return a.resource < b.resource; });
+  snapshot_.SetShape(index, std::move(shape));
+  return index;
+}
+
+ClassIndex ClusterCache::TakeClass(const NodeInfo& info) {
+  const auto [index, added] = classes_.Take(KeyOf(info));
+  if (added) {
+    snapshot_.SetClass(index,
+                       std::make_shared<const NodeClass>(NodeClass{info.labels, info.taints, info.unschedulable}));
+  }
+  return index;
+}
+
+HolderIndex ClusterCache::TakeHolder(const std::string& holder) {
+  const auto [index, added] = holders_.Take(holder);
+  if (added) snapshot_.SetHolder(index, std::make_shared<const std::string>(holder));
+  return index;
+}
+
+CacheChange ClusterCache::UpsertNode(NodeInfo info) {
+  CacheChange change{.changed = true, .capacity_grew = true};
+  auto found = node_index_.find(info.name);
+  ClassIndex old_class = kNoIndex;
+  if (found != node_index_.end()) {
+    const NodeInfo& before = snapshot_.Node(found->second);
+    if (before == info) return {};
+    change.capacity_grew = OffersMore(before, info);
+    old_class = snapshot_.ClassOf(found->second);
+  } else {
+    NodeIndex index = static_cast<NodeIndex>(snapshot_.node_slots());
+    if (!unused_nodes_.empty()) {
+      index = unused_nodes_.back();
+      unused_nodes_.pop_back();
+    }
+    found = node_index_.emplace(info.name, index).first;
+  }
+  const std::vector<PodRecord*> moved = TakeOff(info);
+  const ClassIndex node_class = TakeClass(info);
+  if (old_class != kNoIndex) classes_.Release(old_class);
+  snapshot_.SetNode(found->second, std::make_shared<const NodeInfo>(std::move(info)), node_class);
+  for (PodRecord* pod : moved) PlaceBound(*pod);
+  return change;
+}
+
+// Takes the pods off the node that `after` is about to describe. Devices that we gave keep their ids, not their
+// positions.
+std::vector<PodRecord*> ClusterCache::TakeOff(const NodeInfo& after) {
+  std::vector<PodRecord*> taken;
+  const auto on = pods_on_.find(after.name);
+  if (on == pods_on_.end()) return taken;
+  for (const PodKey& key : on->second) {
+    PodRecord& pod = pods_.at(key);
+    if (pod.placement != kNoIndex && !pod.assumed_devices.IsEmpty()) {
+      const NodeInfo& before = snapshot_.Node(snapshot_.At(pod.placement).node);
+      DeviceSet renumbered;
+      for (const size_t position : pod.assumed_devices.Positions()) {
+        const auto same = [&](const Device& device) {
+          return device.id == before.devices[position].id && device.resource == before.devices[position].resource;
+        };
+        const auto found = std::find_if(after.devices.begin(), after.devices.end(), same);
+        if (found != after.devices.end()) renumbered.Add(static_cast<size_t>(found - after.devices.begin()));
+      }
+      pod.assumed_devices = renumbered;
+    }
+    Unplace(pod);
+    taken.push_back(&pod);
+  }
+  return taken;
+}
+
+CacheChange ClusterCache::RemoveNode(std::string_view name) {
+  const auto found = node_index_.find(std::string(name));
+  if (found == node_index_.end()) return {};
+  const auto on = pods_on_.find(name);
+  if (on != pods_on_.end()) {
+    for (const PodKey& key : on->second) Unplace(pods_.at(key));
+  }
+  classes_.Release(snapshot_.ClassOf(found->second));
+  snapshot_.ClearNode(found->second);
+  unused_nodes_.push_back(found->second);
+  node_index_.erase(found);
+  return {.changed = true, .capacity_grew = false};
+}
+
+CacheChange ClusterCache::UpsertPod(PodInfo info) {
+  const PodKey key{info.ns, info.name};
+  const auto [at, added] = pods_.try_emplace(key);
+  PodRecord& pod = at->second;
+  if (!added) {
+    if (pod.info == info) return {};
+    if (pod.info.uid != info.uid) {
+      // Deleted and made again between two looks of the informer.
+      const bool freed = pod.IsPlaced();
+      RemovePod(key);
+      CacheChange change = UpsertPod(std::move(info));
+      change.capacity_grew |= freed;
+      return change;
+    }
+  }
+  const bool was_placed = pod.placement != kNoIndex;
+  const std::string node_before = pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name;
+  // Taken before the old ones are released, so that what stays the same keeps its index.
+  const ShapeIndex shape = TakeShape(info.constraints);
+  const HolderIndex holder = TakeHolder(info.holder);
+  if (was_placed && (info.IsFinished() || !info.node_name.empty() || shape != pod.shape)) Unplace(pod);
+  if (!added) {
+    shapes_.Release(pod.shape);
+    holders_.Release(pod.holder);
+    Unlink(key, pod.info);
+  }
+  pod.info = std::move(info);
+  pod.shape = shape;
+  pod.holder = holder;
+  if (!pod.info.node_name.empty() || pod.info.IsFinished()) {
+    if (pod.info.node_name != pod.assumed_node) pod.assumed_devices = DeviceSet();
+    pod.assumed_node.clear();
+  }
+  Link(key, pod.info);
+
+  const std::string& node = pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name;
+  if (node != node_before) {
+    if (const auto on = pods_on_.find(node_before); on != pods_on_.end()) {
+      on->second.erase(key);
+      if (on->second.empty()) pods_on_.erase(on);
+    }
+    if (!node.empty()) pods_on_[node].insert(key);
+  }
+  if (pod.placement == kNoIndex) PlaceBound(pod);
+  return {.changed = true, .capacity_grew = was_placed && pod.placement == kNoIndex};
+}
+
+CacheChange ClusterCache::RemovePod(const PodKey& key) {
+  const auto at = pods_.find(key);
+  if (at == pods_.end()) return {};
+  PodRecord& pod = at->second;
+  const bool was_placed = pod.placement != kNoIndex;
+  Unplace(pod);
+  const std::string& node = pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name;
+  if (const auto on = pods_on_.find(node); on != pods_on_.end()) {
+    on->second.erase(key);
+    if (on->second.empty()) pods_on_.erase(on);
+  }
+  shapes_.Release(pod.shape);
+  holders_.Release(pod.holder);
+  Unlink(key, pod.info);
+  pods_.erase(at);
+  return {.changed = true, .capacity_grew = was_placed};
+}
+
+void ClusterCache::Link(const PodKey& key, const PodInfo& info) {
+  if (!info.group.empty()) groups_[{info.ns, info.group}].pods.insert(key.name);
+}
+
+void ClusterCache::Unlink(const PodKey& key, const PodInfo& info) {
+  if (info.group.empty()) return;
+  const auto group = groups_.find({info.ns, info.group});
+  group->second.pods.erase(key.name);
+  if (group->second.pods.empty() && !group->second.info.has_value()) groups_.erase(group);
+}
+
+CacheChange ClusterCache::UpsertGroup(PodGroupInfo info) {
+  Group& group = groups_[{info.ns, info.name}];
+  if (group.info == info) return {};
+  group.info = std::move(info);
+  return {.changed = true, .capacity_grew = false};
+}
+
+CacheChange ClusterCache::RemoveGroup(const PodKey& key) {
+  const auto group = groups_.find(key);
+  if (group == groups_.end() || !group->second.info.has_value()) return {};
+  group->second.info.reset();
+  if (group->second.pods.empty()) groups_.erase(group);
+  return {.changed = true, .capacity_grew = false};
+}
+
+// Places a pod that is bound or assumed and has not finished, if its node is known.
+void ClusterCache::PlaceBound(PodRecord& pod) {
+  if (!pod.IsPlaced() || pod.info.IsFinished() || pod.placement != kNoIndex) return;
+  const NodeIndex node = FindNode(pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name);
+  if (node == kNoIndex) return;
+  // A server that drops the annotation of a Binding does not make us forget which devices we gave.
+  DeviceSet devices = pod.assumed_devices;
+  if (!pod.info.assigned_devices.empty()) devices = DevicesOf(pod.info.assigned_devices, snapshot_.Node(node));
+  const DeviceSet free = devices.And(snapshot_.FreeDevices(node));
+  if (free != devices) {
+    LOG_ERROR("scheduler: saw a device with two owners pod={}/{} node={}", pod.info.ns, pod.info.name,
+              snapshot_.Node(node).name);
+  }
+  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, free);
+}
+
+void ClusterCache::Unplace(PodRecord& pod) {
+  if (pod.placement == kNoIndex) return;
+  snapshot_.Remove(pod.placement);
+  pod.placement = kNoIndex;
+}
+
+DeviceSet ClusterCache::DevicesOf(const AssignedDevices& assigned, const NodeInfo& node) {
+  DeviceSet out;
+  for (const auto& [container, resources] : assigned) {
+    for (const auto& [resource, ids] : resources) {
+      for (size_t position = 0; position < node.devices.size(); ++position) {
+        const Device& device = node.devices[position];
+        if (device.resource == resource && std::find(ids.begin(), ids.end(), device.id) != ids.end()) {
+          out.Add(position);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+bool ClusterCache::Assume(const PodKey& key, std::string_view node_name, const DeviceSet& devices) {
+  const auto at = pods_.find(key);
+  const NodeIndex node = FindNode(node_name);
+  if (at == pods_.end() || node == kNoIndex) return false;
+  PodRecord& pod = at->second;
+  if (pod.IsPlaced() || pod.info.IsFinished()) return false;
+  if (!snapshot_.FitsAmounts(snapshot_.Shape(pod.shape), node)) return false;
+  if (devices.And(snapshot_.FreeDevices(node)) != devices) return false;
+  pod.assumed_node = node_name;
+  pod.assumed_devices = devices;
+  pods_on_[pod.assumed_node].insert(key);
+  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, devices);
+  return true;
+}
+
+void ClusterCache::Forget(const PodKey& key) {
+  const auto at = pods_.find(key);
+  if (at == pods_.end() || at->second.assumed_node.empty()) return;
+  PodRecord& pod = at->second;
+  Unplace(pod);
+  if (const auto on = pods_on_.find(pod.assumed_node); on != pods_on_.end()) {
+    on->second.erase(key);
+    if (on->second.empty()) pods_on_.erase(on);
+  }
+  pod.assumed_node.clear();
+  pod.assumed_devices = DeviceSet();
+}
+
+const PodRecord* ClusterCache::FindPod(const PodKey& key) const {
+  const auto found = pods_.find(key);
+  return found == pods_.end() ? nullptr : &found->second;
+}
+
+const Group* ClusterCache::FindGroup(const PodKey& key) const {
+  const auto found = groups_.find(key);
+  return found == groups_.end() ? nullptr : &found->second;
+}
+
+NodeIndex ClusterCache::FindNode(std::string_view name) const {
+  const auto found = node_index_.find(std::string(name));
+  return found == node_index_.end() ? kNoIndex : found->second;
+}
+
+}  // namespace muster::cluster

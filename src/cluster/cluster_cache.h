@@ -1,0 +1,112 @@
+// src/cluster/cluster_cache.h
+//
+// ClusterCache: the live snapshot and what it is made from: pods, nodes and gangs as the informers know them, plus the
+// placements that were decided and not yet seen ("assumed").
+//
+// Life cycle: lives as long as its scheduler; fed with every informer event.
+// Thread:     the loop thread.
+// Invariants: a pod is placed in the snapshot exactly while it is assumed, or bound and not finished; a terminating pod
+//             counts as placed until it is gone. The order of events of different objects does not matter.
+// Cost:       an event costs what it changes: O(1) for a pod, O(pods on it) for a node.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/pod_info.h"
+#include "cluster/snapshot.h"
+
+namespace muster::cluster {
+
+struct PodKey {
+  std::string ns, name;
+  auto operator<=>(const PodKey&) const = default;
+  std::string ToString() const { return ns + "/" + name; }
+};
+
+struct PodRecord {
+  PodInfo info;
+  ShapeIndex shape = kNoIndex;
+  HolderIndex holder = kNoIndex;
+  PlacementIndex placement = kNoIndex;
+  std::string assumed_node;  // where it was decided to go; "" once the informer shows it bound
+  DeviceSet assumed_devices;  // what it was decided to get; kept when bound
+  // Bound or assumed.
+  bool IsPlaced() const { return !info.node_name.empty() || !assumed_node.empty(); }
+};
+
+struct Group {
+  std::optional<PodGroupInfo> info;  // absent while the PodGroup object is
+  std::set<std::string> pods;        // names of the pods that say they belong to it
+};
+
+// What an event means for pods that wait.
+struct CacheChange {
+  bool changed = false;         // something that scheduling looks at changed
+  bool capacity_grew = false;   // pods that did not fit may fit now
+};
+
+class ClusterCache {
+ public:
+  CacheChange UpsertNode(NodeInfo info);
+  CacheChange RemoveNode(std::string_view name);
+  CacheChange UpsertPod(PodInfo info);
+  CacheChange RemovePod(const PodKey& key);
+  CacheChange UpsertGroup(PodGroupInfo info);
+  CacheChange RemoveGroup(const PodKey& key);
+
+  // Counts the pod as placed from now on. False, and nothing changes, if the node is gone or lacks the room, a device
+  // is taken, or the pod is unknown or placed already.
+  bool Assume(const PodKey& key, std::string_view node, const DeviceSet& devices);
+  // Takes an assumption back. No effect on a pod that the informer shows bound.
+  void Forget(const PodKey& key);
+
+  const ClusterSnapshot& snapshot() const { return snapshot_; }
+  const std::map<PodKey, PodRecord>& pods() const { return pods_; }
+  const PodRecord* FindPod(const PodKey& key) const;
+  const std::map<PodKey, Group>& groups() const { return groups_; }
+  const Group* FindGroup(const PodKey& key) const;
+  NodeIndex FindNode(std::string_view name) const;  // kNoIndex if absent
+
+ private:
+  struct Interned {
+    uint32_t index = kNoIndex;
+    uint32_t users = 0;
+  };
+  // Gives equal texts one index and takes it back with the last user.
+  struct Interner {
+    std::unordered_map<std::string, Interned> by_key;
+    std::vector<const std::string*> keys;  // by index; null: free
+    std::vector<uint32_t> unused;
+    std::pair<uint32_t, bool> Take(const std::string& key);  // {index, new}
+    void Release(uint32_t index);
+  };
+
+  ShapeIndex TakeShape(const PodConstraints& constraints);
+  ClassIndex TakeClass(const NodeInfo& info);
+  HolderIndex TakeHolder(const std::string& holder);
+  std::vector<PodRecord*> TakeOff(const NodeInfo& after);
+  void PlaceBound(PodRecord& pod);
+  void Unplace(PodRecord& pod);
+  static DeviceSet DevicesOf(const AssignedDevices& assigned, const NodeInfo& node);
+  void Link(const PodKey& key, const PodInfo& info);
+  void Unlink(const PodKey& key, const PodInfo& info);
+
+  ClusterSnapshot snapshot_;
+  std::map<PodKey, PodRecord> pods_;
+  std::map<PodKey, Group> groups_;
+  std::unordered_map<std::string, NodeIndex> node_index_;
+  std::vector<NodeIndex> unused_nodes_;
+  std::map<std::string, std::set<PodKey>, std::less<>> pods_on_;  // by node name, bound or assumed
+  Interner shapes_, classes_, holders_;
+};
+
+}  // namespace muster::cluster

@@ -1,0 +1,114 @@
+#include "cluster/devices.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/check.h"
+#include "cluster/resources.h"
+#include "json/parse.h"
+#include "json/write.h"
+
+namespace muster::cluster {
+
+namespace {
+
+json::Value ParsedAnnotation(const json::Value& object, std::string_view annotation) {
+  const std::string_view text = object.Path({"metadata", "annotations", annotation}).AsString();
+  if (text.empty()) return nullptr;
+  const Result<json::Value> parsed = json::Parse(text);
+  return parsed.has_value() ? *parsed : json::Value();
+}
+
+// How many whole devices of `resource` one container asks for.
+int64_t Wanted(const json::Value& container, const std::string& resource) {
+  const json::Value& resources = container["resources"];
+  const char* const list = resources["requests"].Has(resource) ? "requests" : "limits";
+  return AmountOf(ToResourceList(resources[list]), resource);
+}
+
+}  // namespace
+
+DeviceSet DeviceSet::Lowest(int64_t count) const {
+  DeviceSet out;
+  DeviceSet rest = *this;
+  for (size_t word = 0; word < words_.size(); ++word) {
+    while (count > 0 && rest.words_[word] != 0) {
+      const uint64_t lowest = rest.words_[word] & -rest.words_[word];
+      out.words_[word] |= lowest;
+      rest.words_[word] ^= lowest;
+      --count;
+    }
+  }
+  CHECK(count <= 0);
+  return out;
+}
+
+std::vector<size_t> DeviceSet::Positions() const {
+  std::vector<size_t> out;
+  for (size_t word = 0; word < words_.size(); ++word) {
+    for (uint64_t rest = words_[word]; rest != 0; rest &= rest - 1) {
+      out.push_back(word * 64 + static_cast<size_t>(std::countr_zero(rest)));
+    }
+  }
+  return out;
+}
+
+std::vector<Device> NodeDevices(const json::Value& node) {
+  std::vector<Device> out;
+  const json::Value parsed = ParsedAnnotation(node, kDevicesAnnotation);
+  for (const auto& [resource, devices] : parsed.members()) {
+    for (const json::Value& device : devices.items()) {
+      out.push_back({resource, device["id"].Str(), device["index"].AsInt(), device["model"].Str()});
+    }
+  }
+  const auto order = [](const Device& d) { return std::tie(d.resource, d.index, d.id); };
+  std::sort(out.begin(), out.end(), [&](const Device& a, const Device& b) { return order(a) < order(b); });
+  const auto same = [](const Device& a, const Device& b) { return a.resource == b.resource && a.id == b.id; };
+  out.erase(std::unique(out.begin(), out.end(), same), out.end());
+  if (out.size() > kMaxDevicesPerNode) out.resize(kMaxDevicesPerNode);
+  return out;
+}
+
+AssignedDevices PodAssignedDevices(const json::Value& pod) {
+  AssignedDevices out;
+  const json::Value parsed = ParsedAnnotation(pod, kAssignedDevicesAnnotation);
+  for (const auto& [container, resources] : parsed.members()) {
+    for (const auto& [resource, ids] : resources.members()) out[container][resource] = json::ToStrings(ids);
+  }
+  return out;
+}
+
+std::string WriteAssignedDevices(const AssignedDevices& assigned) {
+  json::Object containers;
+  for (const auto& [container, resources] : assigned) {
+    json::Object lists;
+    for (const auto& [resource, ids] : resources) lists.emplace_back(resource, json::Strings(ids));
+    containers.emplace_back(container, json::Value(std::move(lists)));
+  }
+  return json::Write(json::Value(std::move(containers)));
+}
+
+AssignedDevices ShareOutDevices(const json::Value& pod,
+                                const std::map<std::string, std::vector<std::string>>& chosen) {
+  AssignedDevices out;
+  const json::Value& spec = pod["spec"];
+  for (const auto& [resource, ids] : chosen) {
+    size_t next = 0;  // ids before it belong to a sidecar for the whole life of the pod
+    const auto give = [&](const json::Value& container, size_t from) {
+      const auto count = static_cast<size_t>(Wanted(container, resource));
+      if (count == 0) return from;
+      const size_t end = std::min(from + count, ids.size());
+      out[container["name"].Str()][resource] = {ids.begin() + static_cast<ptrdiff_t>(std::min(from, end)),
+                                                ids.begin() + static_cast<ptrdiff_t>(end)};
+      return end;
+    };
+    for (const json::Value& container : spec["initContainers"].items()) {
+      const size_t end = give(container, next);
+      if (container["restartPolicy"].AsString() == "Always") next = end;
+    }
+    for (const json::Value& container : spec["containers"].items()) next = give(container, next);
+  }
+  return out;
+}
+
+}  // namespace muster::cluster

@@ -1,0 +1,83 @@
+// src/cluster/devices.h
+//
+// Which devices a node has and which of them a pod got.
+//
+// A node says what it has in annotation muster.dev/devices:
+//   {"nvidia.com/gpu":[{"id":"GPU-sim-0","index":0,"model":"Simulated-GPU"}]}
+// The scheduler says what a pod gets in annotation muster.dev/assigned-devices of the Binding, which the API server
+// copies onto the pod:
+//   {"<container>":{"nvidia.com/gpu":["GPU-sim-0"]}}
+//
+// Thread: any (values and pure functions).
+
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "json/value.h"
+
+namespace muster::cluster {
+
+inline constexpr std::string_view kDevicesAnnotation = "muster.dev/devices";
+inline constexpr std::string_view kAssignedDevicesAnnotation = "muster.dev/assigned-devices";
+
+// Devices of one node that we can tell apart. Those beyond are not offered.
+inline constexpr size_t kMaxDevicesPerNode = 128;
+
+// A set of positions in NodeInfo::devices.
+class DeviceSet {
+ public:
+  bool Has(size_t position) const { return (words_[position / 64] >> (position % 64)) & 1; }
+  void Add(size_t position) { words_[position / 64] |= uint64_t{1} << (position % 64); }
+  void Remove(const DeviceSet& other) {
+    words_[0] &= ~other.words_[0];
+    words_[1] &= ~other.words_[1];
+  }
+  void Add(const DeviceSet& other) {
+    words_[0] |= other.words_[0];
+    words_[1] |= other.words_[1];
+  }
+  DeviceSet And(const DeviceSet& other) const {
+    DeviceSet both;
+    both.words_ = {words_[0] & other.words_[0], words_[1] & other.words_[1]};
+    return both;
+  }
+  int64_t Count() const { return std::popcount(words_[0]) + std::popcount(words_[1]); }
+  bool IsEmpty() const { return (words_[0] | words_[1]) == 0; }
+  // The `count` lowest positions. REQUIRES: count <= Count().
+  DeviceSet Lowest(int64_t count) const;
+  std::vector<size_t> Positions() const;  // ascending
+  bool operator==(const DeviceSet&) const = default;
+
+ private:
+  std::array<uint64_t, kMaxDevicesPerNode / 64> words_{};
+};
+
+struct Device {
+  std::string resource;  // "nvidia.com/gpu"
+  std::string id;        // "GPU-sim-0"
+  int64_t index = 0;
+  std::string model;
+  bool operator==(const Device&) const = default;
+};
+
+// By resource name, then index, then id; at most kMaxDevicesPerNode. Empty if the annotation is absent or unreadable.
+std::vector<Device> NodeDevices(const json::Value& node);
+
+// container -> resource -> device ids.
+using AssignedDevices = std::map<std::string, std::map<std::string, std::vector<std::string>>>;
+AssignedDevices PodAssignedDevices(const json::Value& pod);
+std::string WriteAssignedDevices(const AssignedDevices& assigned);  // the annotation's text
+
+// Shares the chosen devices (resource -> ids) out to the pod's containers: main containers and sidecars get their own,
+// plain init containers borrow from the main containers, which start after them.
+// REQUIRES: for each resource as many ids as PodRequests() says.
+AssignedDevices ShareOutDevices(const json::Value& pod, const std::map<std::string, std::vector<std::string>>& chosen);
+
+}  // namespace muster::cluster

@@ -1,0 +1,85 @@
+#include "cluster/pod_info.h"
+
+#include "base/strings.h"
+
+namespace muster::cluster {
+
+namespace {
+
+PodPhase ToPhase(std::string_view text) {
+  if (text == "Running") return PodPhase::kRunning;
+  if (text == "Succeeded") return PodPhase::kSucceeded;
+  if (text == "Failed") return PodPhase::kFailed;
+  if (text == "Unknown") return PodPhase::kUnknown;
+  return PodPhase::kPending;
+}
+
+std::string GroupOf(const json::Value& metadata) {
+  const std::string_view annotated = metadata.Path({"annotations", kGroupNameAnnotation}).AsString();
+  return std::string(annotated.empty() ? metadata.Path({"labels", kPodGroupLabel}).AsString() : annotated);
+}
+
+std::string HolderOf(const json::Value& metadata) {
+  const std::string ns = metadata["namespace"].Str();
+  for (const json::Value& owner : metadata["ownerReferences"].items()) {
+    if (owner["controller"].AsBool()) return ToLower(owner["kind"].AsString()) + " " + ns + "/" + owner["name"].Str();
+  }
+  return "pod " + ns + "/" + metadata["name"].Str();
+}
+
+}  // namespace
+
+PodInfo ToPodInfo(const json::Value& pod) {
+  const json::Value& metadata = pod["metadata"];
+  const json::Value& spec = pod["spec"];
+  PodInfo out;
+  out.ns = metadata["namespace"].Str();
+  out.name = metadata["name"].Str();
+  out.uid = metadata["uid"].Str();
+  out.scheduler_name = spec["schedulerName"].Str("default-scheduler");
+  out.node_name = spec["nodeName"].Str();
+  out.group = GroupOf(metadata);
+  out.holder = HolderOf(metadata);
+  out.phase = ToPhase(pod.Path({"status", "phase"}).AsString());
+  out.deleting = metadata.Has("deletionTimestamp");
+  out.gated = !spec["schedulingGates"].empty();
+  out.priority = spec["priority"].AsInt();
+  out.created = ParseTime(metadata["creationTimestamp"].AsString()).value_or(Time{});
+  out.constraints.requests = PodRequests(pod);
+  out.constraints.affinity = ToNodeAffinity(spec);
+  out.constraints.tolerations = ToTolerations(spec["tolerations"]);
+  out.assigned_devices = PodAssignedDevices(pod);
+  return out;
+}
+
+NodeInfo ToNodeInfo(const json::Value& node) {
+  const json::Value& metadata = node["metadata"];
+  NodeInfo out;
+  out.name = metadata["name"].Str();
+  out.uid = metadata["uid"].Str();
+  out.labels = ToLabels(metadata["labels"]);
+  if (const auto hostname = out.labels.find(kHostnameLabel); hostname != out.labels.end()) {
+    out.hostname = hostname->second;
+    out.has_hostname = true;
+    out.labels.erase(hostname);
+  }
+  out.taints = ToTaints(node.Path({"spec", "taints"}));
+  out.unschedulable = node.Path({"spec", "unschedulable"}).AsBool();
+  out.allocatable = NodeAllocatable(node);
+  out.devices = NodeDevices(node);
+  return out;
+}
+
+PodGroupInfo ToPodGroupInfo(const json::Value& pod_group) {
+  const json::Value& metadata = pod_group["metadata"];
+  PodGroupInfo out;
+  out.ns = metadata["namespace"].Str();
+  out.name = metadata["name"].Str();
+  out.uid = metadata["uid"].Str();
+  out.min_member = pod_group.Path({"spec", "minMember"}).AsInt(1);
+  out.priority_class = pod_group.Path({"spec", "priorityClassName"}).Str();
+  out.created = ParseTime(metadata["creationTimestamp"].AsString()).value_or(Time{});
+  return out;
+}
+
+}  // namespace muster::cluster

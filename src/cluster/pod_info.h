@@ -1,0 +1,84 @@
+// src/cluster/pod_info.h
+//
+// What scheduling needs to know of a pod, a node and a gang, read once per change from their JSON objects.
+//
+// Thread: any (values and pure functions).
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "cluster/devices.h"
+#include "cluster/node_affinity.h"
+#include "cluster/resources.h"
+#include "cluster/taints.h"
+#include "json/value.h"
+
+namespace muster::cluster {
+
+// Gang membership: Volcano's annotation, or the label of scheduler-plugins.
+inline constexpr std::string_view kGroupNameAnnotation = "scheduling.k8s.io/group-name";
+inline constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
+
+enum class PodPhase : uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+// What decides where a pod may run; pods with equal constraints and requests are of one shape.
+struct PodConstraints {
+  ResourceList requests;  // PodRequests()
+  NodeAffinity affinity;
+  std::vector<Toleration> tolerations;
+  bool operator==(const PodConstraints&) const = default;
+};
+
+struct PodInfo {
+  std::string ns, name, uid;
+  std::string scheduler_name;
+  std::string node_name;  // "" while not bound
+  std::string group;      // name of its PodGroup in `ns`; "" for a pod on its own
+  std::string holder;     // who holds its resources: "pytorchjob default/a", "pod default/x"
+  PodPhase phase = PodPhase::kPending;
+  bool deleting = false;  // has a deletionTimestamp; its resources stay used until it is gone
+  bool gated = false;     // spec.schedulingGates is not empty
+  int64_t priority = 0;
+  Time created{};
+  PodConstraints constraints;
+  AssignedDevices assigned_devices;
+
+  bool IsFinished() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
+  bool operator==(const PodInfo&) const = default;
+};
+
+PodInfo ToPodInfo(const json::Value& pod);
+
+struct NodeInfo {
+  std::string name, uid;
+  Labels labels;         // all but the hostname label
+  std::string hostname;  // the hostname label
+  bool has_hostname = false;
+  std::vector<Taint> taints;
+  bool unschedulable = false;  // spec.unschedulable (kubectl cordon)
+  ResourceList allocatable;
+  std::vector<Device> devices;
+
+  NodeLabels labels_view() const { return {labels, hostname, has_hostname, name}; }
+  bool operator==(const NodeInfo&) const = default;
+};
+
+NodeInfo ToNodeInfo(const json::Value& node);
+
+struct PodGroupInfo {
+  std::string ns, name, uid;
+  int64_t min_member = 1;
+  std::string priority_class;
+  Time created{};
+  bool operator==(const PodGroupInfo&) const = default;
+};
+
+PodGroupInfo ToPodGroupInfo(const json::Value& pod_group);
+
+}  // namespace muster::cluster

@@ -1,0 +1,101 @@
+#include "cluster/resources.h"
+
+#include <algorithm>
+
+#include "cluster/quantity.h"
+
+namespace muster::cluster {
+
+namespace {
+
+ResourceList::const_iterator LowerBound(const ResourceList& list, std::string_view name) {
+  return std::lower_bound(list.begin(), list.end(), name,
+                          [](const auto& entry, std::string_view wanted) { return entry.first < wanted; });
+}
+
+template <class Combine>
+void Merge(ResourceList& list, const ResourceList& other, Combine combine) {
+  for (const auto& [name, amount] : other) {
+    const auto at = list.begin() + (LowerBound(list, name) - list.cbegin());
+    if (at != list.end() && at->first == name) {
+      at->second = combine(at->second, amount);
+    } else {
+      list.insert(at, {name, amount});
+    }
+  }
+}
+
+int64_t SaturatingSum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? INT64_MAX : INT64_MIN;
+  return sum;
+}
+
+ResourceList ContainerRequests(const json::Value& container) {
+  ResourceList requests = ToResourceList(container.Path({"resources", "requests"}));
+  const json::Value& asked = container.Path({"resources", "requests"});
+  for (const auto& [name, amount] : ToResourceList(container.Path({"resources", "limits"}))) {
+    if (!asked.Has(name)) AddTo(requests, {{name, amount}});
+  }
+  return requests;
+}
+
+}  // namespace
+
+bool IsExtendedResource(std::string_view name) {
+  return name.find('/') != std::string_view::npos && name.find("kubernetes.io/") == std::string_view::npos &&
+         !name.starts_with("requests.");
+}
+
+int64_t AmountOf(const ResourceList& list, std::string_view name) {
+  const auto at = LowerBound(list, name);
+  return at != list.end() && at->first == name ? at->second : 0;
+}
+
+void AddTo(ResourceList& list, const ResourceList& other) { Merge(list, other, SaturatingSum); }
+
+void RaiseTo(ResourceList& list, const ResourceList& other) {
+  Merge(list, other, [](int64_t a, int64_t b) { return std::max(a, b); });
+}
+
+ResourceList ToResourceList(const json::Value& amounts) {
+  ResourceList list;
+  for (const auto& [name, value] : amounts.members()) {
+    const Result<Quantity> quantity = Quantity::FromJson(value);
+    if (!quantity.has_value() || quantity->IsZero()) continue;
+    list.emplace_back(name, name == resource::kCpu ? quantity->Milli() : quantity->Units());
+  }
+  std::sort(list.begin(), list.end());
+  return list;
+}
+
+ResourceList PodRequests(const json::Value& pod) {
+  const json::Value& spec = pod["spec"];
+  ResourceList total;
+  for (const json::Value& container : spec["containers"].items()) AddTo(total, ContainerRequests(container));
+
+  ResourceList sidecars;   // started so far, in the order of the list
+  ResourceList init_peak;  // the most that is needed at any moment of initialisation
+  for (const json::Value& container : spec["initContainers"].items()) {
+    ResourceList now = ContainerRequests(container);
+    if (container["restartPolicy"].AsString() == "Always") {
+      AddTo(total, now);
+      AddTo(sidecars, now);
+      now = sidecars;
+    } else {
+      AddTo(now, sidecars);
+    }
+    RaiseTo(init_peak, now);
+  }
+  RaiseTo(total, init_peak);
+  AddTo(total, ToResourceList(spec["overhead"]));
+  AddTo(total, {{std::string(resource::kPods), 1}});
+  return total;
+}
+
+ResourceList NodeAllocatable(const json::Value& node) {
+  const json::Value& allocatable = node.Path({"status", "allocatable"});
+  return ToResourceList(allocatable.empty() ? node.Path({"status", "capacity"}) : allocatable);
+}
+
+}  // namespace muster::cluster

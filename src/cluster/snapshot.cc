@@ -1,0 +1,188 @@
+#include "cluster/snapshot.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace muster::cluster {
+
+namespace {
+
+constexpr size_t kInitialStride = 8;  // one cache line per node and table
+
+template <class T>
+void PutAt(std::vector<T>& table, size_t index, T value) {
+  if (index >= table.size()) table.resize(index + 1);
+  table[index] = std::move(value);
+}
+
+std::vector<int64_t> Restride(const std::vector<int64_t>& table, size_t from, size_t to) {
+  std::vector<int64_t> out(table.size() / from * to, 0);
+  for (size_t row = 0; row * from < table.size(); ++row) {
+    std::copy_n(&table[row * from], from, &out[row * to]);
+  }
+  return out;
+}
+
+}  // namespace
+
+int64_t Shape::AmountOf(ResourceIndex resource) const {
+  for (const ResourceAmount& request : requests) {
+    if (request.resource == resource) return request.amount;
+  }
+  return 0;
+}
+
+ClusterSnapshot::ClusterSnapshot() : stride_(kInitialStride) {
+  AddResource(resource::kCpu);
+  AddResource(resource::kMemory);
+  AddResource(resource::kEphemeralStorage);
+  AddResource(resource::kPods);
+}
+
+ResourceIndex ClusterSnapshot::FindResource(std::string_view name) const {
+  for (size_t index = 0; index < resources_.size(); ++index) {
+    if (*resources_[index] == name) return static_cast<ResourceIndex>(index);
+  }
+  return kNoIndex;
+}
+
+ResourceIndex ClusterSnapshot::AddResource(std::string_view name) {
+  const ResourceIndex found = FindResource(name);
+  if (found != kNoIndex) return found;
+  if (resources_.size() == kMaxResourceNames) return kNoIndex;
+  if (resources_.size() == stride_) Widen();
+  resources_.push_back(std::make_shared<const std::string>(name));
+  return static_cast<ResourceIndex>(resources_.size() - 1);
+}
+
+void ClusterSnapshot::Widen() {
+  for (std::vector<int64_t>* table : {&offered_, &used_, &free_}) *table = Restride(*table, stride_, stride_ * 2);
+  stride_ *= 2;
+}
+
+bool ClusterSnapshot::FitsAmounts(const cluster::Shape& shape, NodeIndex node) const {
+  const int64_t* row = &free_[node * stride_];
+  for (const ResourceAmount& request : shape.requests) {
+    if (row[request.resource] < request.amount) return false;
+  }
+  return shape.unknown_resource.empty();
+}
+
+DeviceSet ClusterSnapshot::PickDevices(const cluster::Shape& shape, NodeIndex node) const {
+  DeviceSet picked;
+  if (shape.device_resource == kNoIndex || device_kinds_[node] == nullptr) return picked;
+  for (const DeviceKind& kind : *device_kinds_[node]) {
+    const int64_t amount = shape.AmountOf(kind.resource);
+    if (amount > 0) picked.Add(device_free_[node].And(kind.all).Lowest(amount));
+  }
+  return picked;
+}
+
+PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIndex holder, const DeviceSet& devices) {
+  CHECK(HasNode(node));
+  CHECK_MSG(devices.And(device_free_[node]) == devices, "a device would have two owners");
+  PlacementIndex index = static_cast<PlacementIndex>(placements_.size());
+  if (empty_placements_.empty()) {
+    placements_.emplace_back();
+  } else {
+    index = empty_placements_.back();
+    empty_placements_.pop_back();
+  }
+  placements_[index] = {node, shape, holder, devices};
+  device_free_[node].Remove(devices);
+  Account(placements_[index], +1);
+  return index;
+}
+
+void ClusterSnapshot::Remove(PlacementIndex index) {
+  Placement& placement = placements_[index];
+  CHECK(placement.node != kNoIndex);
+  device_free_[placement.node].Add(placement.devices);
+  Account(placement, -1);
+  placement = Placement{};
+  empty_placements_.push_back(index);
+}
+
+void ClusterSnapshot::Account(const Placement& placement, int64_t sign) {
+  const cluster::Shape& shape = *shapes_[placement.shape];
+  int64_t* used = &used_[placement.node * stride_];
+  for (const ResourceAmount& request : shape.requests) {
+    used[request.resource] += sign * request.amount;
+    Recount(placement.node, request.resource);
+  }
+}
+
+void ClusterSnapshot::Recount(NodeIndex node, ResourceIndex resource) {
+  const size_t cell = node * stride_ + resource;
+  int64_t free = offered_[cell] - used_[cell];
+  if (resource >= kFirstExtendedIndex && device_kinds_[node] != nullptr) {
+    for (const DeviceKind& kind : *device_kinds_[node]) {
+      if (kind.resource == resource) free = std::min(free, device_free_[node].And(kind.all).Count());
+    }
+  }
+  free_[cell] = free;
+}
+
+void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> info, ClassIndex node_class) {
+  if (node >= nodes_.size()) {
+    nodes_.resize(node + 1);
+    class_of_.resize(node + 1, kNoIndex);
+    has_devices_.resize(node + 1, 0);
+    device_free_.resize(node + 1);
+    device_kinds_.resize(node + 1);
+    for (std::vector<int64_t>* table : {&offered_, &used_, &free_}) table->resize((node + 1) * stride_, 0);
+  }
+  if (nodes_[node] == nullptr) ++node_count_;
+
+  std::fill_n(&offered_[node * stride_], stride_, 0);
+  has_devices_[node] = 0;
+  for (const auto& [name, amount] : info->allocatable) {
+    const ResourceIndex resource = AddResource(name);
+    if (resource == kNoIndex) continue;
+    offered_[node * stride_ + resource] = amount;
+    if (amount > 0 && IsExtendedResource(name)) has_devices_[node] = 1;
+  }
+
+  auto kinds = std::make_shared<std::vector<DeviceKind>>();
+  DeviceSet all;
+  for (size_t position = 0; position < info->devices.size(); ++position) {
+    const ResourceIndex resource = AddResource(info->devices[position].resource);
+    if (resource == kNoIndex) continue;
+    if (kinds->empty() || kinds->back().resource != resource) kinds->push_back({resource, {}});
+    kinds->back().all.Add(position);
+    all.Add(position);
+  }
+  device_kinds_[node] = kinds->empty() ? nullptr : std::move(kinds);
+  device_free_[node] = all;
+  nodes_[node] = std::move(info);
+  class_of_[node] = node_class;
+  for (size_t resource = 0; resource < resources_.size(); ++resource) {
+    Recount(node, static_cast<ResourceIndex>(resource));
+  }
+}
+
+void ClusterSnapshot::ClearNode(NodeIndex node) {
+  if (nodes_[node] == nullptr) return;
+  --node_count_;
+  nodes_[node] = nullptr;
+  class_of_[node] = kNoIndex;
+  has_devices_[node] = 0;
+  device_free_[node] = DeviceSet();
+  device_kinds_[node] = nullptr;
+  for (std::vector<int64_t>* table : {&offered_, &used_, &free_}) std::fill_n(&(*table)[node * stride_], stride_, 0);
+}
+
+void ClusterSnapshot::SetClass(ClassIndex index, std::shared_ptr<const NodeClass> node_class) {
+  PutAt(classes_, index, std::move(node_class));
+}
+
+void ClusterSnapshot::SetShape(ShapeIndex index, std::shared_ptr<const cluster::Shape> shape) {
+  PutAt(shapes_, index, std::move(shape));
+}
+
+void ClusterSnapshot::SetHolder(HolderIndex index, std::shared_ptr<const std::string> holder) {
+  PutAt(holders_, index, std::move(holder));
+}
+
+}  // namespace muster::cluster

@@ -1,0 +1,154 @@
+// src/cluster/snapshot.h
+//
+// ClusterSnapshot: the cluster as the planner sees it. Dense arrays over interned indexes, cheap to copy (a copy is how
+// planning gets off the loop), changed in place by placing and removing pods.
+//
+// Life cycle: ClusterCache keeps the live one current from informer events; planners work on copies.
+// Thread:     not shared: one owner at a time. What is behind shared_ptr never changes.
+// Invariants: Free() = offered - used, and where the node lists devices never more than the devices that nobody has;
+//             a device is in at most one placement, Place() CHECKs it; an index of a removed node, shape or placement
+//             may be used again for another.
+// Equivalence: nodes with equal labels (hostname apart), taints and cordon are of one class; pods with equal requests,
+//             affinity and tolerations are of one shape. Rules that look at neither names nor amounts are evaluated
+//             once per class and shape.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/devices.h"
+#include "cluster/pod_info.h"
+
+namespace muster::cluster {
+
+using ResourceIndex = uint32_t;
+using NodeIndex = uint32_t;
+using ClassIndex = uint32_t;
+using ShapeIndex = uint32_t;
+using HolderIndex = uint32_t;
+using PlacementIndex = uint32_t;
+
+inline constexpr uint32_t kNoIndex = ~uint32_t{0};
+
+// The first resources have fixed places.
+inline constexpr ResourceIndex kCpuIndex = 0;       // milli-cores
+inline constexpr ResourceIndex kMemoryIndex = 1;    // bytes
+inline constexpr ResourceIndex kEphemeralIndex = 2; // bytes
+inline constexpr ResourceIndex kPodsIndex = 3;
+inline constexpr ResourceIndex kFirstExtendedIndex = 4;
+
+// Names of resources in one cluster. A pod that asks for a name beyond them fits nowhere.
+inline constexpr size_t kMaxResourceNames = 64;
+
+struct ResourceAmount {
+  ResourceIndex resource = 0;
+  int64_t amount = 0;
+};
+
+struct NodeClass {
+  Labels labels;
+  std::vector<Taint> taints;
+  bool unschedulable = false;
+};
+
+struct Shape {
+  PodConstraints constraints;
+  std::vector<ResourceAmount> requests;  // by index, one of `pods` included
+  std::string unknown_resource;          // asked for, but over kMaxResourceNames; "" if none
+  bool names_nodes = false;              // affinity looks at node names: evaluate per node
+  ResourceIndex device_resource = kNoIndex;  // the first extended resource that it asks for
+  int64_t AmountOf(ResourceIndex resource) const;
+};
+
+struct Placement {
+  NodeIndex node = kNoIndex;  // kNoIndex: this slot is empty
+  ShapeIndex shape = kNoIndex;
+  HolderIndex holder = kNoIndex;
+  DeviceSet devices;
+};
+
+class ClusterSnapshot {
+ public:
+  ClusterSnapshot();
+
+  // -- Nodes. Slots run from 0 to node_slots(); some may be empty.
+  size_t node_slots() const { return nodes_.size(); }
+  size_t node_count() const { return node_count_; }
+  bool HasNode(NodeIndex node) const { return nodes_[node] != nullptr; }
+  const NodeInfo& Node(NodeIndex node) const { return *nodes_[node]; }
+  ClassIndex ClassOf(NodeIndex node) const { return class_of_[node]; }
+  size_t class_slots() const { return classes_.size(); }
+  const NodeClass& Class(ClassIndex index) const { return *classes_[index]; }
+  int64_t Free(NodeIndex node, ResourceIndex resource) const { return free_[node * stride_ + resource]; }
+  int64_t Offered(NodeIndex node, ResourceIndex resource) const { return offered_[node * stride_ + resource]; }
+  // Amounts by resource index, resource_count() of them.
+  std::span<const int64_t> FreeRow(NodeIndex node) const { return {&free_[node * stride_], resources_.size()}; }
+  // The node offers some extended resource: pods that want none keep away from it while they can.
+  bool HasDevices(NodeIndex node) const { return has_devices_[node] != 0; }
+
+  // -- Interned names.
+  size_t resource_count() const { return resources_.size(); }
+  const std::string& ResourceName(ResourceIndex resource) const { return *resources_[resource]; }
+  ResourceIndex FindResource(std::string_view name) const;  // kNoIndex if nobody named it
+  size_t shape_slots() const { return shapes_.size(); }
+  const cluster::Shape& Shape(ShapeIndex shape) const { return *shapes_[shape]; }
+  const std::string& Holder(HolderIndex holder) const { return *holders_[holder]; }
+  size_t holder_slots() const { return holders_.size(); }
+
+  // -- Placements.
+  // Enough of every resource and of every listed device that the shape asks for. Looks at nothing else.
+  bool FitsAmounts(const cluster::Shape& shape, NodeIndex node) const;
+  // The free devices with the lowest positions that serve the shape. Empty if the node lists none for it.
+  // REQUIRES: FitsAmounts(shape, node).
+  DeviceSet PickDevices(const cluster::Shape& shape, NodeIndex node) const;
+  // What is used may exceed what is offered (a node shrank, another scheduler bound a pod).
+  // REQUIRES: no device of `devices` is in a placement of this node.
+  PlacementIndex Place(ShapeIndex shape, NodeIndex node, HolderIndex holder, const DeviceSet& devices);
+  void Remove(PlacementIndex placement);
+  size_t placement_slots() const { return placements_.size(); }
+  const Placement& At(PlacementIndex placement) const { return placements_[placement]; }
+  DeviceSet FreeDevices(NodeIndex node) const { return device_free_[node]; }
+
+  // -- Structure: only ClusterCache, which owns the interning, calls these.
+  ResourceIndex AddResource(std::string_view name);  // kNoIndex when there are kMaxResourceNames
+  // REQUIRES: no placement is on it (the cache takes them off and puts them back).
+  void SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> info, ClassIndex node_class);
+  // REQUIRES: no placement is on it.
+  void ClearNode(NodeIndex node);
+  void SetClass(ClassIndex index, std::shared_ptr<const NodeClass> node_class);
+  void SetShape(ShapeIndex index, std::shared_ptr<const cluster::Shape> shape);
+  void SetHolder(HolderIndex index, std::shared_ptr<const std::string> holder);
+
+ private:
+  struct DeviceKind {
+    ResourceIndex resource;
+    DeviceSet all;
+  };
+
+  void Widen();
+  void Recount(NodeIndex node, ResourceIndex resource);
+  void Account(const Placement& placement, int64_t sign);
+
+  size_t stride_;  // of the three tables below; at least resources_.size()
+  std::vector<int64_t> offered_, used_, free_;
+  std::vector<std::shared_ptr<const NodeInfo>> nodes_;
+  std::vector<ClassIndex> class_of_;
+  std::vector<uint8_t> has_devices_;
+  std::vector<DeviceSet> device_free_;
+  // Null: the node lists no devices.
+  std::vector<std::shared_ptr<const std::vector<DeviceKind>>> device_kinds_;
+  size_t node_count_ = 0;
+  std::vector<std::shared_ptr<const NodeClass>> classes_;
+  std::vector<std::shared_ptr<const std::string>> resources_;
+  std::vector<std::shared_ptr<const cluster::Shape>> shapes_;
+  std::vector<std::shared_ptr<const std::string>> holders_;
+  std::vector<Placement> placements_;
+  std::vector<PlacementIndex> empty_placements_;
+};
+
+}  // namespace muster::cluster

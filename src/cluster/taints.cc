@@ -1,0 +1,54 @@
+#include "cluster/taints.h"
+
+#include <algorithm>
+
+namespace muster::cluster {
+
+namespace {
+
+TaintEffect ToEffect(std::string_view text) {
+  if (text == "NoExecute") return TaintEffect::kNoExecute;
+  if (text == "PreferNoSchedule") return TaintEffect::kPreferNoSchedule;
+  return TaintEffect::kNoSchedule;
+}
+
+}  // namespace
+
+std::vector<Taint> ToTaints(const json::Value& taints) {
+  std::vector<Taint> out;
+  for (const json::Value& taint : taints.items()) {
+    out.push_back({taint["key"].Str(), taint["value"].Str(), ToEffect(taint["effect"].AsString())});
+  }
+  return out;
+}
+
+std::vector<Toleration> ToTolerations(const json::Value& tolerations) {
+  std::vector<Toleration> out;
+  for (const json::Value& toleration : tolerations.items()) {
+    const std::string_view effect = toleration["effect"].AsString();
+    out.push_back({toleration["key"].Str(), toleration["value"].Str(),
+                   toleration["operator"].AsString() == "Exists", effect.empty(), ToEffect(effect)});
+  }
+  return out;
+}
+
+bool Tolerates(const Toleration& toleration, const Taint& taint) {
+  if (!toleration.any_effect && toleration.effect != taint.effect) return false;
+  if (toleration.key.empty()) return toleration.exists;
+  if (toleration.key != taint.key) return false;
+  return toleration.exists || toleration.value == taint.value;
+}
+
+bool Tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
+  return std::any_of(tolerations.begin(), tolerations.end(),
+                     [&](const Toleration& toleration) { return Tolerates(toleration, taint); });
+}
+
+const Taint* FirstUntolerated(const std::vector<Taint>& taints, const std::vector<Toleration>& tolerations) {
+  for (const Taint& taint : taints) {
+    if (taint.effect != TaintEffect::kPreferNoSchedule && !Tolerates(tolerations, taint)) return &taint;
+  }
+  return nullptr;
+}
+
+}  // namespace muster::cluster

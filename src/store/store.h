@@ -31,12 +31,17 @@ struct Meta {
   virtual ~Meta() = default;
 };
 
+inline constexpr size_t kRevisionSlotBytes = 22;  // 20 digits and two quotes
+inline constexpr uint32_t kNoRevisionSlot = UINT32_MAX;
+
 struct Entry {
   std::string key;
   std::shared_ptr<const std::string> value;
   Revision create_revision = 0;
   Revision mod_revision = 0;
   std::shared_ptr<const Meta> meta;
+  // Where the value carries mod_revision (Put::revision_slot), or kNoRevisionSlot.
+  uint32_t revision_slot = kNoRevisionSlot;
 };
 using EntryPtr = std::shared_ptr<const Entry>;
 
@@ -64,7 +69,20 @@ struct Put {
   std::shared_ptr<const Meta> meta;
   Durability durability = Durability::kDurable;
 };
-inline constexpr size_t kRevisionSlotBytes = 22;  // 20 digits and two quotes
+
+// Limits. A write beyond the first two is refused with RequestEntityTooLarge, beyond the others with TooManyRequests.
+inline constexpr size_t kMaxKeyBytes = 1024;
+inline constexpr size_t kMaxValueBytes = 1536 * 1024;  // what etcd takes by default
+inline constexpr size_t kMaxPendingWrites = 65'536;
+inline constexpr size_t kMaxPendingBytes = 256 * 1024 * 1024;
+// One commit takes at most this much of the queue.
+inline constexpr size_t kMaxBatchWrites = 256;
+inline constexpr size_t kMaxBatchBytes = 1024 * 1024;
+// Superseded values kept in memory for watches and Exact reads; what is older comes from the backend, or is compacted
+// where the backend keeps none.
+inline constexpr size_t kMaxHistoryBytes = 64 * 1024 * 1024;
+// A store that nobody compacts compacts itself down to half of this.
+inline constexpr int64_t kMaxUncompactedRevisions = 1'000'000;
 
 struct RangeResult {
   std::vector<EntryPtr> entries;  // in key order
@@ -97,17 +115,19 @@ class Store {
   virtual EntryPtr GetLatest(std::string_view key) const = 0;  // committed + pending: for read-modify-write
 
   // Entries whose key starts with `prefix` and is > `after` ("" for all), at most `limit` (0 = all).
-  // At `revision` (0 = latest); Expired when it is compacted, Timeout when it is in the future.
+  // At `revision` (0 = latest); Expired when it is before CompactedRevision(), Timeout when it is in the future.
   virtual Result<RangeResult> Range(std::string_view prefix, std::string_view after, size_t limit,
                                     Revision revision) const = 0;
 
   // Events of `prefix` with revision > `after`, batch by batch, each batch in revision order. The first call comes
-  // from a later loop task. Expired if `after` is compacted.
+  // from a later loop task. Expired if events after `after` were compacted (after < CompactedRevision()).
   virtual Result<WatchId> Watch(std::string prefix, Revision after,
                                 Function<void(const std::vector<WatchEvent>&)> on_events) = 0;
   virtual void CancelWatch(WatchId watch) = 0;
 
-  // Forgets history at and before `revision`: Exact reads and watches from there get Expired.
+  // Forgets what was superseded or deleted at or before `revision`: Exact reads and watches from before it get Expired.
+  // The state at `revision` itself stays readable, as in etcd: otherwise a client that lists and then watches an idle
+  // store, compacted at its latest revision, would get Expired for ever.
   virtual Status Compact(Revision revision) = 0;
 
   // Makes the Meta of entries that are loaded from disk. Set before Open().

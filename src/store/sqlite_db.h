@@ -1,0 +1,63 @@
+// src/store/sqlite_db.h
+//
+// The little of SQLite's C interface that we use, with Status for errors. Only for .cc files of this folder.
+//
+// Thread: one at a time for each Database and its Statements.
+
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace muster::store {
+
+class Statement {
+ public:
+  Statement() = default;
+  explicit Statement(sqlite3_stmt* handle) : handle_(handle) {}
+
+  Statement& Bind(int index, int64_t value);
+  // The text must live until Reset().
+  Statement& Bind(int index, std::string_view text);
+  Statement& BindNull(int index);
+  // True: a row is there. False: done. The statement is reset after "done" and after an error.
+  Result<bool> Step();
+  Status Run();  // to the end, ignoring rows
+  void Reset();
+
+  int64_t Int(int column) const { return sqlite3_column_int64(handle_.get(), column); }
+  std::string_view Text(int column) const;  // until the next Step or Reset
+  bool IsNull(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* handle) const { sqlite3_finalize(handle); }
+  };
+  std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+};
+
+class Database {
+ public:
+  Status Open(const std::string& path);
+  Result<Statement> Prepare(const char* sql);
+  Status Exec(const char* sql);
+  Result<int64_t> QueryInt(const char* sql);
+  sqlite3* handle() const { return handle_.get(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+  };
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+// What went wrong last on `handle`.
+Status SqliteError(sqlite3* handle, std::string_view doing);
+
+}  // namespace muster::store

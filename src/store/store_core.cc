@@ -1,0 +1,397 @@
+#include "store/store_core.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace muster::store {
+
+namespace {
+
+// A replay does at most this much in one loop task.
+constexpr Revision kReplayRevisionsPerTask = 5000;
+constexpr Revision kReplayRevisionsFromBackendPerTask = 200;
+
+void FillRevisionSlot(std::string& value, uint32_t slot, Revision revision) {
+  if (slot == kNoRevisionSlot) return;
+  const std::string text = fmt::format("\"{}\"", revision);
+  CHECK(slot + kRevisionSlotBytes <= value.size() && text.size() <= kRevisionSlotBytes);
+  std::memset(value.data() + slot, ' ', kRevisionSlotBytes);
+  std::memcpy(value.data() + slot, text.data(), text.size());
+}
+
+size_t EntryBytes(const Entry& entry) { return entry.key.size() + entry.value->size(); }
+
+}  // namespace
+
+StoreCore::StoreCore(Loop& loop, std::unique_ptr<Backend> backend, Options options)
+    : loop_(loop), backend_(std::move(backend)), options_(std::move(options)) {}
+
+StoreCore::~StoreCore() = default;
+
+Result<std::unique_ptr<StoreCore>> StoreCore::Open(Loop& loop, std::unique_ptr<Backend> backend, Options options) {
+  std::unique_ptr<StoreCore> core(new StoreCore(loop, std::move(backend), std::move(options)));
+  RETURN_IF_ERROR(core->Load());
+  StoreCore* self = core.get();
+  core->committer_ = core->options_.committer(
+      loop, *core->backend_, [self](Result<Revision> last) { self->OnCommit(std::move(last)); });
+  // A compaction that the last process did not finish.
+  if (core->compacted_ > 0) core->committer_->Compact(core->compacted_);
+  return core;
+}
+
+Status StoreCore::Load() {
+  ASSIGN_OR_RETURN(const LoadedState state,
+                   backend_->Load([this](LogRecord record) { index_.Set(MakeLoadedEntry(std::move(record))); }));
+  committed_ = assigned_ = state.revision;
+  compacted_ = compaction_applied_ = state.compacted;
+  history_ = History(state.revision);
+  return Status::Ok();
+}
+
+EntryPtr StoreCore::MakeLoadedEntry(LogRecord record) const {
+  auto entry = std::make_shared<Entry>();
+  entry->key = std::move(record.key);
+  entry->value = std::move(record.value);
+  entry->create_revision = record.create_revision;
+  entry->mod_revision = record.revision;
+  entry->revision_slot = record.revision_slot;
+  if (options_.decorator) entry->meta = options_.decorator(entry->key, *entry->value);
+  return entry;
+}
+
+// --- writes
+
+Status StoreCore::CheckWritable(size_t key_bytes, size_t value_bytes) const {
+  if (!health_.ok()) return health_;
+  if (key_bytes == 0 || key_bytes > kMaxKeyBytes) {
+    return Error(Reason::kRequestEntityTooLarge, "the key has {} bytes, 1 to {} are allowed", key_bytes, kMaxKeyBytes);
+  }
+  if (value_bytes > kMaxValueBytes) {
+    return Error(Reason::kRequestEntityTooLarge, "the object has {} bytes, at most {} can be stored", value_bytes,
+                 kMaxValueBytes);
+  }
+  if (pending_.size() >= kMaxPendingWrites || pending_bytes_ + value_bytes > kMaxPendingBytes) {
+    return Error(Reason::kTooManyRequests, "{} writes wait for the disk, try again later", pending_.size());
+  }
+  return Status::Ok();
+}
+
+Status StoreCore::CheckExpected(std::string_view key, const EntryPtr& found, std::optional<Revision> expected) {
+  const Revision revision = found ? found->mod_revision : 0;
+  if (!expected || *expected == revision) return Status::Ok();
+  if (!found) return Error(Reason::kConflict, "{:?} is absent, revision {} was expected", key, *expected);
+  if (*expected == 0) return Error(Reason::kConflict, "{:?} exists already, at revision {}", key, revision);
+  return Error(Reason::kConflict, "{:?} is at revision {}, {} was expected", key, revision, *expected);
+}
+
+EntryPtr StoreCore::GetLatest(std::string_view key) const {
+  if (latest_.empty()) return index_.Find(key);
+  const auto pending = latest_.find(std::string(key));
+  return pending != latest_.end() ? pending->second.entry : index_.Find(key);
+}
+
+Result<Revision> StoreCore::Write(Put put, Done done) {
+  CHECK(loop_.InThread());
+  RETURN_IF_ERROR(CheckWritable(put.key.size(), put.value.size()));
+  EntryPtr previous = GetLatest(put.key);
+  RETURN_IF_ERROR(CheckExpected(put.key, previous, put.expected));
+
+  auto entry = std::make_shared<Entry>();
+  entry->mod_revision = assigned_ + 1;
+  entry->create_revision = previous ? previous->create_revision : entry->mod_revision;
+  entry->key = std::move(put.key);
+  entry->meta = std::move(put.meta);
+  if (put.revision_slot) entry->revision_slot = static_cast<uint32_t>(*put.revision_slot);
+  FillRevisionSlot(put.value, entry->revision_slot, entry->mod_revision);
+  // Values live long: spare capacity from building them would be paid for every object.
+  if (put.value.capacity() > put.value.size() + put.value.size() / 16) put.value.shrink_to_fit();
+  entry->value = std::make_shared<const std::string>(std::move(put.value));
+  return Submit({WatchEvent::Type::kPut, entry->mod_revision, entry, std::move(previous)}, put.durability,
+                std::move(done));
+}
+
+Result<Revision> StoreCore::Delete(std::string_view key, std::optional<Revision> expected, Durability durability,
+                                   Done done) {
+  CHECK(loop_.InThread());
+  RETURN_IF_ERROR(CheckWritable(key.size(), 0));
+  EntryPtr previous = GetLatest(key);
+  if (!previous) return Error(Reason::kNotFound, "{:?} not found", key);
+  RETURN_IF_ERROR(CheckExpected(key, previous, expected));
+
+  auto entry = std::make_shared<Entry>(*previous);
+  entry->mod_revision = assigned_ + 1;
+  if (entry->revision_slot != kNoRevisionSlot) {
+    std::string value = *previous->value;
+    FillRevisionSlot(value, entry->revision_slot, entry->mod_revision);
+    entry->value = std::make_shared<const std::string>(std::move(value));
+  }
+  return Submit({WatchEvent::Type::kDelete, entry->mod_revision, entry, std::move(previous)}, durability,
+                std::move(done));
+}
+
+Revision StoreCore::Submit(WatchEvent event, Durability durability, Done done) {
+  const bool deleted = event.type == WatchEvent::Type::kDelete;
+  const Entry& entry = *event.entry;
+  assigned_ = event.revision;
+  latest_[entry.key] = {event.revision, deleted ? nullptr : event.entry};
+
+  LogRecord record;
+  record.revision = event.revision;
+  record.create_revision = entry.create_revision;
+  record.previous_revision = event.previous ? event.previous->mod_revision : 0;
+  record.deleted = deleted;
+  record.durable = durability == Durability::kDurable;
+  record.revision_slot = entry.revision_slot;
+  record.key = entry.key;
+  if (!deleted) record.value = entry.value;
+
+  const size_t bytes = EntryBytes(entry);
+  pending_bytes_ += bytes;
+  pending_.push_back({std::move(event), std::move(done), bytes});
+  committer_->Enqueue(std::move(record));
+  return assigned_;
+}
+
+// --- commits
+
+void StoreCore::OnCommit(Result<Revision> last) {
+  if (!last) {
+    FailPending(last.error());
+    return;
+  }
+  Publish(*last);
+}
+
+void StoreCore::Publish(Revision last) {
+  // First the state, whole; then those who wait for it: what they read in their callbacks is consistent.
+  std::vector<WatchEvent> events;
+  std::vector<std::pair<Done, EntryPtr>> waiting;
+  while (!pending_.empty() && pending_.front().event.revision <= last) {
+    Pending write = std::move(pending_.front());
+    pending_.pop_front();
+    pending_bytes_ -= write.bytes;
+    const EntryPtr& entry = write.event.entry;
+    if (write.event.type == WatchEvent::Type::kPut) {
+      index_.Set(entry);
+    } else {
+      index_.Erase(entry->key);
+    }
+    const auto latest = latest_.find(entry->key);
+    if (latest->second.revision == write.event.revision) latest_.erase(latest);
+    waiting.emplace_back(std::move(write.done), entry);
+    events.push_back(write.event);
+    history_.Append(std::move(write.event));
+  }
+  committed_ = last;
+  TrimHistory();
+  hub_.Publish(events);
+  for (auto& [done, entry] : waiting) {
+    if (done) done(entry);
+  }
+}
+
+void StoreCore::FailPending(const Status& reason) {
+  health_ = Status(Reason::kInternalError,
+                   fmt::format("the store is read-only since a write failed ({}); make room or repair the disk, then "
+                               "restart",
+                               reason.message()));
+  LOG_ERROR("store: turned read-only revision={} pending={} error={:?}", committed_, pending_.size(),
+            reason.message());
+  std::deque<Pending> failed = std::move(pending_);
+  pending_.clear();
+  latest_.clear();
+  pending_bytes_ = 0;
+  assigned_ = committed_;
+  for (Pending& write : failed) {
+    if (write.done) write.done(Error(health_));
+  }
+}
+
+// --- reads
+
+Result<RangeResult> StoreCore::Range(std::string_view prefix, std::string_view after, size_t limit,
+                                     Revision revision) const {
+  if (revision == 0 || revision == committed_) return RangeNow(prefix, after, limit);
+  if (revision > committed_) {
+    return Error(Reason::kTimeout, "Too large resource version: {}, current: {}", revision, committed_);
+  }
+  if (revision < compacted_) {
+    return Error(Reason::kExpired, "The resourceVersion for the provided list is too old: {}, compacted: {}", revision,
+                 compacted_);
+  }
+  if (revision >= history_.Floor()) return RangeInHistory(prefix, after, limit, revision);
+  return RangeInBackend(prefix, after, limit, revision);
+}
+
+RangeResult StoreCore::RangeNow(std::string_view prefix, std::string_view after, size_t limit) const {
+  RangeResult result;
+  result.revision = committed_;
+  KeyIndex::Cursor cursor = after >= prefix && !after.empty() ? index_.After(after) : index_.AtLeast(prefix);
+  for (; !cursor.AtEnd() && (*cursor)->key.starts_with(prefix); cursor.Next()) {
+    if (limit != 0 && result.entries.size() == limit) {
+      result.more = true;
+      result.remaining = static_cast<int64_t>(index_.Count((*cursor)->key, PrefixEnd(prefix)));
+      break;
+    }
+    result.entries.push_back(*cursor);
+  }
+  return result;
+}
+
+RangeResult StoreCore::RangeInHistory(std::string_view prefix, std::string_view after, size_t limit,
+                                      Revision revision) const {
+  RangeResult result;
+  result.revision = revision;
+  const History::Overlay overlay = history_.Undo(prefix, revision);
+  const auto emit = [&](const EntryPtr& entry) {
+    if (!entry) return;
+    if (limit != 0 && result.entries.size() == limit) {
+      ++result.remaining;
+    } else {
+      result.entries.push_back(entry);
+    }
+  };
+  // Both are in key order: merge, the overlay wins.
+  auto past = overlay.upper_bound(after);
+  KeyIndex::Cursor cursor = after >= prefix && !after.empty() ? index_.After(after) : index_.AtLeast(prefix);
+  const auto now_ends = [&] { return cursor.AtEnd() || !(*cursor)->key.starts_with(prefix); };
+  while (past != overlay.end()) {
+    while (!now_ends() && (*cursor)->key < past->first) {
+      emit(*cursor);
+      cursor.Next();
+    }
+    if (!now_ends() && (*cursor)->key == past->first) cursor.Next();
+    emit(past->second);
+    ++past;
+  }
+  for (; !now_ends(); cursor.Next()) {
+    if (limit != 0 && result.entries.size() == limit) {
+      result.remaining += static_cast<int64_t>(index_.Count((*cursor)->key, PrefixEnd(prefix)));
+      break;
+    }
+    result.entries.push_back(*cursor);
+  }
+  result.more = result.remaining > 0;
+  return result;
+}
+
+Result<RangeResult> StoreCore::RangeInBackend(std::string_view prefix, std::string_view after, size_t limit,
+                                              Revision revision) const {
+  ASSIGN_OR_RETURN(ReadAtResult read, backend_->ReadAt(prefix, after, limit, revision));
+  RangeResult result;
+  result.revision = revision;
+  result.remaining = read.remaining;
+  result.more = read.remaining > 0;
+  for (LogRecord& record : read.records) result.entries.push_back(MakeLoadedEntry(std::move(record)));
+  return result;
+}
+
+// --- watches
+
+Result<Store::WatchId> StoreCore::Watch(std::string prefix, Revision after,
+                                        Function<void(const std::vector<WatchEvent>&)> on_events) {
+  CHECK(loop_.InThread());
+  if (after < compacted_) {
+    return Error(Reason::kExpired, "too old resource version: {} ({})", after, compacted_);
+  }
+  WatchHub::WatcherPtr watcher = hub_.Add(std::move(prefix), after, std::move(on_events));
+  const WatchId id = watcher->id;
+  ScheduleCatchUp(std::move(watcher));
+  return id;
+}
+
+void StoreCore::ScheduleCatchUp(WatchHub::WatcherPtr watcher) {
+  loop_.Post([this, watcher = std::move(watcher), alive = std::weak_ptr<int>(alive_)] {
+    if (alive.lock()) CatchUp(watcher);
+  });
+}
+
+void StoreCore::CatchUp(const WatchHub::WatcherPtr& watcher) {
+  if (watcher->cancelled) return;
+  if (watcher->position < committed_) {
+    const bool in_memory = watcher->position >= history_.Floor();
+    const Revision step = in_memory ? kReplayRevisionsPerTask : kReplayRevisionsFromBackendPerTask;
+    const Revision last = std::min(committed_, watcher->position + step);
+    const std::vector<WatchEvent> events = EventsSince(*watcher, last);
+    watcher->position = last;
+    if (!events.empty()) watcher->on_events(events);
+    if (watcher->position < committed_) {
+      ScheduleCatchUp(watcher);
+      return;
+    }
+  }
+  hub_.GoLive(watcher);
+  TrimHistory();
+  ApplyCompaction();
+}
+
+std::vector<WatchEvent> StoreCore::EventsSince(const WatchHub::Watcher& watcher, Revision last) const {
+  if (watcher.position >= history_.Floor()) return history_.Select(watcher.prefix, watcher.position, last);
+  Result<std::vector<LogChange>> changes = backend_->ReadLog(watcher.position, last);
+  // A log that cannot be read is a broken disk: the watcher would silently miss events otherwise.
+  CHECK_MSG(changes.has_value(), changes.error().message());
+  std::vector<WatchEvent> events;
+  for (LogChange& change : *changes) {
+    if (change.record.key.starts_with(watcher.prefix)) events.push_back(MakeLoggedEvent(std::move(change)));
+  }
+  return events;
+}
+
+WatchEvent StoreCore::MakeLoggedEvent(LogChange change) const {
+  WatchEvent event;
+  event.revision = change.record.revision;
+  if (change.previous) event.previous = MakeLoadedEntry(std::move(*change.previous));
+  if (!change.record.deleted) {
+    event.entry = MakeLoadedEntry(std::move(change.record));
+    return event;
+  }
+  event.type = WatchEvent::Type::kDelete;
+  CHECK(event.previous != nullptr);
+  auto entry = std::make_shared<Entry>(*event.previous);
+  entry->mod_revision = event.revision;
+  std::string value = *entry->value;
+  FillRevisionSlot(value, entry->revision_slot, event.revision);
+  entry->value = std::make_shared<const std::string>(std::move(value));
+  event.entry = std::move(entry);
+  return event;
+}
+
+// --- forgetting
+
+void StoreCore::TrimHistory() {
+  if (history_.bytes() > options_.max_history_bytes) {
+    Revision floor = history_.FloorWithin(options_.max_history_bytes);
+    // Where memory is all there is, a watcher that is being told the past must not lose it on the way.
+    if (!backend_->KeepsLog()) floor = std::min(floor, hub_.OldestLagging(floor));
+    history_.DropThrough(floor);
+    if (!backend_->KeepsLog()) compacted_ = compaction_applied_ = std::max(compacted_, floor);
+  }
+  if (committed_ - compacted_ > options_.max_uncompacted_revisions) {
+    compacted_ = committed_ - options_.max_uncompacted_revisions / 2;
+    ApplyCompaction();
+  }
+}
+
+Status StoreCore::Compact(Revision revision) {
+  CHECK(loop_.InThread());
+  if (revision > committed_) {
+    return Error(Reason::kInvalid, "cannot compact at revision {}: the latest is {}", revision, committed_);
+  }
+  compacted_ = std::max(compacted_, revision);
+  ApplyCompaction();
+  return Status::Ok();
+}
+
+void StoreCore::ApplyCompaction() {
+  // Who is being told the past gets it first; CatchUp() comes back here.
+  if (compaction_applied_ == compacted_ || hub_.OldestLagging(compacted_) < compacted_) return;
+  compaction_applied_ = compacted_;
+  history_.DropThrough(compacted_);
+  if (health_.ok()) committer_->Compact(compacted_);
+}
+
+}  // namespace muster::store

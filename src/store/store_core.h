@@ -1,0 +1,118 @@
+// src/store/store_core.h
+//
+// StoreCore: the Store over any backend. State, preconditions, history and watches live here, on the loop thread;
+// the committer makes them last.
+//
+// Life cycle: Open() loads the backend's state; destruction commits what is pending, without calling anybody back.
+//             Not to be destroyed from one of its callbacks.
+// Thread:     the loop thread.
+// Invariants: those of store.h, and:
+//             - `pending_` holds the revisions after committed_ without gaps, oldest first;
+//             - latest_ has exactly the keys that pending_ changes.
+
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "loop/loop.h"
+#include "store/backend.h"
+#include "store/committer.h"
+#include "store/history.h"
+#include "store/key_index.h"
+#include "store/store.h"
+#include "store/watch_hub.h"
+
+namespace muster::store {
+
+using CommitterFactory =
+    std::function<std::unique_ptr<Committer>(Loop& loop, Backend& backend, Committer::OnCommit on_commit)>;
+
+class StoreCore final : public Store {
+ public:
+  struct Options {
+    Decorator decorator;  // may be empty
+    CommitterFactory committer = MakeLoopCommitter;
+    size_t max_history_bytes = kMaxHistoryBytes;
+    Revision max_uncompacted_revisions = kMaxUncompactedRevisions;
+  };
+
+  static Result<std::unique_ptr<StoreCore>> Open(Loop& loop, std::unique_ptr<Backend> backend, Options options);
+  ~StoreCore() override;
+
+  Revision CommittedRevision() const override { return committed_; }
+  Revision CompactedRevision() const override { return compacted_; }
+  Status Health() const override { return health_; }
+
+  Result<Revision> Write(Put put, Done done) override;
+  Result<Revision> Delete(std::string_view key, std::optional<Revision> expected, Durability durability,
+                          Done done) override;
+  EntryPtr Get(std::string_view key) const override { return index_.Find(key); }
+  EntryPtr GetLatest(std::string_view key) const override;
+  Result<RangeResult> Range(std::string_view prefix, std::string_view after, size_t limit,
+                            Revision revision) const override;
+  Result<WatchId> Watch(std::string prefix, Revision after,
+                        Function<void(const std::vector<WatchEvent>&)> on_events) override;
+  void CancelWatch(WatchId watch) override { hub_.Cancel(watch); }
+  Status Compact(Revision revision) override;
+
+ private:
+  struct Pending {
+    WatchEvent event;
+    Done done;
+    size_t bytes = 0;
+  };
+  struct Latest {
+    Revision revision = 0;
+    EntryPtr entry;  // nullptr: deleted
+  };
+
+  StoreCore(Loop& loop, std::unique_ptr<Backend> backend, Options options);
+  Status Load();
+
+  Status CheckWritable(size_t key_bytes, size_t value_bytes) const;
+  static Status CheckExpected(std::string_view key, const EntryPtr& found, std::optional<Revision> expected);
+  Revision Submit(WatchEvent event, Durability durability, Done done);
+
+  void OnCommit(Result<Revision> last);
+  void Publish(Revision last);
+  void FailPending(const Status& reason);
+
+  EntryPtr MakeLoadedEntry(LogRecord record) const;
+  WatchEvent MakeLoggedEvent(LogChange change) const;
+  RangeResult RangeNow(std::string_view prefix, std::string_view after, size_t limit) const;
+  RangeResult RangeInHistory(std::string_view prefix, std::string_view after, size_t limit, Revision revision) const;
+  Result<RangeResult> RangeInBackend(std::string_view prefix, std::string_view after, size_t limit,
+                                     Revision revision) const;
+
+  void ScheduleCatchUp(WatchHub::WatcherPtr watcher);
+  void CatchUp(const WatchHub::WatcherPtr& watcher);
+  std::vector<WatchEvent> EventsSince(const WatchHub::Watcher& watcher, Revision last) const;
+  void TrimHistory();
+  void ApplyCompaction();
+
+  Loop& loop_;
+  std::unique_ptr<Backend> backend_;
+  const Options options_;
+
+  Status health_;
+  Revision committed_ = 0;
+  Revision assigned_ = 0;   // the last revision given to a write
+  Revision compacted_ = 0;  // what readers are told
+  Revision compaction_applied_ = 0;
+  KeyIndex index_;
+  History history_{0};
+  WatchHub hub_;
+
+  std::deque<Pending> pending_;
+  size_t pending_bytes_ = 0;
+  std::unordered_map<std::string, Latest> latest_;
+
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  std::unique_ptr<Committer> committer_;  // last: its destruction writes what is queued, to a backend that is there
+};
+
+}  // namespace muster::store

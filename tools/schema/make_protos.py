@@ -128,7 +128,7 @@ class Writer:
             out.append('  option (muster.message) = {type_meta: true};')
         if options.startswith('kind'):
             groups = re.split(r', (?=columns:)', options[len('kind '):])
-            lines = [line for group in groups for line in textwrap.wrap(group, WIDTH - 4)]
+            lines = [line for group in groups for line in WrapOptions(group, WIDTH - 4)]
             out += ['  option (muster.kind) = {'] + ['    ' + line for line in lines] + ['  };']
         if len(out) > 1 and out[-1].endswith('};'):
             out.append('')
@@ -148,13 +148,20 @@ class Writer:
         return '\n'.join(out) + '\n'
 
 
+def WrapOptions(text, width):
+    """textwrap that leaves quoted strings whole."""
+    held = re.sub(r'"[^"]*"', lambda found: found[0].replace(' ', '\0'), text)
+    lines = textwrap.wrap(held, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace('\0', ' ') for line in lines]
+
+
 def Wrap(text):
     if len(text) <= WIDTH or '{' not in text:
         return [text]
     head, _, rest = text.partition('{')
     body, _, tail = rest.rpartition('}')
     indent = ' ' * (len(head) - len(head.lstrip()))
-    wrapped = textwrap.wrap(body, WIDTH - len(indent) - 2, break_long_words=False, break_on_hyphens=False)
+    wrapped = WrapOptions(body, WIDTH - len(indent) - 2)
     return [head + '{'] + [indent + '  ' + line for line in wrapped] + [indent + '}' + tail]
 
 

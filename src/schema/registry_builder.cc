@@ -60,6 +60,8 @@ WireForm WireFormOf(muster::JsonForm form) {
   }
 }
 
+bool HasSchemaInside(WireForm form) { return form != WireForm::kPlain && form != WireForm::kRaw; }
+
 ListType ListTypeOf(muster::ListType type) {
   switch (type) {
     case muster::SET: return ListType::kSet;
@@ -90,6 +92,7 @@ void RegistryBuilder::Build(std::string_view descriptor_set) {
     for (const Message& message : file.message_type()) {
       const Known& known = messages_.at("." + file.package() + "." + message.name());
       if (known.schema->type == Type::kObject) FillObject(message, *known.schema);
+      if (HasSchemaInside(known.schema->wire_form)) known.schema->items = SchemaInside(message);
       if (message.options().HasExtension(muster::kind)) AddKind(api.group(), api.version(), message, *known.schema);
     }
   }
@@ -147,6 +150,12 @@ void RegistryBuilder::FillObject(const Message& message, Schema& schema) {
   if (HasTypeMeta(message)) AddTypeMeta(schema);
   AddFields(message, 0, schema);
   for (size_t i = 0; i < schema.fields.size(); ++i) schema.index.emplace(schema.fields[i].name, i);
+}
+
+const Schema* RegistryBuilder::SchemaInside(const Message& message) const {
+  for (const Member& member : message.field())
+    if (member.type() == Member::TYPE_MESSAGE) return messages_.at(member.type_name()).schema;
+  return nullptr;
 }
 
 void RegistryBuilder::AddTypeMeta(Schema& schema) {

@@ -42,6 +42,8 @@ class RegistryBuilder {
                const google::protobuf::DescriptorProto& message, const Schema& schema);
   void FillObject(const google::protobuf::DescriptorProto& message, Schema& schema);
   void AddFields(const google::protobuf::DescriptorProto& message, int inlined_in, Schema& schema);
+  // JSONSchemaPropsOrBool and its kin: the schema of the message inside.
+  const Schema* SchemaInside(const google::protobuf::DescriptorProto& message) const;
   void AddTypeMeta(Schema& schema);
   Field MakeField(const google::protobuf::DescriptorProto& message,
                   const google::protobuf::FieldDescriptorProto& member, int inlined_in);

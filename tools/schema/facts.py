@@ -36,6 +36,9 @@ BY_HAND = {
     'apiextensionsv1.JSONSchemaProps': (
         'schema/k8s/apiextensions_v1.proto',
         'io.k8s.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps'),
+    'apiextensionsv1.CustomResourceSubresourceStatus': (
+        'schema/k8s/apiextensions_v1.proto',
+        'io.k8s.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus'),
 }
 
 QUALIFIERS = {'metav1': 'pkg/apis/meta/v1', 'v1': 'core/v1', 'apiv1': 'core/v1', 'corev1': 'core/v1'}

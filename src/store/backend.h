@@ -1,12 +1,14 @@
 // src/store/backend.h
 //
-// Backend: where a store keeps its log. The core (store_core.h) has the state, the preconditions and the watches; a
-// backend only appends batches, forgets what is compacted, and reads back what the core no longer has in memory.
+// Backend: where a store keeps its log. The core (store_core.h) has the state, the preconditions
+// and the watches; a backend only appends batches, forgets what is compacted, and reads back what
+// the core no longer has in memory.
 //
 // Life cycle: Load() once, then the rest.
-// Thread:     Append, CompactStep and Maintain on the writer (one thread or the loop); Load, ReadAt and ReadLog on the
-//             loop thread, possibly while the writer writes.
-// Invariants: Append is atomic and in order; with `durable` it returns after the bytes are on stable storage.
+// Thread:     Append, CompactStep and Maintain on the writer (one thread or the loop); Load, ReadAt
+//             and ReadLog on the loop thread, possibly while the writer writes.
+// Invariants: Append is atomic and in order; with `durable` it returns after the bytes are on
+//             stable storage.
 
 #pragma once
 
@@ -58,7 +60,8 @@ class Backend {
   virtual Result<LoadedState> Load(const std::function<void(LogRecord)>& sink) = 0;
 
   virtual Status Append(std::span<const LogRecord> batch, bool durable) = 0;
-  // One bounded step towards forgetting what was superseded at or before `target`; true if more is left.
+  // One bounded step towards forgetting what was superseded at or before `target`; true if more is
+  // left.
   virtual Result<bool> CompactStep(Revision target) = 0;
   // Housekeeping between commits. `idle`: nothing waits for the writer.
   virtual void Maintain(bool idle) = 0;

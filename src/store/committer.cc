@@ -31,8 +31,8 @@ std::vector<LogRecord> TakeBatch(std::deque<LogRecord>& queue, bool& durable) {
   return batch;
 }
 
-// One step; false when there is nothing left to do. A failure waits for the next Compact(): what could not be forgotten
-// now costs space, not correctness.
+// One step; false when there is nothing left to do. A failure waits for the next Compact(): what
+// could not be forgotten now costs space, not correctness.
 bool CompactOnce(Backend& backend, Revision target) {
   const Result<bool> more = backend.CompactStep(target);
   if (more) return *more;
@@ -199,11 +199,13 @@ class ThreadCommitter final : public Committer {
 
 }  // namespace
 
-std::unique_ptr<Committer> MakeLoopCommitter(Loop& loop, Backend& backend, Committer::OnCommit on_commit) {
+std::unique_ptr<Committer> MakeLoopCommitter(Loop& loop, Backend& backend,
+                                             Committer::OnCommit on_commit) {
   return std::make_unique<LoopCommitter>(loop, backend, std::move(on_commit));
 }
 
-std::unique_ptr<Committer> MakeThreadCommitter(Loop& loop, Backend& backend, Committer::OnCommit on_commit) {
+std::unique_ptr<Committer> MakeThreadCommitter(Loop& loop, Backend& backend,
+                                               Committer::OnCommit on_commit) {
   return std::make_unique<ThreadCommitter>(loop, backend, std::move(on_commit));
 }
 

@@ -1,14 +1,17 @@
 // src/store/committer.h
 //
-// Committer: carries records from the loop to the backend in order, many per commit, and compacts in between.
+// Committer: carries records from the loop to the backend in order, many per commit, and compacts
+// in between.
 //
-// Life cycle: Make*(), Enqueue() and Compact() at will; destruction commits what is queued and stops.
-// Thread:     the loop thread. LoopCommitter works in later loop tasks (memory store, simulation); ThreadCommitter has
-//             the store's writer thread, so that the loop never waits for a disk.
-// Invariants: batches are what was queued when the last commit ended (no added delay), at most kMaxBatchWrites or
-//             kMaxBatchBytes; a batch is synced if it holds a durable record;
-//             after the first failure nothing more is written.
-//             The callback comes on the loop thread, in order, and never after destruction began.
+// Life cycle: Make*(), Enqueue() and Compact() at will; destruction commits what is queued and
+//             stops.
+// Thread:     the loop thread. LoopCommitter works in later loop tasks (memory store, simulation);
+//             ThreadCommitter has the store's writer thread, so that the loop never waits for a
+//             disk.
+// Invariants: batches are what was queued when the last commit ended (no added delay), at most
+//             kMaxBatchWrites or kMaxBatchBytes; a batch is synced if it holds a durable record;
+//             after the first failure nothing more is written. The callback comes on the loop
+//             thread, in order, and never after destruction began.
 
 #pragma once
 
@@ -31,7 +34,9 @@ class Committer {
 };
 
 // REQUIRES: backend and loop outlive the committer.
-std::unique_ptr<Committer> MakeLoopCommitter(Loop& loop, Backend& backend, Committer::OnCommit on_commit);
-std::unique_ptr<Committer> MakeThreadCommitter(Loop& loop, Backend& backend, Committer::OnCommit on_commit);
+std::unique_ptr<Committer> MakeLoopCommitter(Loop& loop, Backend& backend,
+                                             Committer::OnCommit on_commit);
+std::unique_ptr<Committer> MakeThreadCommitter(Loop& loop, Backend& backend,
+                                               Committer::OnCommit on_commit);
 
 }  // namespace muster::store

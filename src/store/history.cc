@@ -12,10 +12,12 @@ namespace {
 // Shared pointers' control blocks and allocator overhead, about.
 constexpr size_t kEntryOverheadBytes = sizeof(Entry) + 96;
 
-// What the event alone keeps alive: the value that it superseded, and for a deletion its own copy of the last state.
+// What the event alone keeps alive: the value that it superseded, and for a deletion its own copy
+// of the last state.
 size_t Cost(const WatchEvent& event) {
   size_t bytes = sizeof(WatchEvent);
-  if (event.previous) bytes += kEntryOverheadBytes + event.previous->key.size() + event.previous->value->size();
+  if (event.previous)
+    bytes += kEntryOverheadBytes + event.previous->key.size() + event.previous->value->size();
   if (event.type == WatchEvent::Type::kDelete) {
     bytes += kEntryOverheadBytes + event.entry->key.size();
     if (event.entry->value != event.previous->value) bytes += event.entry->value->size();
@@ -47,7 +49,8 @@ Revision History::FloorWithin(size_t limit) const {
   return floor;
 }
 
-std::vector<WatchEvent> History::Select(std::string_view prefix, Revision after, Revision last) const {
+std::vector<WatchEvent> History::Select(std::string_view prefix, Revision after,
+                                        Revision last) const {
   CHECK(after >= floor_ && last <= Last());
   std::vector<WatchEvent> selected;
   for (Revision revision = after + 1; revision <= last; ++revision) {

@@ -30,8 +30,9 @@ void KeyIndex::Cursor::Next() {
 
 size_t KeyIndex::ChunkOf(std::string_view key) const {
   // The last chunk whose first key is not greater.
-  const auto after = std::upper_bound(chunks_.begin(), chunks_.end(), key,
-                                      [](std::string_view k, const Chunk& chunk) { return k < chunk.front()->key; });
+  const auto after = std::upper_bound(
+      chunks_.begin(), chunks_.end(), key,
+      [](std::string_view k, const Chunk& chunk) { return k < chunk.front()->key; });
   return after == chunks_.begin() ? 0 : static_cast<size_t>(std::prev(after) - chunks_.begin());
 }
 
@@ -39,7 +40,8 @@ KeyIndex::Cursor KeyIndex::AtLeast(std::string_view key) const {
   if (chunks_.empty()) return {*this, 0, 0};
   size_t chunk = ChunkOf(key);
   const Chunk& entries = chunks_[chunk];
-  size_t slot = static_cast<size_t>(std::lower_bound(entries.begin(), entries.end(), key, KeyLess()) - entries.begin());
+  size_t slot = static_cast<size_t>(
+      std::lower_bound(entries.begin(), entries.end(), key, KeyLess()) - entries.begin());
   if (slot == entries.size()) {
     ++chunk;
     slot = 0;
@@ -75,8 +77,10 @@ EntryPtr KeyIndex::Set(EntryPtr entry) {
   if (chunks_.empty()) chunks_.emplace_back();
   const size_t at = chunks_.front().empty() ? 0 : ChunkOf(entry->key);
   Chunk& chunk = chunks_[at];
-  const auto place = std::lower_bound(chunk.begin(), chunk.end(), std::string_view(entry->key), KeyLess());
-  if (place != chunk.end() && (*place)->key == entry->key) return std::exchange(*place, std::move(entry));
+  const auto place =
+      std::lower_bound(chunk.begin(), chunk.end(), std::string_view(entry->key), KeyLess());
+  if (place != chunk.end() && (*place)->key == entry->key)
+    return std::exchange(*place, std::move(entry));
   chunk.insert(place, std::move(entry));
   ++size_;
   if (chunk.size() > kChunkEntries) Split(at);
@@ -110,9 +114,11 @@ void KeyIndex::MergeOrDrop(size_t at) {
     chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(at));
     return;
   }
-  if (at + 1 == chunks_.size() || chunks_[at].size() + chunks_[at + 1].size() > kChunkEntries / 2) return;
+  if (at + 1 == chunks_.size() || chunks_[at].size() + chunks_[at + 1].size() > kChunkEntries / 2)
+    return;
   Chunk& next = chunks_[at + 1];
-  chunks_[at].insert(chunks_[at].end(), std::make_move_iterator(next.begin()), std::make_move_iterator(next.end()));
+  chunks_[at].insert(chunks_[at].end(), std::make_move_iterator(next.begin()),
+                     std::make_move_iterator(next.end()));
   chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
 }
 

@@ -1,10 +1,12 @@
 // src/store/key_index.h
 //
-// KeyIndex: entries in key order, in chunks of sorted pointers: 16 bytes an entry, and counting is cheap.
+// KeyIndex: entries in key order, in chunks of sorted pointers: 16 bytes an entry, and counting is
+// cheap.
 //
 // Thread:     one owner.
 // Invariants: keys are unique; chunks are not empty and hold at most kChunkEntries.
-// Cost:       Find, Set, Erase O(log n + chunk); Rank O(n / chunk) additions over one array (5 us for a million keys).
+// Cost:       Find, Set, Erase O(log n + chunk); Rank O(n / chunk) additions over one array (5 us
+//             for a million keys).
 
 #pragma once
 
@@ -33,7 +35,8 @@ class KeyIndex {
 
    private:
     friend class KeyIndex;
-    Cursor(const KeyIndex& index, size_t chunk, size_t slot) : index_(&index), chunk_(chunk), slot_(slot) {}
+    Cursor(const KeyIndex& index, size_t chunk, size_t slot)
+        : index_(&index), chunk_(chunk), slot_(slot) {}
     const KeyIndex* index_;
     size_t chunk_;
     size_t slot_;

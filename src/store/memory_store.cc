@@ -17,7 +17,8 @@ class MemoryBackend final : public Backend {
   Result<bool> CompactStep(Revision) override { return false; }
   void Maintain(bool) override {}
   bool KeepsLog() const override { return false; }
-  Result<ReadAtResult> ReadAt(std::string_view, std::string_view, size_t, Revision revision) override {
+  Result<ReadAtResult> ReadAt(std::string_view, std::string_view, size_t,
+                              Revision revision) override {
     return Error(Reason::kExpired, "revision {} is not in memory any more", revision);
   }
   Result<std::vector<LogChange>> ReadLog(Revision after, Revision) override {

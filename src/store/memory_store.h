@@ -1,7 +1,8 @@
 // src/store/memory_store.h
 //
-// A Store that lasts as long as the process: tests, simulation, trying things out. Commits happen in a later task of
-// the loop, so everything is deterministic under SimLoop. What falls out of the history in memory is compacted.
+// A Store that lasts as long as the process: tests, simulation, trying things out. Commits happen
+// in a later task of the loop, so everything is deterministic under SimLoop. What falls out of the
+// history in memory is compacted.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "store/sqlite_backend.h"
 
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,7 +65,8 @@ Status SystemError(std::string_view doing, const std::string& path) {
 Status MakeFolder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return Error(Reason::kInternalError, "store: create {}: {}", folder.string(), error.message());
+  if (error)
+    return Error(Reason::kInternalError, "store: create {}: {}", folder.string(), error.message());
   if (chmod(folder.c_str(), 0700) != 0) return SystemError("chmod", folder.string());
   return Status::Ok();
 }
@@ -74,7 +76,8 @@ Status MakeFile(const std::filesystem::path& path) {
   const Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (file.get() < 0) return SystemError("open", path.string());
   if (fchmod(file.get(), 0600) != 0) return SystemError("chmod", path.string());
-  for (const std::filesystem::path& folder : {path.parent_path(), path.parent_path().parent_path()}) {
+  for (const std::filesystem::path& folder :
+       {path.parent_path(), path.parent_path().parent_path()}) {
     const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.get() >= 0) fsync(directory.get());
   }
@@ -85,7 +88,8 @@ Result<Fd> TakeLock(const std::string& path) {
   Fd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (lock.get() < 0) return Error(SystemError("open", path));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error(Reason::kConflict, "store: {} is held by another process: stop it first (muster down)", path);
+    return Error(Reason::kConflict,
+                 "store: {} is held by another process: stop it first (muster down)", path);
   }
   return lock;
 }
@@ -126,9 +130,10 @@ class SqliteBackend final : public Backend {
   Statement begin_, commit_, rollback_, insert_, delete_, set_compacted_;
   bool durable_ = true;  // what `PRAGMA synchronous` says
   int wal_pages_ = 0;
-  Revision compacted_ = 0;  // as in store_info
+  Revision compacted_ = 0;             // as in store_info
   std::deque<Superseded> superseded_;  // by `since`
-  // The loop's. Declared after the writer: closed first, so that the writer can fold the WAL into the file.
+  // The loop's. Declared after the writer: closed first, so that the writer can fold the WAL into
+  // the file.
   Database reader_;
   Statement read_row_, read_log_, read_previous_;
 };
@@ -151,9 +156,11 @@ Status SqliteBackend::OpenWriter(const std::string& path, int64_t max_pages) {
   ASSIGN_OR_RETURN(const int64_t pages, writer_.QueryInt("PRAGMA page_count"));
   // Only an empty file takes this; later it would need a VACUUM of everything.
   if (pages == 0) RETURN_IF_ERROR(writer_.Exec("PRAGMA auto_vacuum=INCREMENTAL"));
-  RETURN_IF_ERROR(writer_.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; "
-                               "PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY"));
-  if (max_pages > 0) RETURN_IF_ERROR(writer_.Exec(fmt::format("PRAGMA max_page_count={}", max_pages).c_str()));
+  RETURN_IF_ERROR(
+      writer_.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; "
+                   "PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY"));
+  if (max_pages > 0)
+    RETURN_IF_ERROR(writer_.Exec(fmt::format("PRAGMA max_page_count={}", max_pages).c_str()));
   sqlite3_wal_hook(
       writer_.handle(),
       [](void* self, sqlite3*, const char*, int wal_pages) {
@@ -166,18 +173,24 @@ Status SqliteBackend::OpenWriter(const std::string& path, int64_t max_pages) {
 }
 
 Status SqliteBackend::CreateSchema() {
-  return writer_.Exec(fmt::format("BEGIN; PRAGMA application_id={}; {} INSERT INTO store_info VALUES(1, {}, 0); COMMIT",
-                                  kApplicationId, kSchema, kStoreFormatVersion)
-                          .c_str());
+  return writer_.Exec(
+      fmt::format(
+          "BEGIN; PRAGMA application_id={}; {} INSERT INTO store_info VALUES(1, {}, 0); COMMIT",
+          kApplicationId, kSchema, kStoreFormatVersion)
+          .c_str());
 }
 
 Status SqliteBackend::CheckFormat() {
   ASSIGN_OR_RETURN(const int64_t id, writer_.QueryInt("PRAGMA application_id"));
-  if (id != kApplicationId) return Error(Reason::kInvalid, "store: the file is a database, but not one of muster");
-  ASSIGN_OR_RETURN(const int64_t version, writer_.QueryInt("SELECT format_version FROM store_info"));
+  if (id != kApplicationId)
+    return Error(Reason::kInvalid, "store: the file is a database, but not one of muster");
+  ASSIGN_OR_RETURN(const int64_t version,
+                   writer_.QueryInt("SELECT format_version FROM store_info"));
   if (version != kStoreFormatVersion) {
-    return Error(Reason::kInvalid, "store: the file has format {}, this muster reads {}: use the muster that wrote it",
-                 version, kStoreFormatVersion);
+    return Error(
+        Reason::kInvalid,
+        "store: the file has format {}, this muster reads {}: use the muster that wrote it",
+        version, kStoreFormatVersion);
   }
   return Status::Ok();
 }
@@ -186,16 +199,22 @@ Status SqliteBackend::PrepareStatements() {
   ASSIGN_OR_RETURN(begin_, writer_.Prepare("BEGIN IMMEDIATE"));
   ASSIGN_OR_RETURN(commit_, writer_.Prepare("COMMIT"));
   ASSIGN_OR_RETURN(rollback_, writer_.Prepare("ROLLBACK"));
-  ASSIGN_OR_RETURN(insert_, writer_.Prepare("INSERT INTO log(revision, key, create_revision, deleted, slot, value) "
-                                            "VALUES(?1, ?2, ?3, ?4, ?5, ?6)"));
+  ASSIGN_OR_RETURN(
+      insert_,
+      writer_.Prepare("INSERT INTO log(revision, key, create_revision, deleted, slot, value) "
+                      "VALUES(?1, ?2, ?3, ?4, ?5, ?6)"));
   ASSIGN_OR_RETURN(delete_, writer_.Prepare("DELETE FROM log WHERE revision = ?1"));
   ASSIGN_OR_RETURN(set_compacted_, writer_.Prepare("UPDATE store_info SET compact_revision = ?1"));
-  ASSIGN_OR_RETURN(read_row_, reader_.Prepare("SELECT revision, key, create_revision, deleted, slot, value FROM log "
-                                              "WHERE revision = ?1"));
-  ASSIGN_OR_RETURN(read_log_, reader_.Prepare("SELECT revision FROM log WHERE revision > ?1 AND revision <= ?2 "
-                                              "ORDER BY revision"));
-  ASSIGN_OR_RETURN(read_previous_, reader_.Prepare("SELECT revision, deleted FROM log WHERE key = ?1 AND "
-                                                   "revision < ?2 ORDER BY revision DESC LIMIT 1"));
+  ASSIGN_OR_RETURN(
+      read_row_,
+      reader_.Prepare("SELECT revision, key, create_revision, deleted, slot, value FROM log "
+                      "WHERE revision = ?1"));
+  ASSIGN_OR_RETURN(
+      read_log_, reader_.Prepare("SELECT revision FROM log WHERE revision > ?1 AND revision <= ?2 "
+                                 "ORDER BY revision"));
+  ASSIGN_OR_RETURN(read_previous_,
+                   reader_.Prepare("SELECT revision, deleted FROM log WHERE key = ?1 AND "
+                                   "revision < ?2 ORDER BY revision DESC LIMIT 1"));
   return Status::Ok();
 }
 
@@ -204,7 +223,9 @@ Status SqliteBackend::PrepareStatements() {
 Result<LogRecord> SqliteBackend::ReadRow(Revision revision) {
   read_row_.Reset();
   ASSIGN_OR_RETURN(const bool found, read_row_.Bind(1, revision).Step());
-  if (!found) return Error(Reason::kInternalError, "store: revision {} is in the index but not in the log", revision);
+  if (!found)
+    return Error(Reason::kInternalError, "store: revision {} is in the index but not in the log",
+                 revision);
   LogRecord record;
   record.revision = read_row_.Int(0);
   record.key = read_row_.Text(1);
@@ -219,12 +240,15 @@ Result<LogRecord> SqliteBackend::ReadRow(Revision revision) {
 Result<LoadedState> SqliteBackend::Load(const std::function<void(LogRecord)>& sink) {
   LoadedState state;
   ASSIGN_OR_RETURN(state.compacted, reader_.QueryInt("SELECT compact_revision FROM store_info"));
-  ASSIGN_OR_RETURN(const int64_t last, reader_.QueryInt("SELECT IFNULL(MAX(revision), 0) FROM log"));
+  ASSIGN_OR_RETURN(const int64_t last,
+                   reader_.QueryInt("SELECT IFNULL(MAX(revision), 0) FROM log"));
   // A deletion that was the last revision may itself be compacted away.
   state.revision = std::max(last, state.compacted);
   compacted_ = state.compacted;
 
-  ASSIGN_OR_RETURN(Statement scan, reader_.Prepare("SELECT key, revision, deleted FROM log ORDER BY key, revision"));
+  ASSIGN_OR_RETURN(
+      Statement scan,
+      reader_.Prepare("SELECT key, revision, deleted FROM log ORDER BY key, revision"));
   std::vector<Superseded> superseded;
   std::string key;
   Revision current = 0;
@@ -253,7 +277,8 @@ Result<LoadedState> SqliteBackend::Load(const std::function<void(LogRecord)>& si
     deleted = scan.Int(2) != 0;
   }
   RETURN_IF_ERROR(finish_key());
-  std::ranges::sort(superseded, {}, [](const Superseded& s) { return std::pair(s.since, s.revision); });
+  std::ranges::sort(superseded, {},
+                    [](const Superseded& s) { return std::pair(s.since, s.revision); });
   superseded_.assign(superseded.begin(), superseded.end());
   return state;
 }
@@ -262,7 +287,8 @@ Result<LoadedState> SqliteBackend::Load(const std::function<void(LogRecord)>& si
 
 Status SqliteBackend::SetDurable(bool durable) {
   if (durable == durable_) return Status::Ok();
-  // In WAL mode NORMAL commits without a sync. A later FULL commit syncs the whole WAL, so order is kept.
+  // In WAL mode NORMAL commits without a sync. A later FULL commit syncs the whole WAL, so order is
+  // kept.
   RETURN_IF_ERROR(writer_.Exec(durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL"));
   durable_ = durable;
   return Status::Ok();
@@ -274,15 +300,19 @@ Status SqliteBackend::InTransaction(const std::function<Status()>& body) {
   if (status.ok()) status = commit_.Run();
   // Some errors have rolled back already; then this one has nothing to do.
   if (!status.ok() && sqlite3_get_autocommit(writer_.handle()) == 0) {
-    if (const Status undone = rollback_.Run(); !undone.ok()) LOG_WARN("store: rollback failed error={}", undone.message());
+    if (const Status undone = rollback_.Run(); !undone.ok())
+      LOG_WARN("store: rollback failed error={}", undone.message());
   }
   return status;
 }
 
 Status SqliteBackend::AppendRows(std::span<const LogRecord> batch) {
   for (const LogRecord& record : batch) {
-    insert_.Bind(1, record.revision).Bind(2, std::string_view(record.key)).Bind(3, record.create_revision);
-    insert_.Bind(4, static_cast<int64_t>(record.deleted)).Bind(5, static_cast<int64_t>(record.revision_slot));
+    insert_.Bind(1, record.revision)
+        .Bind(2, std::string_view(record.key))
+        .Bind(3, record.create_revision);
+    insert_.Bind(4, static_cast<int64_t>(record.deleted))
+        .Bind(5, static_cast<int64_t>(record.revision_slot));
     if (record.value) {
       insert_.Bind(6, std::string_view(*record.value));
     } else {
@@ -297,7 +327,8 @@ Status SqliteBackend::Append(std::span<const LogRecord> batch, bool durable) {
   RETURN_IF_ERROR(SetDurable(durable));
   RETURN_IF_ERROR(InTransaction([&] { return AppendRows(batch); }));
   for (const LogRecord& record : batch) {
-    if (record.previous_revision != 0) superseded_.push_back({record.revision, record.previous_revision});
+    if (record.previous_revision != 0)
+      superseded_.push_back({record.revision, record.previous_revision});
     if (record.deleted) superseded_.push_back({record.revision, record.revision});
   }
   return Status::Ok();
@@ -307,7 +338,8 @@ Result<size_t> SqliteBackend::DeleteRows(Revision target) {
   RETURN_IF_ERROR(set_compacted_.Bind(1, std::max(target, compacted_)).Run());
   const Duration start = RealClock().Monotonic();
   size_t rows = 0;
-  while (rows < superseded_.size() && superseded_[rows].since <= target && rows < kMaxCompactionRevisionsPerStep) {
+  while (rows < superseded_.size() && superseded_[rows].since <= target &&
+         rows < kMaxCompactionRevisionsPerStep) {
     RETURN_IF_ERROR(delete_.Bind(1, superseded_[rows].revision).Run());
     ++rows;
     if (rows % 64 == 0 && RealClock().Monotonic() - start > kMaxCompactionStepTime) break;
@@ -335,7 +367,8 @@ void SqliteBackend::Maintain(bool idle) {
   if (wal_pages_ < (idle ? kCheckpointPagesIdle : kCheckpointPagesBusy)) return;
   int in_wal = 0;
   int moved = 0;
-  const int code = sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &in_wal, &moved);
+  const int code = sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE,
+                                             &in_wal, &moved);
   if (code != SQLITE_OK && code != SQLITE_BUSY) {
     LOG_WARN("store: checkpoint failed error={}", sqlite3_errmsg(writer_.handle()));
   }
@@ -345,12 +378,14 @@ void SqliteBackend::Maintain(bool idle) {
 
 // --- reading the past
 
-Result<ReadAtResult> SqliteBackend::ReadAt(std::string_view prefix, std::string_view after, size_t limit,
-                                           Revision revision) {
-  // The newest row of each key up to `revision`; SQLite takes `deleted` from the row that has the maximum.
-  ASSIGN_OR_RETURN(Statement scan,
-                   reader_.Prepare("SELECT MAX(revision), deleted FROM log WHERE key >= ?1 AND key > ?2 AND "
-                                   "(?3 IS NULL OR key < ?3) AND revision <= ?4 GROUP BY key ORDER BY key"));
+Result<ReadAtResult> SqliteBackend::ReadAt(std::string_view prefix, std::string_view after,
+                                           size_t limit, Revision revision) {
+  // The newest row of each key up to `revision`; SQLite takes `deleted` from the row that has the
+  // maximum.
+  ASSIGN_OR_RETURN(
+      Statement scan,
+      reader_.Prepare("SELECT MAX(revision), deleted FROM log WHERE key >= ?1 AND key > ?2 AND "
+                      "(?3 IS NULL OR key < ?3) AND revision <= ?4 GROUP BY key ORDER BY key"));
   const std::string end = PrefixEnd(prefix);
   scan.Bind(1, prefix).Bind(2, after).Bind(4, revision);
   if (end.empty()) {

@@ -1,14 +1,15 @@
 // src/store/sqlite_backend.h
 //
-// The log in one SQLite file, two connections: the writer's, and one for reads of the past on the loop thread.
+// The log in one SQLite file, two connections: the writer's, and one for reads of the past on the
+// loop thread.
 //
-//   store_info  one row: format_version, compact_revision
-//   log         revision (primary key), key, create_revision, deleted, slot, value; deletions have no value
-//   log_by_key  the single secondary index: (key, revision, deleted), enough to find the present state and what is
+//   store_info  one row: format_version, compact_revision log         revision (primary key), key,
+//   create_revision, deleted, slot, value; deletions have no value log_by_key  the single secondary
+//   index: (key, revision, deleted), enough to find the present state and what is
 //               superseded without reading values
 //
-// Invariants: nothing but Append and CompactStep writes. What may be forgotten is kept as a list in memory, so that
-//             compaction never searches (kine#51, kine#613).
+// Invariants: nothing but Append and CompactStep writes. What may be forgotten is kept as a list in
+//             memory, so that compaction never searches (kine#51, kine#613).
 
 #pragma once
 
@@ -26,7 +27,8 @@ inline constexpr int kStoreFormatVersion = 1;
 // One compaction step ends after this many revisions or this long.
 inline constexpr int kMaxCompactionRevisionsPerStep = 1000;
 inline constexpr Duration kMaxCompactionStepTime = milliseconds(50);
-// The writer checkpoints when idle with this many pages in the WAL, and in any case at the second number.
+// The writer checkpoints when idle with this many pages in the WAL, and in any case at the second
+// number.
 inline constexpr int kCheckpointPagesIdle = 1000;
 inline constexpr int kCheckpointPagesBusy = 8000;
 

@@ -1,12 +1,10 @@
 // src/store/sqlite_db.h
 //
-// The little of SQLite's C interface that we use, with Status for errors. Only for .cc files of this folder.
+// The little of SQLite's C interface that we use, with Status for errors.
 //
 // Thread: one at a time for each Database and its Statements.
 
 #pragma once
-
-#include <sqlite3.h>
 
 #include <cstdint>
 #include <memory>
@@ -14,6 +12,9 @@
 #include <string_view>
 
 #include "base/status.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
 
 namespace muster::store {
 
@@ -31,13 +32,12 @@ class Statement {
   Status Run();  // to the end, ignoring rows
   void Reset();
 
-  int64_t Int(int column) const { return sqlite3_column_int64(handle_.get(), column); }
+  int64_t Int(int column) const;
   std::string_view Text(int column) const;  // until the next Step or Reset
-  bool IsNull(int column) const { return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL; }
 
  private:
   struct Finalize {
-    void operator()(sqlite3_stmt* handle) const { sqlite3_finalize(handle); }
+    void operator()(sqlite3_stmt* handle) const;
   };
   std::unique_ptr<sqlite3_stmt, Finalize> handle_;
 };
@@ -52,7 +52,7 @@ class Database {
 
  private:
   struct Close {
-    void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+    void operator()(sqlite3* handle) const;
   };
   std::unique_ptr<sqlite3, Close> handle_;
 };

@@ -15,17 +15,20 @@ Result<std::unique_ptr<Store>> Open(Loop& loop, const std::string& path, Store::
   StoreCore::Options options;
   options.decorator = std::move(decorator);
   options.committer = std::move(committer);
-  ASSIGN_OR_RETURN(std::unique_ptr<StoreCore> core, StoreCore::Open(loop, std::move(backend), std::move(options)));
+  ASSIGN_OR_RETURN(std::unique_ptr<StoreCore> core,
+                   StoreCore::Open(loop, std::move(backend), std::move(options)));
   return core;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> OpenSqliteStore(Loop& loop, const std::string& path, Store::Decorator decorator) {
+Result<std::unique_ptr<Store>> OpenSqliteStore(Loop& loop, const std::string& path,
+                                               Store::Decorator decorator) {
   return Open(loop, path, std::move(decorator), MakeThreadCommitter);
 }
 
-Result<std::unique_ptr<Store>> OpenSqliteStoreOnLoop(Loop& loop, const std::string& path, Store::Decorator decorator) {
+Result<std::unique_ptr<Store>> OpenSqliteStoreOnLoop(Loop& loop, const std::string& path,
+                                                     Store::Decorator decorator) {
   return Open(loop, path, std::move(decorator), MakeLoopCommitter);
 }
 

@@ -40,18 +40,21 @@ class SqliteStoreTest : public ::testing::Test {
   }
   void Delete(std::string_view key) {
     bool done = false;
-    ASSERT_TRUE(store_->Delete(key, std::nullopt, Durability::kDurable, [&](Result<EntryPtr>) { done = true; }));
+    ASSERT_TRUE(store_->Delete(key, std::nullopt, Durability::kDurable,
+                               [&](Result<EntryPtr>) { done = true; }));
     loop_.RunUntil([&] { return done; });
   }
   std::vector<std::string> WatchUntil(Revision after, Revision last) {
     std::vector<std::string> seen;
     Revision position = 0;
-    const Result<Store::WatchId> id = store_->Watch("/", after, [&](const std::vector<WatchEvent>& events) {
-      for (const WatchEvent& event : events) {
-        seen.push_back(Describe(event) + (event.previous ? " was " + *event.previous->value : ""));
-      }
-      position = events.back().revision;
-    });
+    const Result<Store::WatchId> id =
+        store_->Watch("/", after, [&](const std::vector<WatchEvent>& events) {
+          for (const WatchEvent& event : events) {
+            seen.push_back(Describe(event) +
+                           (event.previous ? " was " + *event.previous->value : ""));
+          }
+          position = events.back().revision;
+        });
     EXPECT_TRUE(id.has_value());
     loop_.RunUntil([&] { return position >= last; });
     store_->CancelWatch(*id);
@@ -152,8 +155,9 @@ TEST_F(SqliteStoreTest, ReadsAndWatchesThePastFromTheFileAfterAReopen) {
   EXPECT_TRUE(at_2.more);
   EXPECT_EQ(Keys(*store_->Range("/", "/a", 0, 2)), (std::vector<std::string>{"/b"}));
   EXPECT_EQ(Keys(*store_->Range("/", "", 0, 4)), (std::vector<std::string>{"/a"}));
-  EXPECT_EQ(WatchUntil(0, 5), (std::vector<std::string>{"put /a 1 1", "put /b 2 2", "put /a 3 3 was 1",
-                                                        "delete /b 4 2 was 2", "put /b 5 5"}));
+  EXPECT_EQ(WatchUntil(0, 5),
+            (std::vector<std::string>{"put /a 1 1", "put /b 2 2", "put /a 3 3 was 1",
+                                      "delete /b 4 2 was 2", "put /b 5 5"}));
   EXPECT_EQ(WatchUntil(3, 5), (std::vector<std::string>{"delete /b 4 2 was 2", "put /b 5 5"}));
 }
 
@@ -206,19 +210,21 @@ TEST_F(SqliteStoreTest, CheckpointsKeepTheWalShort) {
 TEST_F(SqliteStoreTest, FullDiskTurnsTheStoreReadOnly) {
   StoreCore::Options options;
   options.committer = MakeThreadCommitter;
-  std::unique_ptr<StoreCore> store = *StoreCore::Open(loop_, *OpenSqliteBackend(Path(), 40), std::move(options));
+  std::unique_ptr<StoreCore> store =
+      *StoreCore::Open(loop_, *OpenSqliteBackend(Path(), 40), std::move(options));
   int acknowledged = 0;
   Status failure;
   for (int i = 0; failure.ok() && i < 1000; ++i) {
     bool answered = false;
-    ASSERT_TRUE(store->Write(MakePut(fmt::format("/k/{}", i), std::string(4000, 'v')), [&](Result<EntryPtr> result) {
-      answered = true;
-      if (result) {
-        ++acknowledged;
-      } else {
-        failure = result.error();
-      }
-    }));
+    ASSERT_TRUE(store->Write(MakePut(fmt::format("/k/{}", i), std::string(4000, 'v')),
+                             [&](Result<EntryPtr> result) {
+                               answered = true;
+                               if (result) {
+                                 ++acknowledged;
+                               } else {
+                                 failure = result.error();
+                               }
+                             }));
     loop_.RunUntil([&] { return answered; });
   }
   EXPECT_NE(failure.message().find("full"), std::string::npos) << failure.message();
@@ -235,7 +241,9 @@ TEST_F(SqliteStoreTest, RelaxedWritesKeepTheirPlaceAmongDurableOnes) {
   for (int i = 0; i < 100; ++i) {
     Put put = MakePut("/a", std::to_string(i));
     put.durability = i % 2 == 0 ? Durability::kRelaxed : Durability::kDurable;
-    ASSERT_TRUE(store_->Write(std::move(put), [&](Result<EntryPtr> result) { order.push_back((*result)->mod_revision); }));
+    ASSERT_TRUE(store_->Write(std::move(put), [&](Result<EntryPtr> result) {
+      order.push_back((*result)->mod_revision);
+    }));
   }
   loop_.RunUntil([&] { return order.size() == 100; });
   EXPECT_TRUE(std::ranges::is_sorted(order));

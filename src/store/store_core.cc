@@ -32,7 +32,8 @@ StoreCore::StoreCore(Loop& loop, std::unique_ptr<Backend> backend, Options optio
 
 StoreCore::~StoreCore() = default;
 
-Result<std::unique_ptr<StoreCore>> StoreCore::Open(Loop& loop, std::unique_ptr<Backend> backend, Options options) {
+Result<std::unique_ptr<StoreCore>> StoreCore::Open(Loop& loop, std::unique_ptr<Backend> backend,
+                                                   Options options) {
   std::unique_ptr<StoreCore> core(new StoreCore(loop, std::move(backend), std::move(options)));
   RETURN_IF_ERROR(core->Load());
   StoreCore* self = core.get();
@@ -44,8 +45,9 @@ Result<std::unique_ptr<StoreCore>> StoreCore::Open(Loop& loop, std::unique_ptr<B
 }
 
 Status StoreCore::Load() {
-  ASSIGN_OR_RETURN(const LoadedState state,
-                   backend_->Load([this](LogRecord record) { index_.Set(MakeLoadedEntry(std::move(record))); }));
+  ASSIGN_OR_RETURN(const LoadedState state, backend_->Load([this](LogRecord record) {
+    index_.Set(MakeLoadedEntry(std::move(record)));
+  }));
   committed_ = assigned_ = state.revision;
   compacted_ = compaction_applied_ = state.compacted;
   history_ = History(state.revision);
@@ -68,24 +70,30 @@ EntryPtr StoreCore::MakeLoadedEntry(LogRecord record) const {
 Status StoreCore::CheckWritable(size_t key_bytes, size_t value_bytes) const {
   if (!health_.ok()) return health_;
   if (key_bytes == 0 || key_bytes > kMaxKeyBytes) {
-    return Error(Reason::kRequestEntityTooLarge, "the key has {} bytes, 1 to {} are allowed", key_bytes, kMaxKeyBytes);
+    return Error(Reason::kRequestEntityTooLarge, "the key has {} bytes, 1 to {} are allowed",
+                 key_bytes, kMaxKeyBytes);
   }
   if (value_bytes > kMaxValueBytes) {
-    return Error(Reason::kRequestEntityTooLarge, "the object has {} bytes, at most {} can be stored", value_bytes,
-                 kMaxValueBytes);
+    return Error(Reason::kRequestEntityTooLarge,
+                 "the object has {} bytes, at most {} can be stored", value_bytes, kMaxValueBytes);
   }
   if (pending_.size() >= kMaxPendingWrites || pending_bytes_ + value_bytes > kMaxPendingBytes) {
-    return Error(Reason::kTooManyRequests, "{} writes wait for the disk, try again later", pending_.size());
+    return Error(Reason::kTooManyRequests, "{} writes wait for the disk, try again later",
+                 pending_.size());
   }
   return Status::Ok();
 }
 
-Status StoreCore::CheckExpected(std::string_view key, const EntryPtr& found, std::optional<Revision> expected) {
+Status StoreCore::CheckExpected(std::string_view key, const EntryPtr& found,
+                                std::optional<Revision> expected) {
   const Revision revision = found ? found->mod_revision : 0;
   if (!expected || *expected == revision) return Status::Ok();
-  if (!found) return Error(Reason::kConflict, "{:?} is absent, revision {} was expected", key, *expected);
-  if (*expected == 0) return Error(Reason::kConflict, "{:?} exists already, at revision {}", key, revision);
-  return Error(Reason::kConflict, "{:?} is at revision {}, {} was expected", key, revision, *expected);
+  if (!found)
+    return Error(Reason::kConflict, "{:?} is absent, revision {} was expected", key, *expected);
+  if (*expected == 0)
+    return Error(Reason::kConflict, "{:?} exists already, at revision {}", key, revision);
+  return Error(Reason::kConflict, "{:?} is at revision {}, {} was expected", key, revision,
+               *expected);
 }
 
 EntryPtr StoreCore::GetLatest(std::string_view key) const {
@@ -110,12 +118,12 @@ Result<Revision> StoreCore::Write(Put put, Done done) {
   // Values live long: spare capacity from building them would be paid for every object.
   if (put.value.capacity() > put.value.size() + put.value.size() / 16) put.value.shrink_to_fit();
   entry->value = std::make_shared<const std::string>(std::move(put.value));
-  return Submit({WatchEvent::Type::kPut, entry->mod_revision, entry, std::move(previous)}, put.durability,
-                std::move(done));
+  return Submit({WatchEvent::Type::kPut, entry->mod_revision, entry, std::move(previous)},
+                put.durability, std::move(done));
 }
 
-Result<Revision> StoreCore::Delete(std::string_view key, std::optional<Revision> expected, Durability durability,
-                                   Done done) {
+Result<Revision> StoreCore::Delete(std::string_view key, std::optional<Revision> expected,
+                                   Durability durability, Done done) {
   CHECK(loop_.InThread());
   RETURN_IF_ERROR(CheckWritable(key.size(), 0));
   EntryPtr previous = GetLatest(key);
@@ -129,8 +137,8 @@ Result<Revision> StoreCore::Delete(std::string_view key, std::optional<Revision>
     FillRevisionSlot(value, entry->revision_slot, entry->mod_revision);
     entry->value = std::make_shared<const std::string>(std::move(value));
   }
-  return Submit({WatchEvent::Type::kDelete, entry->mod_revision, entry, std::move(previous)}, durability,
-                std::move(done));
+  return Submit({WatchEvent::Type::kDelete, entry->mod_revision, entry, std::move(previous)},
+                durability, std::move(done));
 }
 
 Revision StoreCore::Submit(WatchEvent event, Durability durability, Done done) {
@@ -167,7 +175,8 @@ void StoreCore::OnCommit(Result<Revision> last) {
 }
 
 void StoreCore::Publish(Revision last) {
-  // First the state, whole; then those who wait for it: what they read in their callbacks is consistent.
+  // First the state, whole; then those who wait for it: what they read in their callbacks is
+  // consistent.
   std::vector<WatchEvent> events;
   std::vector<std::pair<Done, EntryPtr>> waiting;
   while (!pending_.empty() && pending_.front().event.revision <= last) {
@@ -195,12 +204,14 @@ void StoreCore::Publish(Revision last) {
 }
 
 void StoreCore::FailPending(const Status& reason) {
-  health_ = Status(Reason::kInternalError,
-                   fmt::format("the store is read-only since a write failed ({}); make room or repair the disk, then "
-                               "restart",
-                               reason.message()));
-  LOG_ERROR("store: turned read-only revision={} pending={} error={:?}", committed_, pending_.size(),
-            reason.message());
+  health_ = Status(
+      Reason::kInternalError,
+      fmt::format(
+          "the store is read-only since a write failed ({}); make room or repair the disk, then "
+          "restart",
+          reason.message()));
+  LOG_ERROR("store: turned read-only revision={} pending={} error={:?}", committed_,
+            pending_.size(), reason.message());
   std::deque<Pending> failed = std::move(pending_);
   pending_.clear();
   latest_.clear();
@@ -217,20 +228,24 @@ Result<RangeResult> StoreCore::Range(std::string_view prefix, std::string_view a
                                      Revision revision) const {
   if (revision == 0 || revision == committed_) return RangeNow(prefix, after, limit);
   if (revision > committed_) {
-    return Error(Reason::kTimeout, "Too large resource version: {}, current: {}", revision, committed_);
+    return Error(Reason::kTimeout, "Too large resource version: {}, current: {}", revision,
+                 committed_);
   }
   if (revision < compacted_) {
-    return Error(Reason::kExpired, "The resourceVersion for the provided list is too old: {}, compacted: {}", revision,
-                 compacted_);
+    return Error(Reason::kExpired,
+                 "The resourceVersion for the provided list is too old: {}, compacted: {}",
+                 revision, compacted_);
   }
   if (revision >= history_.Floor()) return RangeInHistory(prefix, after, limit, revision);
   return RangeInBackend(prefix, after, limit, revision);
 }
 
-RangeResult StoreCore::RangeNow(std::string_view prefix, std::string_view after, size_t limit) const {
+RangeResult StoreCore::RangeNow(std::string_view prefix, std::string_view after,
+                                size_t limit) const {
   RangeResult result;
   result.revision = committed_;
-  KeyIndex::Cursor cursor = after >= prefix && !after.empty() ? index_.After(after) : index_.AtLeast(prefix);
+  KeyIndex::Cursor cursor =
+      after >= prefix && !after.empty() ? index_.After(after) : index_.AtLeast(prefix);
   for (; !cursor.AtEnd() && (*cursor)->key.starts_with(prefix); cursor.Next()) {
     if (limit != 0 && result.entries.size() == limit) {
       result.more = true;
@@ -257,7 +272,8 @@ RangeResult StoreCore::RangeInHistory(std::string_view prefix, std::string_view 
   };
   // Both are in key order: merge, the overlay wins.
   auto past = overlay.upper_bound(after);
-  KeyIndex::Cursor cursor = after >= prefix && !after.empty() ? index_.After(after) : index_.AtLeast(prefix);
+  KeyIndex::Cursor cursor =
+      after >= prefix && !after.empty() ? index_.After(after) : index_.AtLeast(prefix);
   const auto now_ends = [&] { return cursor.AtEnd() || !(*cursor)->key.starts_with(prefix); };
   while (past != overlay.end()) {
     while (!now_ends() && (*cursor)->key < past->first) {
@@ -279,14 +295,15 @@ RangeResult StoreCore::RangeInHistory(std::string_view prefix, std::string_view 
   return result;
 }
 
-Result<RangeResult> StoreCore::RangeInBackend(std::string_view prefix, std::string_view after, size_t limit,
-                                              Revision revision) const {
+Result<RangeResult> StoreCore::RangeInBackend(std::string_view prefix, std::string_view after,
+                                              size_t limit, Revision revision) const {
   ASSIGN_OR_RETURN(ReadAtResult read, backend_->ReadAt(prefix, after, limit, revision));
   RangeResult result;
   result.revision = revision;
   result.remaining = read.remaining;
   result.more = read.remaining > 0;
-  for (LogRecord& record : read.records) result.entries.push_back(MakeLoadedEntry(std::move(record)));
+  for (LogRecord& record : read.records)
+    result.entries.push_back(MakeLoadedEntry(std::move(record)));
   return result;
 }
 
@@ -329,14 +346,17 @@ void StoreCore::CatchUp(const WatchHub::WatcherPtr& watcher) {
   ApplyCompaction();
 }
 
-std::vector<WatchEvent> StoreCore::EventsSince(const WatchHub::Watcher& watcher, Revision last) const {
-  if (watcher.position >= history_.Floor()) return history_.Select(watcher.prefix, watcher.position, last);
+std::vector<WatchEvent> StoreCore::EventsSince(const WatchHub::Watcher& watcher,
+                                               Revision last) const {
+  if (watcher.position >= history_.Floor())
+    return history_.Select(watcher.prefix, watcher.position, last);
   Result<std::vector<LogChange>> changes = backend_->ReadLog(watcher.position, last);
   // A log that cannot be read is a broken disk: the watcher would silently miss events otherwise.
   CHECK_MSG(changes.has_value(), changes.error().message());
   std::vector<WatchEvent> events;
   for (LogChange& change : *changes) {
-    if (change.record.key.starts_with(watcher.prefix)) events.push_back(MakeLoggedEvent(std::move(change)));
+    if (change.record.key.starts_with(watcher.prefix))
+      events.push_back(MakeLoggedEvent(std::move(change)));
   }
   return events;
 }
@@ -365,7 +385,8 @@ WatchEvent StoreCore::MakeLoggedEvent(LogChange change) const {
 void StoreCore::TrimHistory() {
   if (history_.bytes() > options_.max_history_bytes) {
     Revision floor = history_.FloorWithin(options_.max_history_bytes);
-    // Where memory is all there is, a watcher that is being told the past must not lose it on the way.
+    // Where memory is all there is, a watcher that is being told the past must not lose it on the
+    // way.
     if (!backend_->KeepsLog()) floor = std::min(floor, hub_.OldestLagging(floor));
     history_.DropThrough(floor);
     if (!backend_->KeepsLog()) compacted_ = compaction_applied_ = std::max(compacted_, floor);
@@ -379,7 +400,8 @@ void StoreCore::TrimHistory() {
 Status StoreCore::Compact(Revision revision) {
   CHECK(loop_.InThread());
   if (revision > committed_) {
-    return Error(Reason::kInvalid, "cannot compact at revision {}: the latest is {}", revision, committed_);
+    return Error(Reason::kInvalid, "cannot compact at revision {}: the latest is {}", revision,
+                 committed_);
   }
   compacted_ = std::max(compacted_, revision);
   ApplyCompaction();

@@ -1,10 +1,10 @@
 // src/store/store_core.h
 //
-// StoreCore: the Store over any backend. State, preconditions, history and watches live here, on the loop thread;
-// the committer makes them last.
+// StoreCore: the Store over any backend. State, preconditions, history and watches live here, on
+// the loop thread; the committer makes them last.
 //
-// Life cycle: Open() loads the backend's state; destruction commits what is pending, without calling anybody back.
-//             Not to be destroyed from one of its callbacks.
+// Life cycle: Open() loads the backend's state; destruction commits what is pending, without
+//             calling anybody back. Not to be destroyed from one of its callbacks.
 // Thread:     the loop thread.
 // Invariants: those of store.h, and:
 //             - `pending_` holds the revisions after committed_ without gaps, oldest first;
@@ -28,8 +28,8 @@
 
 namespace muster::store {
 
-using CommitterFactory =
-    std::function<std::unique_ptr<Committer>(Loop& loop, Backend& backend, Committer::OnCommit on_commit)>;
+using CommitterFactory = std::function<std::unique_ptr<Committer>(Loop& loop, Backend& backend,
+                                                                  Committer::OnCommit on_commit)>;
 
 class StoreCore final : public Store {
  public:
@@ -40,7 +40,8 @@ class StoreCore final : public Store {
     Revision max_uncompacted_revisions = kMaxUncompactedRevisions;
   };
 
-  static Result<std::unique_ptr<StoreCore>> Open(Loop& loop, std::unique_ptr<Backend> backend, Options options);
+  static Result<std::unique_ptr<StoreCore>> Open(Loop& loop, std::unique_ptr<Backend> backend,
+                                                 Options options);
   ~StoreCore() override;
 
   Revision CommittedRevision() const override { return committed_; }
@@ -48,8 +49,8 @@ class StoreCore final : public Store {
   Status Health() const override { return health_; }
 
   Result<Revision> Write(Put put, Done done) override;
-  Result<Revision> Delete(std::string_view key, std::optional<Revision> expected, Durability durability,
-                          Done done) override;
+  Result<Revision> Delete(std::string_view key, std::optional<Revision> expected,
+                          Durability durability, Done done) override;
   EntryPtr Get(std::string_view key) const override { return index_.Find(key); }
   EntryPtr GetLatest(std::string_view key) const override;
   Result<RangeResult> Range(std::string_view prefix, std::string_view after, size_t limit,
@@ -74,7 +75,8 @@ class StoreCore final : public Store {
   Status Load();
 
   Status CheckWritable(size_t key_bytes, size_t value_bytes) const;
-  static Status CheckExpected(std::string_view key, const EntryPtr& found, std::optional<Revision> expected);
+  static Status CheckExpected(std::string_view key, const EntryPtr& found,
+                              std::optional<Revision> expected);
   Revision Submit(WatchEvent event, Durability durability, Done done);
 
   void OnCommit(Result<Revision> last);
@@ -84,7 +86,8 @@ class StoreCore final : public Store {
   EntryPtr MakeLoadedEntry(LogRecord record) const;
   WatchEvent MakeLoggedEvent(LogChange change) const;
   RangeResult RangeNow(std::string_view prefix, std::string_view after, size_t limit) const;
-  RangeResult RangeInHistory(std::string_view prefix, std::string_view after, size_t limit, Revision revision) const;
+  RangeResult RangeInHistory(std::string_view prefix, std::string_view after, size_t limit,
+                             Revision revision) const;
   Result<RangeResult> RangeInBackend(std::string_view prefix, std::string_view after, size_t limit,
                                      Revision revision) const;
 
@@ -112,7 +115,8 @@ class StoreCore final : public Store {
   std::unordered_map<std::string, Latest> latest_;
 
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
-  std::unique_ptr<Committer> committer_;  // last: its destruction writes what is queued, to a backend that is there
+  std::unique_ptr<Committer>
+      committer_;  // last: its destruction writes what is queued, to a backend that is there
 };
 
 }  // namespace muster::store

@@ -13,11 +13,13 @@ class MemoryStoreTest : public ::testing::Test {
  protected:
   // Writes without waiting; the answer lands in results_.
   Result<Revision> Write(Put put) {
-    return store_->Write(std::move(put), [this](Result<EntryPtr> result) { results_.push_back(std::move(result)); });
+    return store_->Write(
+        std::move(put), [this](Result<EntryPtr> result) { results_.push_back(std::move(result)); });
   }
   Result<Revision> Delete(std::string_view key, std::optional<Revision> expected = std::nullopt) {
-    return store_->Delete(key, expected, Durability::kDurable,
-                          [this](Result<EntryPtr> result) { results_.push_back(std::move(result)); });
+    return store_->Delete(key, expected, Durability::kDurable, [this](Result<EntryPtr> result) {
+      results_.push_back(std::move(result));
+    });
   }
   std::vector<std::string>* WatchFrom(std::string prefix, Revision after) {
     auto* seen = &logs_.emplace_back();
@@ -74,7 +76,8 @@ TEST_F(MemoryStoreTest, FillsTheRevisionSlot) {
   ASSERT_TRUE(Delete("/a").has_value());
   loop_.RunReady();
   EXPECT_EQ(*(*results_[1])->value, "{\"rv\":\"2\"" + std::string(19, ' ') + "}");
-  // The last state, as it is told to watchers of the deletion, carries the revision of the deletion.
+  // The last state, as it is told to watchers of the deletion, carries the revision of the
+  // deletion.
   EXPECT_EQ(*(*results_[2])->value, "{\"rv\":\"3\"" + std::string(19, ' ') + "}");
   EXPECT_EQ((*results_[2])->mod_revision, 3);
 }
@@ -90,7 +93,8 @@ TEST_F(MemoryStoreTest, TellsWatchersThePastAndThePresentOfTheirPrefixInOrder) {
   ASSERT_TRUE(Delete("/pods/a"));
   ASSERT_TRUE(Write(MakePut("/podsx", "no")));
   loop_.RunReady();
-  EXPECT_EQ(*from_start, (std::vector<std::string>{"put /pods/a 1 1", "put /pods/a 3 3", "delete /pods/a 4 3"}));
+  EXPECT_EQ(*from_start,
+            (std::vector<std::string>{"put /pods/a 1 1", "put /pods/a 3 3", "delete /pods/a 4 3"}));
   EXPECT_EQ(*from_now, (std::vector<std::string>{"put /pods/a 3 3", "delete /pods/a 4 3"}));
 }
 
@@ -130,7 +134,8 @@ TEST_F(MemoryStoreTest, WatcherMayCancelItselfAndOthersFromItsCallback) {
 }
 
 TEST_F(MemoryStoreTest, PagesThroughAPrefixAtOneRevision) {
-  for (const char* key : {"/p/a", "/p/b", "/p/c", "/p/d", "/q/a"}) ASSERT_TRUE(Write(MakePut(key, "1")));
+  for (const char* key : {"/p/a", "/p/b", "/p/c", "/p/d", "/q/a"})
+    ASSERT_TRUE(Write(MakePut(key, "1")));
   loop_.RunReady();
   const RangeResult first = *store_->Range("/p/", "", 2, 0);
   EXPECT_EQ(Keys(first), (std::vector<std::string>{"/p/a", "/p/b"}));
@@ -173,7 +178,8 @@ TEST_F(MemoryStoreTest, WatcherThatIsBeingToldThePastKeepsItThroughACompaction) 
 
 TEST_F(MemoryStoreTest, RefusesWhatIsTooLarge) {
   EXPECT_EQ(Write(MakePut("", "v")).error().reason(), Reason::kRequestEntityTooLarge);
-  EXPECT_EQ(Write(MakePut(std::string(kMaxKeyBytes + 1, 'k'), "v")).error().reason(), Reason::kRequestEntityTooLarge);
+  EXPECT_EQ(Write(MakePut(std::string(kMaxKeyBytes + 1, 'k'), "v")).error().reason(),
+            Reason::kRequestEntityTooLarge);
   EXPECT_EQ(Write(MakePut("/a", std::string(kMaxValueBytes + 1, 'v'))).error().reason(),
             Reason::kRequestEntityTooLarge);
   EXPECT_TRUE(Write(MakePut("/a", std::string(kMaxValueBytes, 'v'))).has_value());
@@ -224,7 +230,9 @@ class FakeBackend final : public Backend {
   Result<ReadAtResult> ReadAt(std::string_view, std::string_view, size_t, Revision) override {
     return Error(Reason::kExpired, "not kept");
   }
-  Result<std::vector<LogChange>> ReadLog(Revision, Revision) override { return Error(Reason::kExpired, "not kept"); }
+  Result<std::vector<LogChange>> ReadLog(Revision, Revision) override {
+    return Error(Reason::kExpired, "not kept");
+  }
 
  private:
   FakeBackendState& state_;
@@ -247,7 +255,8 @@ TEST_F(FakeBackendTest, FailedCommitFailsEveryPendingWriteAndLeavesReads) {
   loop_.RunReady();
   backend_.fail = true;
   // More than one batch: none of the later ones may reach the disk.
-  for (size_t i = 0; i < kMaxBatchWrites + 10; ++i) ASSERT_TRUE(store->Write(MakePut("/a", "2"), keep));
+  for (size_t i = 0; i < kMaxBatchWrites + 10; ++i)
+    ASSERT_TRUE(store->Write(MakePut("/a", "2"), keep));
   std::vector<std::string> seen;
   ASSERT_TRUE(store->Watch("/", 1, [&](const std::vector<WatchEvent>& events) {
     for (const WatchEvent& event : events) seen.push_back(Describe(event));
@@ -306,7 +315,8 @@ TEST_F(FakeBackendTest, HistoryIsBoundedInBytesAndCompactsWhatItDrops) {
   }
   EXPECT_GT(store->CompactedRevision(), 850);
   EXPECT_LT(store->CompactedRevision(), 950);
-  EXPECT_EQ(store->Range("/", "", 0, store->CompactedRevision() - 1).error().reason(), Reason::kExpired);
+  EXPECT_EQ(store->Range("/", "", 0, store->CompactedRevision() - 1).error().reason(),
+            Reason::kExpired);
   EXPECT_TRUE(store->Range("/", "", 0, store->CompactedRevision()).has_value());
 }
 

@@ -1,5 +1,5 @@
-// Random operations on every kind of store, compared with the simplest model that can be right: the whole state of
-// every revision.
+// Random operations on every kind of store, compared with the simplest model that can be right: the
+// whole state of every revision.
 
 #include <map>
 
@@ -108,7 +108,8 @@ class Run {
     } else {
       StoreCore::Options options;
       options.max_history_bytes = 1500;
-      store_ = *StoreCore::Open(loop_, *OpenSqliteBackend(folder_.File("s/m.db")), std::move(options));
+      store_ =
+          *StoreCore::Open(loop_, *OpenSqliteBackend(folder_.File("s/m.db")), std::move(options));
     }
   }
 
@@ -121,9 +122,12 @@ class Run {
     ASSERT_EQ(store_->CommittedRevision(), model_.revision());
   }
 
-  std::string Key() { return fmt::format("/{}/{}", static_cast<char>('a' + rng_.Below(3)), rng_.Below(6)); }
+  std::string Key() {
+    return fmt::format("/{}/{}", static_cast<char>('a' + rng_.Below(3)), rng_.Below(6));
+  }
   std::string Prefix() {
-    return rng_.Chance(0.2) ? std::string() : fmt::format("/{}/", static_cast<char>('a' + rng_.Below(3)));
+    return rng_.Chance(0.2) ? std::string()
+                            : fmt::format("/{}/", static_cast<char>('a' + rng_.Below(3)));
   }
 
   std::optional<Revision> Expectation(const std::string& key, bool& holds) {
@@ -235,7 +239,9 @@ void RunSeeds(Run::Kind kind, uint64_t seeds, int steps) {
 
 TEST(StoreModel, MemoryStoreAgrees) { RunSeeds(Run::Kind::kMemory, 40, 600); }
 TEST(StoreModel, SqliteStoreAgrees) { RunSeeds(Run::Kind::kSqlite, 6, 400); }
-TEST(StoreModel, SqliteStoreWithShortHistoryAgrees) { RunSeeds(Run::Kind::kSqliteShortHistory, 6, 400); }
+TEST(StoreModel, SqliteStoreWithShortHistoryAgrees) {
+  RunSeeds(Run::Kind::kSqliteShortHistory, 6, 400);
+}
 
 }  // namespace
 }  // namespace muster::store

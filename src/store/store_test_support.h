@@ -1,11 +1,12 @@
 // src/store/store_test_support.h
 //
-// For the tests of this folder: a loop that waits for other threads, a folder that goes away, short names for writes.
+// For the tests of this folder: a loop that waits for other threads, a folder that goes away, short
+// names for writes.
 
 #pragma once
 
-#include <cstdlib>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <mutex>
@@ -42,7 +43,8 @@ class WaitingLoop final : public Loop {
   void RunUntil(Predicate done) {
     while (!done()) {
       std::unique_lock lock(mutex_);
-      CHECK_MSG(wake_.wait_for(lock, seconds(30), [this] { return !tasks_.empty(); }), "the loop has nothing to do");
+      CHECK_MSG(wake_.wait_for(lock, seconds(30), [this] { return !tasks_.empty(); }),
+                "the loop has nothing to do");
       Task task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
@@ -79,7 +81,8 @@ class TemporaryFolder {
   std::string path_;
 };
 
-inline Put MakePut(std::string key, std::string value, std::optional<Revision> expected = std::nullopt) {
+inline Put MakePut(std::string key, std::string value,
+                   std::optional<Revision> expected = std::nullopt) {
   Put put;
   put.key = std::move(key);
   put.value = std::move(value);
@@ -95,8 +98,8 @@ inline std::vector<std::string> Keys(const RangeResult& range) {
 
 // "put /a 3 v", "delete /a 4 v": one line per event.
 inline std::string Describe(const WatchEvent& event) {
-  return fmt::format("{} {} {} {}", event.type == WatchEvent::Type::kPut ? "put" : "delete", event.entry->key,
-                     event.revision, *event.entry->value);
+  return fmt::format("{} {} {} {}", event.type == WatchEvent::Type::kPut ? "put" : "delete",
+                     event.entry->key, event.revision, *event.entry->value);
 }
 
 }  // namespace muster::store

@@ -2,7 +2,8 @@
 //
 // WatchHub: who watches which prefix, and how far each has been told.
 //
-// Life cycle: a watcher is added behind the present (lagging), told what it missed by the store, and goes live.
+// Life cycle: a watcher is added behind the present (lagging), told what it missed by the store,
+//             and goes live.
 // Thread:     one owner. Callbacks may add and cancel watchers, themselves included.
 // Invariants: a live watcher has been told everything up to the last Publish().
 // Cost:       Publish() compares each event once per distinct prefix, not per watcher.

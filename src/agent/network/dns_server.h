@@ -1,15 +1,17 @@
 // src/agent/network/dns_server.h
 //
-// DnsServer: answers the pods' DNS questions, UDP and TCP. Names of the cluster domain come from the published
-// DnsTable; everything else goes to the host's resolvers.
+// DnsServer: answers the pods' DNS questions, UDP and TCP. Names of the cluster domain come from
+// the published DnsTable; everything else goes to the host's resolvers.
 //
-// Life cycle: Start() binds and listens, or says why it cannot; Publish() as often as the table changes; destruction
-//             closes the sockets and joins the thread.
-// Thread:     an I/O thread of its own, so that a busy control plane never delays a lookup. Publish() from any thread.
-// Invariants: at most kMaxForwardsInFlight questions are out; a forwarded question is answered within
-//             kForwardTimeout (SERVFAIL); without resolvers nothing is sent anywhere.
-//             A lookup of a headless Service that exists but has no address yet is held up to `hold` and answered by
-//             the first table that has one: no rank starts against a negative answer.
+// Life cycle: Start() binds and listens, or says why it cannot; Publish() as often as the table
+//             changes; destruction closes the sockets and joins the thread.
+// Thread:     an I/O thread of its own, so that a busy control plane never delays a lookup.
+//             Publish() from any thread.
+// Invariants: at most kMaxForwardsInFlight questions are out; a forwarded question is answered
+//             within kForwardTimeout (SERVFAIL); without resolvers nothing is sent anywhere. A
+//             lookup of a headless Service that exists but has no address yet is held up to `hold`
+//             and answered by the first table that has one: no rank starts against a negative
+//             answer.
 
 #pragma once
 
@@ -33,11 +35,13 @@ struct DnsEndpoint {
 };
 
 struct DnsServerOptions {
-  DnsEndpoint listen;                    // UDP and TCP; port 0 picks one (see DnsServer::port())
-  std::vector<DnsEndpoint> upstreams;    // UpstreamsFrom(resolv.conf text); empty: refuse what is not ours
+  DnsEndpoint listen;  // UDP and TCP; port 0 picks one (see DnsServer::port())
+  // UpstreamsFrom(resolv.conf text). Empty: what is not ours is refused.
+  std::vector<DnsEndpoint> upstreams;
+  // Reverse lookups in these never go outside.
   Ipv4Prefix service_range{{0x0A2B0000}, 16};
   Ipv4Prefix pod_range{{0x0A2A0000}, 16};
-  Duration hold = seconds(4);            // below the 5 s after which glibc asks again
+  Duration hold = seconds(4);  // below the 5 s after which glibc asks again
 };
 
 inline constexpr size_t kMaxForwardsInFlight = 1000;

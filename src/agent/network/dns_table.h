@@ -1,13 +1,13 @@
 // src/agent/network/dns_table.h
 //
-// DnsTable: every name of the cluster domain at one moment, built from API objects. Pure data; the server
-// (dns_server.h) answers from the latest one that was published.
+// DnsTable: every name of the cluster domain at one moment, built from API objects. Pure data; the
+// server (dns_server.h) answers from the latest one that was published.
 //
 // Life cycle: Build() makes an immutable snapshot; published and dropped as shared_ptr<const>.
 // Thread:     any (immutable).
-// Invariants: names are lower case without the final dot.
-//             A local pod without readiness probes is found under its headless Services as soon as it has an address,
-//             before any EndpointSlice says so: the gang's names resolve before a rank starts.
+// Invariants: names are lower case without the final dot. A local pod without readiness probes is
+//             found under its headless Services as soon as it has an address, before any
+//             EndpointSlice says so: the gang's names resolve before a rank starts.
 
 #pragma once
 
@@ -27,8 +27,9 @@ namespace muster::agent {
 struct DnsInput {
   std::vector<json::Value> services;         // v1 Service
   std::vector<json::Value> endpoint_slices;  // discovery.k8s.io/v1 EndpointSlice
-  // v1 Pods of this node. status.podIP, labels, spec.hostname and spec.subdomain are read; give the address that the
-  // agent has allocated in status.podIP, even when the API server does not know it yet.
+  // v1 Pods of this node. status.podIP, labels, spec.hostname and spec.subdomain are read; give the
+  // address that the agent has allocated in status.podIP, even when the API server does not know it
+  // yet.
   std::vector<json::Value> local_pods;
   std::string cluster_domain = "cluster.local";
 };
@@ -43,7 +44,8 @@ class DnsTable {
   struct Node {
     std::vector<Ipv4> addresses;  // sorted, unique
     std::vector<Srv> services;    // sorted
-    // A headless Service that exists and has no address yet: the server holds the question for a while.
+    // A headless Service that exists and has no address yet: the server holds the question for a
+    // while.
     bool awaits_addresses = false;
   };
 
@@ -51,7 +53,8 @@ class DnsTable {
 
   const std::string& domain() const { return domain_; }
   bool InDomain(std::string_view name) const;  // at or below the cluster domain
-  // nullptr: the name does not exist (and nothing below it). A Node without records: it exists, without data.
+  // nullptr: the name does not exist (and nothing below it). A Node without records: it exists,
+  // without data.
   const Node* Find(std::string_view name) const;
   // The name of a pod or Service address, or "".
   std::string_view FindReverse(Ipv4 address) const;

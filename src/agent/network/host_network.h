@@ -1,13 +1,15 @@
 // src/agent/network/host_network.h
 //
-// What the node's own network namespace needs so that pods can talk: IP forwarding, the bridge, routes that end at
-// the node, and the nftables table `muster`. Everything is listed in `state_file` and taken back by RemoveHost().
+// What the node's own network namespace needs so that pods can talk: IP forwarding, the bridge,
+// routes that end at the node, and the nftables table `muster`. Everything is listed in
+// `state_file` and taken back by RemoveHost().
 //
-// Life cycle: EnsureHost() at every start of the agent (it may find its own work of last time); RemoveHost() from
-//             `muster down`.
+// Life cycle: EnsureHost() at every start of the agent (it may find its own work of last time);
+//             RemoveHost() from `muster down`.
 // Thread:     blocking calls, for the spawner (single-threaded).
-// Invariants: works without an uplink; nothing outside the bridge, our routes, the table `muster` and ip_forward is
-//             touched; ip_forward gets back the value that the first EnsureHost() found.
+// Invariants: works without an uplink; nothing outside the bridge, our routes, the table `muster`
+//             and ip_forward is touched; ip_forward gets back the value that the first EnsureHost()
+//             found.
 
 #pragma once
 
@@ -21,8 +23,9 @@ namespace muster::agent {
 
 struct NodeNetworkConfig {
   std::string bridge = "muster0";
-  Ipv4Prefix pod_range{{0x0A2A0000}, 16};      // 10.42.0.0/16, the whole cluster
-  Ipv4Prefix node_range{{0x0A2A0000}, 24};     // 10.42.0.0/24, this node's part; its first address is the bridge's
+  Ipv4Prefix pod_range{{0x0A2A0000}, 16};  // 10.42.0.0/16, the whole cluster
+  Ipv4Prefix node_range{{0x0A2A0000},
+                        24};  // 10.42.0.0/24, this node's part; its first address is the bridge's
   Ipv4Prefix service_range{{0x0A2B0000}, 16};  // 10.43.0.0/16
   std::string state_file;                      // e.g. DIR/run/network.state
 

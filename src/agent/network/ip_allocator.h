@@ -4,8 +4,8 @@
 //
 // Life cycle: built at start from the pods that exist (Take each podIP), then Allocate and Release.
 // Thread:     one owner.
-// Invariants: never gives the network, the gateway (first) or the broadcast address, nor an address twice; gives the
-//             lowest free one, so a run is repeatable.
+// Invariants: never gives the network, the gateway (first) or the broadcast address, nor an address
+//             twice; gives the lowest free one, so a run is repeatable.
 
 #pragma once
 

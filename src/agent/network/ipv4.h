@@ -24,7 +24,8 @@ struct Ipv4 {
   auto operator<=>(const Ipv4&) const = default;
 };
 
-// An address with the length of its network, e.g. 10.42.0.1/24. As a range it is the whole network around it.
+// An address with the length of its network, e.g. 10.42.0.1/24. As a range it is the whole network
+// around it.
 struct Ipv4Prefix {
   Ipv4 address;
   int length = 32;  // 0..32

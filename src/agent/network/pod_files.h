@@ -1,10 +1,11 @@
 // src/agent/network/pod_files.h
 //
-// The three files that tell a pod who and where it is: /etc/hostname, /etc/hosts, /etc/resolv.conf (pure text).
+// The three files that tell a pod who and where it is: /etc/hostname, /etc/hosts, /etc/resolv.conf
+// (pure text).
 //
 // Thread:     any (pure).
-// Invariants: /etc/hosts has the pod's own address with its own name: distributed training looks itself up and times
-//             out without it.
+// Invariants: /etc/hosts has the pod's own address with its own name: distributed training looks
+//             itself up and times out without it.
 
 #pragma once
 
@@ -35,7 +36,8 @@ std::string FormatResolvConf(const ResolvConf& conf);
 // spec.hostname, or the pod's name cut to 63 bytes.
 std::string PodHostname(const json::Value& pod);
 // HOST.SUBDOMAIN.NAMESPACE.svc.DOMAIN when spec.subdomain is set, otherwise "".
-std::string PodFullyQualifiedName(const json::Value& pod, std::string_view cluster_domain = kDefaultClusterDomain);
+std::string PodFullyQualifiedName(const json::Value& pod,
+                                  std::string_view cluster_domain = kDefaultClusterDomain);
 
 std::string EtcHostname(const json::Value& pod);
 // `address` unset: a pod without a network of its own lookup line. hostAliases are appended.
@@ -43,8 +45,8 @@ std::string EtcHosts(const json::Value& pod, Ipv4 address,
                      std::string_view cluster_domain = kDefaultClusterDomain);
 // For hostNetwork pods: the host's own file and the hostAliases.
 std::string EtcHostsOfHostNetwork(const json::Value& pod, std::string_view host_file);
-// By spec.dnsPolicy (ClusterFirst, ClusterFirstWithHostNet, Default, None) and spec.dnsConfig. `host` is the node's
-// own resolv.conf.
+// By spec.dnsPolicy (ClusterFirst, ClusterFirstWithHostNet, Default, None) and spec.dnsConfig.
+// `host` is the node's own resolv.conf.
 std::string EtcResolvConf(const json::Value& pod, Ipv4 dns_address, const ResolvConf& host,
                           std::string_view cluster_domain = kDefaultClusterDomain);
 

@@ -1,11 +1,13 @@
 // src/agent/network/service_rules.h
 //
-// ClusterIP Services as nftables text: pure functions from API objects. The text replaces the Service maps of the
-// table `muster` (host_network.h made its chains) in one transaction; the spawner applies it with ApplyNft().
+// ClusterIP Services as nftables text: pure functions from API objects. The text replaces the
+// Service maps of the table `muster` (host_network.h made its chains) in one transaction; the
+// spawner applies it with ApplyNft().
 //
 // Thread:     any (pure).
-// Invariants: the same Services give the same text; the number of rules does not grow with the number of Services:
-//             there is one chain for each *count* of endpoints, and all addresses stand in maps.
+// Invariants: the same Services give the same text; the number of rules does not grow with the
+//             number of Services: there is one chain for each *count* of endpoints, and all
+//             addresses stand in maps.
 
 #pragma once
 
@@ -27,7 +29,8 @@ struct ServiceEndpoint {
   auto operator<=>(const ServiceEndpoint&) const = default;
 };
 
-// One port of one Service with a ClusterIP, and where it leads (ready endpoints; empty: connections are refused).
+// One port of one Service with a ClusterIP, and where it leads (ready endpoints; empty: connections
+// are refused).
 struct ServicePort {
   Ipv4 cluster_ip;
   ServiceProtocol protocol = ServiceProtocol::kTcp;
@@ -39,8 +42,8 @@ struct ServicePort {
 
 inline constexpr size_t kMaxEndpointsPerServicePort = 1000;
 
-// From v1 Service and discovery.k8s.io/v1 EndpointSlice objects. Sorted; headless and address-less Services and
-// anything malformed are left out.
+// From v1 Service and discovery.k8s.io/v1 EndpointSlice objects. Sorted; headless and address-less
+// Services and anything malformed are left out.
 std::vector<ServicePort> ServicePorts(const std::vector<json::Value>& services,
                                       const std::vector<json::Value>& endpoint_slices);
 

@@ -1,0 +1,90 @@
+#include "schema/own_crds.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "json/write.h"
+#include "schema/registry.h"
+
+namespace muster::schema {
+namespace {
+
+json::Value Crd(std::string_view name) {
+  for (const json::Value& crd : OwnCrds())
+    if (crd["metadata"]["name"].AsString() == name) return crd;
+  ADD_FAILURE() << "no CRD " << name;
+  return nullptr;
+}
+
+const json::Value& Root(const json::Value& crd) {
+  return crd["spec"]["versions"].At(0)["schema"]["openAPIV3Schema"];
+}
+
+// Calls `visit` with every schema of a structural schema and its path.
+void Walk(const json::Value& schema, const std::string& path,
+          const std::function<void(const json::Value&, const std::string&)>& visit) {
+  visit(schema, path);
+  for (const auto& [name, property] : schema["properties"].members()) Walk(property, path + "." + name, visit);
+  if (schema.Has("items")) Walk(schema["items"], path + "[]", visit);
+  if (schema.Has("additionalProperties")) Walk(schema["additionalProperties"], path + "{}", visit);
+}
+
+TEST(OwnCrdsTest, DescribeTheTrainingOperatorsPyTorchJob) {
+  const json::Value crd = Crd("pytorchjobs.kubeflow.org");
+  EXPECT_EQ(crd["apiVersion"].AsString(), "apiextensions.k8s.io/v1");
+  EXPECT_EQ(crd["spec"]["scope"].AsString(), "Namespaced");
+  EXPECT_EQ(crd["spec"]["names"]["singular"].AsString(), "pytorchjob");
+  const json::Value& version = crd["spec"]["versions"].At(0);
+  EXPECT_EQ(version["name"].AsString(), "v1");
+  EXPECT_EQ(version["subresources"]["scale"]["specReplicasPath"].AsString(),
+            ".spec.pytorchReplicaSpecs.Worker.replicas");
+  EXPECT_TRUE(version["subresources"].Has("status"));
+  EXPECT_EQ(version["additionalPrinterColumns"].At(0)["name"].AsString(), "State");
+  EXPECT_EQ(version["additionalPrinterColumns"].At(1)["name"].AsString(), "Age");
+  const json::Value& spec = Root(crd)["properties"]["spec"];
+  for (const char* field : {"runPolicy", "elasticPolicy", "pytorchReplicaSpecs", "nprocPerNode"})
+    EXPECT_TRUE(spec["properties"].Has(field)) << field;
+  EXPECT_EQ(spec["required"], json::Strings({"pytorchReplicaSpecs"}));
+}
+
+TEST(OwnCrdsTest, DescribeVolcanosPodGroup) {
+  const json::Value crd = Crd("podgroups.scheduling.volcano.sh");
+  EXPECT_EQ(crd["spec"]["group"].AsString(), "scheduling.volcano.sh");
+  EXPECT_EQ(crd["spec"]["names"]["shortNames"], json::Strings({"pg", "podgroup-v1beta1"}));
+  const json::Value& resources = Root(crd).Path({"properties", "spec", "properties", "minResources"});
+  EXPECT_TRUE(resources["additionalProperties"]["x-kubernetes-int-or-string"].AsBool());
+}
+
+TEST(OwnCrdsTest, SchemasAreStructuralAndComplete) {
+  for (const json::Value& crd : OwnCrds()) {
+    Walk(Root(crd), "", [](const json::Value& schema, const std::string& path) {
+      EXPECT_FALSE(schema.Has("$ref")) << path;
+      EXPECT_TRUE(schema["type"].IsString() || schema["x-kubernetes-int-or-string"].AsBool()) << path;
+      // Upstream refuses a map-like list whose keys are neither required nor defaulted.
+      for (const json::Value& key : schema["x-kubernetes-list-map-keys"].items()) {
+        const json::Value& items = schema["items"];
+        bool required = false;
+        for (const json::Value& name : items["required"].items()) required |= name == key;
+        EXPECT_TRUE(required || items["properties"][key.AsString()].Has("default")) << path << " " << key.AsString();
+      }
+    });
+  }
+}
+
+TEST(OwnCrdsTest, TemplatesKeepLabelsAndGetNoPodDefaults) {
+  const json::Value crd = Crd("pytorchjobs.kubeflow.org");
+  const json::Value& pod = Root(crd).Path({"properties", "spec", "properties", "pytorchReplicaSpecs",
+                                           "additionalProperties", "properties", "template", "properties"});
+  EXPECT_TRUE(pod["metadata"]["properties"].Has("labels"));
+  EXPECT_TRUE(pod["spec"]["properties"].Has("containers"));
+  EXPECT_FALSE(pod["spec"]["properties"]["restartPolicy"].Has("default"));
+}
+
+TEST(OwnCrdsTest, FitIntoOneRequest) {
+  constexpr size_t kBodyLimit = 3 * 1024 * 1024;  // upstream's API server takes no larger body
+  for (const json::Value& crd : OwnCrds()) EXPECT_LT(json::Write(crd).size(), kBodyLimit);
+}
+
+}  // namespace
+}  // namespace muster::schema

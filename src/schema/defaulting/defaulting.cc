@@ -1,0 +1,95 @@
+#include "schema/defaulting.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "schema/defaulting/kind_defaults.h"
+
+namespace muster::schema {
+namespace {
+
+struct KindDefaults {
+  std::string_view group, kind;
+  json::Value (*apply)(json::Value);
+};
+
+constexpr std::array<KindDefaults, 10> kKindDefaults = {{
+    {"", "Pod", DefaultPod},
+    {"", "Service", DefaultService},
+    {"", "Secret", DefaultSecret},
+    {"", "PersistentVolumeClaim", DefaultPersistentVolumeClaim},
+    {"", "Namespace", DefaultNamespace},
+    {"", "Node", DefaultNode},
+    {"scheduling.k8s.io", "PriorityClass", DefaultPriorityClass},
+    {"discovery.k8s.io", "EndpointSlice", DefaultEndpointSlice},
+    {"apiextensions.k8s.io", "CustomResourceDefinition", DefaultCustomResourceDefinition},
+    {"kubeflow.org", "PyTorchJob", DefaultPyTorchJob},
+}};
+
+std::optional<json::Value> Walk(const Schema& schema, const json::Value& value);
+
+std::optional<json::Value> WalkFields(const Schema& schema, const json::Value& value) {
+  json::Value result = value;
+  bool differs = false;
+  const auto set = [&](std::string_view key, json::Value member) {
+    differs = true;
+    result = std::move(result).Set(key, std::move(member));
+  };
+  for (const Field& field : schema.fields) {
+    const json::Value* member = value.Find(field.name);
+    const bool absent = member == nullptr || (member->IsNull() && !field.schema->nullable);
+    if (absent) {
+      if (field.default_value.IsNull()) continue;
+      std::optional<json::Value> deeper = Walk(*field.schema, field.default_value);
+      set(field.name, deeper ? std::move(*deeper) : field.default_value);
+    } else if (std::optional<json::Value> deeper = Walk(*field.schema, *member)) {
+      set(field.name, std::move(*deeper));
+    }
+  }
+  if (!differs) return std::nullopt;
+  return result;
+}
+
+// The value with its defaults, or nullopt when it has them all.
+std::optional<json::Value> Walk(const Schema& schema, const json::Value& value) {
+  if (schema.type == Type::kObject) return value.IsObject() ? WalkFields(schema, value) : std::nullopt;
+  if (schema.items == nullptr || (schema.items->type != Type::kObject && schema.items->items == nullptr)) return std::nullopt;
+  json::Value result = value;
+  bool differs = false;
+  if (schema.type == Type::kArray) {
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (std::optional<json::Value> item = Walk(*schema.items, value.At(i))) {
+        result = result.SetAt(i, std::move(*item));
+        differs = true;
+      }
+    }
+  } else {
+    for (const auto& [key, member] : value.members()) {
+      if (std::optional<json::Value> changed = Walk(*schema.items, member)) {
+        result = std::move(result).Set(key, std::move(*changed));
+        differs = true;
+      }
+    }
+  }
+  if (!differs) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+
+json::Value ApplySchemaDefaults(const Schema& schema, json::Value value) {
+  std::optional<json::Value> changed = Walk(schema, value);
+  return changed ? std::move(*changed) : value;
+}
+
+json::Value ApplyDefaults(const Kind& kind, json::Value object) {
+  if (!object.IsObject()) return object;
+  for (const KindDefaults& row : kKindDefaults) {
+    if (row.kind == kind.kind && row.group == kind.group) object = row.apply(std::move(object));
+  }
+  // The compiled API states its defaults in the functions above; only custom kinds carry them in their schema.
+  return kind.custom ? ApplySchemaDefaults(*kind.schema, std::move(object)) : object;
+}
+
+}  // namespace muster::schema

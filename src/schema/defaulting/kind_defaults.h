@@ -1,0 +1,25 @@
+// src/schema/defaulting/kind_defaults.h
+//
+// Private to src/schema: the defaults of single kinds, called through ApplyDefaults.
+//
+// Thread: any (pure functions).
+
+#pragma once
+
+#include "json/value.h"
+
+namespace muster::schema {
+
+json::Value DefaultPod(json::Value pod);
+json::Value DefaultService(json::Value service);
+json::Value DefaultSecret(json::Value secret);
+json::Value DefaultPersistentVolumeClaim(json::Value claim);
+json::Value DefaultPersistentVolumeClaimSpec(json::Value spec);
+json::Value DefaultNamespace(json::Value ns);
+json::Value DefaultNode(json::Value node);
+json::Value DefaultPriorityClass(json::Value priority_class);
+json::Value DefaultEndpointSlice(json::Value slice);
+json::Value DefaultCustomResourceDefinition(json::Value crd);
+json::Value DefaultPyTorchJob(json::Value job);
+
+}  // namespace muster::schema

@@ -1,0 +1,208 @@
+#include "scheduler/diagnosis.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "scheduler/gang_planner.h"
+#include "scheduler/rules.h"
+
+namespace muster::scheduler {
+
+using cluster::ClusterSnapshot;
+using cluster::HolderIndex;
+using cluster::kNoIndex;
+using cluster::NodeIndex;
+using cluster::ResourceIndex;
+
+namespace {
+
+// Passing over a placement costs about this much less than placing a pod.
+constexpr size_t kSlotsPerPodOfWork = 64;
+
+// Equal for units that are refused and freed for the same reasons.
+std::string DemandKey(const Unit& unit) {
+  std::string key = fmt::format("{} {} {} {}:", unit.is_gang, unit.Needed(), unit.min_member, unit.members);
+  size_t run = 0;
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    ++run;
+    if (position + 1 == unit.pods.size() || unit.pods[position + 1].shape != unit.pods[position].shape) {
+      key += fmt::format("{}x{},", run, unit.pods[position].shape);
+      run = 0;
+    }
+  }
+  return key;
+}
+
+Infeasible WithGangFacts(const Unit& unit, Infeasible facts) {
+  if (unit.is_gang) facts.group = unit.name;
+  facts.min_member = unit.min_member;
+  facts.members = unit.members;
+  facts.pods_waiting = static_cast<int64_t>(unit.pods.size());
+  facts.pods_needed = unit.Needed();
+  return facts;
+}
+
+// The resource to talk about: an extended one if any is short, else the one that is short on most nodes.
+ResourceIndex Scarcest(const ClusterSnapshot& snapshot, const cluster::Shape& shape, NodeFilter& filter) {
+  ResourceIndex scarcest = kNoIndex;
+  std::pair<bool, int64_t> worst{false, 0};
+  for (const cluster::ResourceAmount& request : shape.requests) {
+    int64_t lacking = 0;
+    for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
+      if (snapshot.HasNode(node) && filter.Passes(node) && snapshot.Free(node, request.resource) < request.amount) {
+        ++lacking;
+      }
+    }
+    const bool extended = cluster::IsExtendedResource(snapshot.ResourceName(request.resource));
+    if (lacking > 0 && std::pair(extended, lacking) > worst) {
+      worst = {extended, lacking};
+      scarcest = request.resource;
+    }
+  }
+  return scarcest;
+}
+
+}  // namespace
+
+Diagnosis::Diagnosis(NodeFinder& finder, size_t max_unblock_work) : finder_(finder), work_left_(max_unblock_work) {}
+
+Diagnosis::~Diagnosis() = default;
+
+Infeasible Diagnosis::Explain(const Unit& unit) {
+  if (!HasItsMembers(unit)) {
+    Infeasible facts;
+    facts.why = unit.group_missing ? Infeasible::Why::kGroupMissing : Infeasible::Why::kMembersMissing;
+    facts.nodes = static_cast<int64_t>(finder_.snapshot().node_count());
+    return WithGangFacts(unit, std::move(facts));
+  }
+  const auto [known, added] = by_demand_.try_emplace(DemandKey(unit));
+  if (added) known->second = Examine(unit);
+  return WithGangFacts(unit, known->second);
+}
+
+Infeasible Diagnosis::Examine(const Unit& unit) {
+  Infeasible out;
+  ClusterSnapshot& snapshot = finder_.snapshot();
+  out.nodes = static_cast<int64_t>(snapshot.node_count());
+  const GangAttempt attempt = PlaceWhatFits(unit, finder_);
+  out.pods_fitting = static_cast<int64_t>(attempt.placed.size());
+  const cluster::Shape& failed = snapshot.Shape(unit.pods[attempt.first_unplaced.value_or(0)].shape);
+  out.failed_by_rule = CountFailures(snapshot, failed);
+  NodeFilter filter(snapshot, failed);
+  const ResourceIndex scarce = Scarcest(snapshot, failed, filter);
+  TakeBack(attempt, finder_);
+  if (!failed.unknown_resource.empty()) {
+    out.why = Infeasible::Why::kNeverFits;
+    out.resource = failed.unknown_resource;
+    return out;
+  }
+
+  holding_.clear();
+  if (scarce != kNoIndex) {
+    out.resource = snapshot.ResourceName(scarce);
+    DescribeScarcity(unit, failed, out);
+  }
+  if (!FitsAlone(unit)) {
+    out.why = Infeasible::Why::kNeverFits;
+    return out;
+  }
+  SearchUnblocking(unit, out);
+  return out;
+}
+
+// Who has how much of the scarce resource on the nodes that pass the other rules.
+void Diagnosis::DescribeScarcity(const Unit& unit, const cluster::Shape& failed, Infeasible& out) {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  const ResourceIndex resource = snapshot.FindResource(out.resource);
+  out.wanted_per_pod = failed.AmountOf(resource);
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    const int64_t amount = snapshot.Shape(unit.pods[position].shape).AmountOf(resource);
+    if (static_cast<int64_t>(position) < unit.Needed()) out.wanted += amount;
+    out.uniform &= amount == out.wanted_per_pod;
+  }
+  NodeFilter filter(snapshot, failed);
+  std::vector<bool> passes(snapshot.node_slots(), false);
+  for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
+    if (!snapshot.HasNode(node) || !filter.Passes(node)) continue;
+    passes[node] = true;
+    const int64_t free = std::max<int64_t>(snapshot.Free(node, resource), 0);
+    out.free += free;
+    out.offered += snapshot.Offered(node, resource);
+    out.most_free_on_a_node = std::max(out.most_free_on_a_node, free);
+  }
+  std::vector<int64_t> held(snapshot.holder_slots(), 0);
+  for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
+    const cluster::Placement& placement = snapshot.At(index);
+    if (placement.node == kNoIndex || !passes[placement.node]) continue;
+    held[placement.holder] += snapshot.Shape(placement.shape).AmountOf(resource);
+  }
+  for (HolderIndex holder = 0; holder < held.size(); ++holder) {
+    if (held[holder] > 0) holding_.emplace_back(holder, held[holder]);
+  }
+  std::sort(holding_.begin(), holding_.end(), [&](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : snapshot.Holder(a.first) < snapshot.Holder(b.first);
+  });
+  for (size_t i = 0; i < std::min(holding_.size(), kMaxHoldersListed); ++i) {
+    out.holders.push_back({snapshot.Holder(holding_[i].first), holding_[i].second});
+  }
+}
+
+bool Diagnosis::FitsAlone(const Unit& unit) {
+  if (empty_finder_ == nullptr) {
+    empty_ = std::make_unique<ClusterSnapshot>(finder_.snapshot());
+    for (cluster::PlacementIndex index = 0; index < empty_->placement_slots(); ++index) {
+      if (empty_->At(index).node != kNoIndex) empty_->Remove(index);
+    }
+    empty_finder_ = std::make_unique<NodeFinder>(*empty_);
+  }
+  const GangAttempt attempt = PlaceGang(unit, *empty_finder_);
+  TakeBack(attempt, *empty_finder_);
+  return !attempt.placed.empty();
+}
+
+// First one job whose end alone suffices, the smallest such; else jobs from the largest on until it fits.
+void Diagnosis::SearchUnblocking(const Unit& unit, Infeasible& out) {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  // Its own pods do not stand in its way.
+  std::erase_if(holding_, [&](const auto& entry) { return entry.first == unit.pods.front().holder; });
+  const size_t tried = std::min(holding_.size(), kMaxHoldersTried);
+  for (size_t i = tried; i-- > 0;) {
+    // Without enough in sum there is nothing to try.
+    if (out.free + holding_[i].second < out.wanted || !FitsWithout(unit, {holding_[i].first})) continue;
+    out.unblocked_by = {{snapshot.Holder(holding_[i].first), holding_[i].second}};
+    return;
+  }
+  std::vector<HolderIndex> ended;
+  int64_t freed = out.free;
+  for (size_t i = 0; i < tried; ++i) {
+    ended.push_back(holding_[i].first);
+    freed += holding_[i].second;
+    if (ended.size() < 2 || freed < out.wanted || !FitsWithout(unit, ended)) continue;
+    for (size_t j = 0; j <= i; ++j) out.unblocked_by.push_back({snapshot.Holder(holding_[j].first), holding_[j].second});
+    return;
+  }
+}
+
+bool Diagnosis::FitsWithout(const Unit& unit, const std::vector<HolderIndex>& holders) {
+  ClusterSnapshot& snapshot = finder_.snapshot();
+  const size_t work = snapshot.placement_slots() / kSlotsPerPodOfWork + unit.pods.size();
+  if (work > work_left_) return false;
+  work_left_ -= work;
+  std::vector<cluster::Placement> removed;
+  for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
+    const cluster::Placement placement = snapshot.At(index);
+    if (placement.node == kNoIndex) continue;
+    if (std::find(holders.begin(), holders.end(), placement.holder) == holders.end()) continue;
+    removed.push_back(placement);
+    finder_.Remove(index);
+  }
+  const GangAttempt attempt = PlaceGang(unit, finder_);
+  TakeBack(attempt, finder_);
+  for (const cluster::Placement& placement : removed) {
+    finder_.Place(placement.shape, placement.node, placement.holder, placement.devices);
+  }
+  return !attempt.placed.empty();
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,81 @@
+// src/scheduler/explain.h
+//
+// Why something waits, and what would change it. One fact sheet (Infeasible), two renderings: the sentence that the
+// condition, the event and `muster explain` show, and JSON for programs.
+//
+//   0/5 nodes are available: 2 node(s) had untolerated taint {k: v}, 3 Insufficient nvidia.com/gpu. Waits for ...
+//
+// The part up to the first full stop is kube-scheduler's text, word for word (v1.32).
+//
+// Thread: any (values and pure functions).
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "json/value.h"
+
+namespace muster::scheduler {
+
+// Nodes excluded for one reason. A node that lacks several resources is counted at each.
+struct RuleCount {
+  std::string reason;  // "Insufficient nvidia.com/gpu"
+  int64_t nodes = 0;
+  bool operator==(const RuleCount&) const = default;
+};
+
+struct Holding {
+  std::string holder;  // "pytorchjob default/a"
+  int64_t amount = 0;  // of Infeasible::resource
+  bool operator==(const Holding&) const = default;
+};
+
+inline constexpr size_t kMaxHoldersNamed = 5;  // in a text; JSON has the first kMaxHoldersListed
+inline constexpr size_t kMaxHoldersListed = 50;
+
+struct Infeasible {
+  enum class Why : uint8_t {
+    kNoFit,           // not enough room now
+    kNeverFits,       // would not fit if nothing else ran
+    kMembersMissing,  // fewer pods of the gang exist than minMember
+    kGroupMissing,    // the pods name a PodGroup that does not exist
+  };
+  Why why = Why::kNoFit;
+
+  // The rules, for the first pod that found no node.
+  int64_t nodes = 0;
+  std::vector<RuleCount> failed_by_rule;  // sorted as kube-scheduler sorts them
+
+  // The gang; group is "" for a pod on its own.
+  std::string group;
+  int64_t min_member = 0;
+  int64_t members = 0;        // that exist
+  int64_t pods_waiting = 1;   // that are to be placed
+  int64_t pods_needed = 1;    // of these, at least
+  int64_t pods_fitting = 0;   // that would have fitted
+  bool uniform = true;        // all waiting pods ask for the same amount of `resource`
+
+  // The scarcest resource among those that were insufficient; "" if no resource was.
+  std::string resource;
+  int64_t wanted_per_pod = 0;
+  int64_t wanted = 0;             // of all pods that must be placed together
+  int64_t free = 0;               // on the nodes that pass all other rules
+  int64_t offered = 0;            // on the same nodes
+  int64_t most_free_on_a_node = 0;
+  std::vector<Holding> holders;   // of `resource` on these nodes, largest first
+
+  // The end of all of these makes it fit; empty if not worked out, or if nothing that runs would help.
+  std::vector<Holding> unblocked_by;
+
+  bool operator==(const Infeasible&) const = default;
+};
+
+// The whole message. Amounts of cpu and bytes are written as quantities.
+std::string Explain(const Infeasible& infeasible);
+// Only the upstream sentence.
+std::string NodesAvailableText(const Infeasible& infeasible);
+json::Value ToJson(const Infeasible& infeasible);
+
+}  // namespace muster::scheduler

@@ -1,0 +1,76 @@
+// src/scheduler/node_finder.h
+//
+// NodeFinder: the best node for a pod of a given shape, over and over, while pods are placed and taken back.
+//
+// For each shape it keeps a heap of the best feasible nodes found by one pass over all of them, a bound that no other
+// node beats, and how much of the history of changes the heap has seen. The next question for that shape looks only at
+// the nodes that changed since; when the heap runs dry, one more pass fills it.
+//
+// Life cycle: made for one working copy of a snapshot; every change to that copy goes through it.
+// Thread:     any, not shared.
+// Invariants: Best() is exactly the first node in the order of planner.h among all that take the pod.
+// Cost:       O(nodes) for the first question of a shape; then O(log nodes) for each node changed in between.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cluster/snapshot.h"
+
+namespace muster::scheduler {
+
+// Feasible nodes kept per shape: at first, and after many passes.
+inline constexpr size_t kFirstCandidates = 64;
+inline constexpr size_t kMaxCandidates = 4096;
+
+// The order of nodes for a shape is one number, so that comparing is cheap. From the top: one bit "has devices that
+// the pod does not want", free devices, free cpu in milli-cores, node index. Larger values saturate.
+inline constexpr int kIndexBits = 24;
+inline constexpr int kCpuBits = 25;
+inline constexpr int kDeviceBits = 14;
+inline constexpr size_t kMaxNodes = size_t{1} << kIndexBits;
+
+class NodeFinder {
+ public:
+  // REQUIRES: snapshot.node_slots() <= kMaxNodes.
+  explicit NodeFinder(cluster::ClusterSnapshot& snapshot);
+
+  // kNoIndex if no node takes a pod of this shape.
+  cluster::NodeIndex Best(cluster::ShapeIndex shape);
+
+  cluster::PlacementIndex Place(cluster::ShapeIndex shape, cluster::NodeIndex node, cluster::HolderIndex holder,
+                                const cluster::DeviceSet& devices);
+  void Remove(cluster::PlacementIndex placement);
+
+  cluster::ClusterSnapshot& snapshot() { return snapshot_; }
+
+ private:
+  enum class Tristate : uint8_t { kUnknown, kNo, kYes };
+
+  struct Candidates {
+    bool scanned = false;
+    std::vector<uint64_t> heap;  // smallest order first
+    uint64_t bound = 0;          // nodes outside the heap that did not change since have an order of at least this
+    uint64_t seen = 0;           // changes up to this one are in the heap
+    size_t limit = kFirstCandidates;
+    std::vector<Tristate> class_passes;  // by class
+  };
+
+  uint64_t OrderOf(const cluster::Shape& shape, cluster::NodeIndex node) const;
+  bool Passes(Candidates& candidates, const cluster::Shape& shape, cluster::NodeIndex node);
+  void Scan(Candidates& candidates, const cluster::Shape& shape);
+  void TakeInChanges(Candidates& candidates, const cluster::Shape& shape);
+  void Touch(cluster::NodeIndex node);
+
+  cluster::ClusterSnapshot& snapshot_;
+  std::vector<Candidates> by_shape_;
+  std::vector<uint64_t> scratch_;
+  // Nodes from the last changed to the first, as a linked list over indexes.
+  uint64_t clock_ = 0;
+  cluster::NodeIndex newest_ = cluster::kNoIndex;
+  std::vector<uint64_t> changed_at_;          // 0: never
+  std::vector<cluster::NodeIndex> older_, newer_;
+};
+
+}  // namespace muster::scheduler

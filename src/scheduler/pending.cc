@@ -1,0 +1,110 @@
+#include "scheduler/pending.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace muster::scheduler {
+
+using cluster::ClusterCache;
+using cluster::PodKey;
+using cluster::PodRecord;
+
+namespace {
+
+bool WaitsForOurs(const PodRecord& pod, const std::vector<std::string>& scheduler_names) {
+  if (pod.IsPlaced() || pod.info.deleting || pod.info.IsFinished()) return false;
+  return std::find(scheduler_names.begin(), scheduler_names.end(), pod.info.scheduler_name) != scheduler_names.end();
+}
+
+Unit MakeGang(const ClusterCache& cache, const PodKey& key, const PriorityClasses& priorities) {
+  Unit unit;
+  unit.ns = key.ns;
+  unit.name = key.name;
+  unit.is_gang = true;
+  const GangCount count = CountGang(cache, key);
+  unit.members = count.members;
+  unit.occupied = count.occupied;
+  unit.priority = INT64_MIN;
+  const cluster::Group* group = cache.FindGroup(key);
+  unit.group_missing = group == nullptr || !group->info.has_value();
+  if (unit.group_missing) return unit;
+  unit.min_member = group->info->min_member;
+  unit.created = group->info->created;
+  if (const auto found = priorities.find(group->info->priority_class); found != priorities.end()) {
+    unit.priority = found->second;
+  }
+  return unit;
+}
+
+}  // namespace
+
+bool IsPending(const PodRecord& pod, const std::vector<std::string>& scheduler_names) {
+  return WaitsForOurs(pod, scheduler_names) && !pod.info.gated;
+}
+
+bool IsGated(const PodRecord& pod, const std::vector<std::string>& scheduler_names) {
+  return WaitsForOurs(pod, scheduler_names) && pod.info.gated;
+}
+
+UnitKey UnitOf(const cluster::PodInfo& pod) {
+  return {!pod.group.empty(), {pod.ns, pod.group.empty() ? pod.name : pod.group}};
+}
+
+GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
+  GangCount count;
+  const cluster::Group* group = cache.FindGroup(key);
+  if (group == nullptr) return count;
+  for (const std::string& name : group->pods) {
+    const PodRecord& pod = *cache.FindPod({key.ns, name});
+    const bool succeeded = pod.info.phase == cluster::PodPhase::kSucceeded;
+    if (succeeded) ++count.succeeded;
+    if (pod.info.phase == cluster::PodPhase::kFailed) ++count.failed;
+    if (pod.info.phase == cluster::PodPhase::kRunning) ++count.running;
+    if (pod.info.phase == cluster::PodPhase::kPending) ++count.pending;
+    if (pod.info.phase == cluster::PodPhase::kFailed || (pod.info.deleting && !succeeded)) continue;
+    ++count.members;
+    if (succeeded || pod.IsPlaced()) ++count.occupied;
+  }
+  return count;
+}
+
+Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending, const PriorityClasses& priorities,
+                 const std::set<UnitKey>& left_out) {
+  Queue queue;
+  std::map<PodKey, size_t> gangs;             // position in `queue`
+  std::map<size_t, bool> priority_is_given;  // by position: from a PriorityClass
+  queue.reserve(pending.size());
+  for (const PodKey& key : pending) {
+    const PodRecord& pod = *cache.FindPod(key);
+    const UnitKey unit_key = UnitOf(pod.info);
+    if (left_out.contains(unit_key)) continue;
+    if (!unit_key.is_gang) {
+      Unit& unit = queue.emplace_back();
+      unit.ns = key.ns;
+      unit.name = key.name;
+      unit.priority = pod.info.priority;
+      unit.created = pod.info.created;
+      unit.pods.push_back({key, pod.shape, pod.holder});
+      continue;
+    }
+    const auto [at, added] = gangs.try_emplace(unit_key.key, queue.size());
+    if (added) {
+      queue.push_back(MakeGang(cache, unit_key.key, priorities));
+      priority_is_given[at->second] = queue.back().priority != INT64_MIN;
+      if (queue.back().group_missing) queue.back().created = pod.info.created;
+    }
+    Unit& unit = queue[at->second];
+    if (!priority_is_given[at->second]) unit.priority = std::max(unit.priority, pod.info.priority);
+    unit.pods.push_back({key, pod.shape, pod.holder});
+  }
+  for (const auto& [key, position] : gangs) {
+    std::vector<QueuedPod>& pods = queue[position].pods;
+    std::stable_sort(pods.begin(), pods.end(), [&](const QueuedPod& a, const QueuedPod& b) {
+      return cache.FindPod(a.key)->info.created < cache.FindPod(b.key)->info.created;
+    });
+  }
+  return queue;
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,434 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "client/lifetime.h"
+#include "cluster/cluster_cache.h"
+#include "scheduler/binder.h"
+#include "scheduler/group_status.h"
+#include "scheduler/pending.h"
+#include "scheduler/status_publisher.h"
+
+namespace muster::scheduler {
+
+using client::ObjectKey;
+using cluster::PodKey;
+
+namespace {
+
+// Decisions taken over from a plan per task of the loop: about a millisecond.
+constexpr size_t kDecisionsPerTask = 256;
+
+// PodGroups and PriorityClasses may not exist on a server; without them pods of gangs wait and the rest goes on.
+constexpr Duration kOptionalSyncGrace = seconds(3);
+
+constexpr std::string_view kGatedMessage = "Scheduling is blocked due to non-empty scheduling gates";
+
+ObjectKey ToObjectKey(const PodKey& key) { return {key.ns, key.name}; }
+PodKey ToPodKey(const ObjectKey& key) { return {key.ns, key.name}; }
+
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+struct Scheduler::Impl {
+  // One plan under way: made on the loop, worked out on the pool, taken over on the loop in slices.
+  struct Round {
+    Queue queue;
+    PlanResult result;
+    Time started{};
+    size_t next_unit = 0;        // in result.units
+    size_t next_assignment = 0;  // of that unit
+  };
+
+  struct Backoff {
+    Time until{};
+    int attempts = 0;
+  };
+
+  Impl(client::ApiClient& api_client, client::InformerSet& informers, Pool& worker_pool, SchedulerConfig settings)
+      : api(api_client),
+        pool(worker_pool),
+        config(std::move(settings)),
+        nodes(informers.Get(client::resources::kNodes)),
+        pods(informers.Get(client::resources::kPods)),
+        groups(informers.Get(client::resources::kPodGroups)),
+        priorities(informers.Get(client::resources::kPriorityClasses)),
+        publisher(api, pods, groups,
+                  [this](const ObjectKey& key, const json::Value& object) { return GroupStatus(key, object); }),
+        binder(api, {.binding_of = [this](const PodKey& pod) { return BindingOf(pod); },
+                     .on_bound = [this](const PodKey& pod, const json::Value& binding) { OnBound(pod, binding); },
+                     .on_released = [this](const PodKey& pod, const Status& why) { OnReleased(pod, why); }}) {}
+
+  // -- What the informers say.
+
+  void Start() {
+    Follow(nodes, [this](const ObjectKey& key, const json::Value& after) {
+      Note(after.IsNull() ? cache.RemoveNode(key.name) : cache.UpsertNode(cluster::ToNodeInfo(after)));
+    });
+    Follow(pods, [this](const ObjectKey& key, const json::Value& after) { OnPod(key, after); });
+    Follow(groups, [this](const ObjectKey& key, const json::Value& after) { OnGroup(key, after); });
+    Follow(priorities, [this](const ObjectKey& key, const json::Value& after) {
+      priority_classes.erase(key.name);
+      if (!after.IsNull()) priority_classes[key.name] = after["value"].AsInt();
+    });
+  }
+
+  template <class OnChange>
+  void Follow(client::Informer& informer, OnChange on_change) {
+    client::InformerEvents events;
+    events.on_change = lifetime.Guard(
+        [on_change](const ObjectKey& key, const json::Value&, const json::Value& after) { on_change(key, after); });
+    events.on_synced = lifetime.Guard([this] { Wake(); });
+    informer.Subscribe(std::move(events));
+  }
+
+  bool Synced() {
+    if (!nodes.Synced() || !pods.Synced()) return false;
+    if (groups.Synced() && priorities.Synced()) return true;
+    const Time now = api.loop().Now();
+    if (!grace_until.has_value()) {
+      grace_until = now + kOptionalSyncGrace;
+      api.loop().After(kOptionalSyncGrace, lifetime.Guard([this] { Wake(); }));
+    }
+    return now >= *grace_until;
+  }
+
+  void Note(const cluster::CacheChange& change) {
+    if (change.capacity_grew) Wake();
+  }
+
+  void OnPod(const ObjectKey& key, const json::Value& after) {
+    const PodKey pod_key = ToPodKey(key);
+    const cluster::PodRecord* before = cache.FindPod(pod_key);
+    const std::string old_group = before == nullptr ? "" : before->info.group;
+    const cluster::ShapeIndex old_shape = before == nullptr ? cluster::kNoIndex : before->shape;
+    const cluster::CacheChange change =
+        after.IsNull() ? cache.RemovePod(pod_key) : cache.UpsertPod(cluster::ToPodInfo(after));
+    if (!change.changed) return;
+    Note(change);
+    const cluster::PodRecord* pod = cache.FindPod(pod_key);
+    if (!old_group.empty()) GangChanged({key.ns, old_group});
+    if (pod != nullptr && !pod->info.group.empty() && pod->info.group != old_group) {
+      GangChanged({key.ns, pod->info.group});
+    }
+    if (pod != nullptr && pod->shape != old_shape && pending.contains(pod_key)) Wake();
+    Sort(pod_key, pod);
+  }
+
+  // Pods that are not pending themselves can make a gang complete or incomplete.
+  void GangChanged(const PodKey& group) {
+    publisher.GroupChanged(ToObjectKey(group));
+    if (group_verdicts.contains(group)) Wake();
+  }
+
+  // Puts the pod where it belongs: to be planned, held by gates, or neither.
+  void Sort(const PodKey& key, const cluster::PodRecord* pod) {
+    const bool is_pending = pod != nullptr && IsPending(*pod, config.scheduler_names);
+    const bool is_gated = pod != nullptr && IsGated(*pod, config.scheduler_names);
+    if (is_pending ? pending.insert(key).second : pending.erase(key) > 0) {
+      verdicts.erase(key);
+      Wake();
+    }
+    if (is_gated) {
+      gated.insert(key);
+      publisher.PodWaits(ToObjectKey(key), {"SchedulingGated", std::string(kGatedMessage)});
+    } else {
+      gated.erase(key);
+    }
+    if (!is_pending && !is_gated) publisher.ForgetPod(ToObjectKey(key));
+  }
+
+  void OnGroup(const ObjectKey& key, const json::Value& after) {
+    const PodKey group = ToPodKey(key);
+    const cluster::CacheChange change =
+        after.IsNull() ? cache.RemoveGroup(group) : cache.UpsertGroup(cluster::ToPodGroupInfo(after));
+    if (after.IsNull()) group_verdicts.erase(group);
+    if (!change.changed) return;
+    GangChanged(group);
+    Wake();
+  }
+
+  // -- Planning.
+
+  // Something changed that a plan may answer to. Many changes in one go make one plan.
+  void Wake() {
+    dirty = true;
+    if (wake_posted || round != nullptr) return;
+    wake_posted = true;
+    const Duration wait = std::max(not_before - api.loop().Now(), Duration(0));
+    api.loop().After(wait, lifetime.Guard([this] {
+      wake_posted = false;
+      StartRound();
+    }));
+  }
+
+  void StartRound() {
+    if (!dirty || round != nullptr || !Synced()) return;
+    dirty = false;
+    const Time now = api.loop().Now();
+    auto next = std::make_shared<Round>();
+    next->queue = BuildQueue(cache, pending, priority_classes, BackedOff(now));
+    if (next->queue.empty()) return;
+    next->started = now;
+    round = next;
+    ++metrics.plans;
+    pool.Run(
+        [next, now, snapshot = cache.snapshot(), planner = config.planner]() mutable {
+          next->result = Plan(std::move(snapshot), next->queue, planner, now);
+        },
+        api.loop(), lifetime.Guard([this] { TakeOver(); }));
+  }
+
+  std::set<UnitKey> BackedOff(Time now) {
+    std::set<UnitKey> waiting;
+    std::erase_if(backoffs, [&](const auto& entry) { return entry.second.until + kMaxBindBackoff < now; });
+    for (const auto& [unit, backoff] : backoffs) {
+      if (backoff.until > now) waiting.insert(unit);
+    }
+    return waiting;
+  }
+
+  // Turns the plan's decisions into assumptions and bindings, a slice at a time. What changed meanwhile is noticed
+  // here: a decision that does not hold any more is dropped with its unit, and planned again.
+  void TakeOver() {
+    size_t decisions = 0;
+    while (round->next_unit < round->result.units.size()) {
+      const UnitPlan& plan = round->result.units[round->next_unit];
+      while (round->next_assignment < plan.assignments.size()) {
+        if (decisions++ >= kDecisionsPerTask) return ContinueTakeOver();
+        if (!Assume(plan)) break;
+        ++round->next_assignment;
+      }
+      FinishUnit(plan);
+      ++round->next_unit;
+      round->next_assignment = 0;
+      decisions += plan.infeasible.has_value() ? round->queue[plan.unit].pods.size() : 1;
+      if (decisions >= kDecisionsPerTask) return ContinueTakeOver();
+    }
+    FinishRound();
+  }
+
+  void ContinueTakeOver() {
+    api.loop().Post(lifetime.Guard([this] { TakeOver(); }));
+  }
+
+  bool Assume(const UnitPlan& plan) {
+    const Assignment& assignment = plan.assignments[round->next_assignment];
+    const PodKey& pod = round->queue[plan.unit].pods[assignment.pod].key;
+    if (!pending.contains(pod) || !cache.Assume(pod, assignment.node, assignment.devices)) return false;
+    pending.erase(pod);
+    return true;
+  }
+
+  void FinishUnit(const UnitPlan& plan) {
+    const Unit& unit = round->queue[plan.unit];
+    std::vector<PodKey> decided;
+    for (size_t i = 0; i < round->next_assignment; ++i) decided.push_back(unit.pods[plan.assignments[i].pod].key);
+    if (round->next_assignment < plan.assignments.size() || !StillWhole(unit, decided)) {
+      for (const PodKey& pod : decided) PutBack(pod);
+      return Wake();
+    }
+    if (!decided.empty()) {
+      for (const PodKey& pod : decided) verdicts.erase(pod);
+      binder.Bind(decided, unit.occupied > 0);
+      if (unit.is_gang) publisher.GroupChanged({unit.ns, unit.name});
+    }
+    metrics.scheduled += decided.size();
+    Report(decided.empty() ? "unschedulable" : "scheduled");
+    if (plan.infeasible.has_value()) PublishReason(unit, *plan.infeasible);
+    if (unit.is_gang && !plan.infeasible.has_value()) group_verdicts.erase({unit.ns, unit.name});
+  }
+
+  // While the plan was made and taken over, members of the gang may have gone.
+  bool StillWhole(const Unit& unit, const std::vector<PodKey>& decided) const {
+    if (!unit.is_gang || decided.empty()) return true;
+    const cluster::Group* group = cache.FindGroup({unit.ns, unit.name});
+    return group != nullptr && group->info.has_value() &&
+           CountGang(cache, {unit.ns, unit.name}).occupied >= group->info->min_member;
+  }
+
+  void PutBack(const PodKey& pod) {
+    cache.Forget(pod);
+    const cluster::PodRecord* record = cache.FindPod(pod);
+    if (record != nullptr && IsPending(*record, config.scheduler_names)) pending.insert(pod);
+  }
+
+  void PublishReason(const Unit& unit, const Infeasible& infeasible) {
+    const auto shared = std::make_shared<const Infeasible>(infeasible);
+    const std::string message = Explain(infeasible);
+    bool any_waits = false;
+    for (const QueuedPod& pod : unit.pods) {
+      if (!pending.contains(pod.key)) continue;
+      any_waits = true;
+      verdicts[pod.key] = shared;
+      ++metrics.unschedulable;
+      publisher.PodWaits(ToObjectKey(pod.key), {"Unschedulable", message});
+    }
+    if (!unit.is_gang || !any_waits) return;
+    group_verdicts[{unit.ns, unit.name}] = shared;
+    publisher.GroupChanged({unit.ns, unit.name});
+  }
+
+  void Report(std::string_view result) {
+    if (metrics.on_attempt) metrics.on_attempt(result, Seconds(api.loop().Now() - round->started));
+  }
+
+  void FinishRound() {
+    const Time now = api.loop().Now();
+    const Duration took = now - round->started;
+    metrics.last_plan_seconds = Seconds(took);
+    not_before = now + took;
+    round = nullptr;
+    if (dirty) Wake();
+  }
+
+  // -- Binding.
+
+  json::Value BindingOf(const PodKey& key) {
+    const cluster::PodRecord* pod = cache.FindPod(key);
+    const json::Value* object = pods.Find(ToObjectKey(key));
+    if (pod == nullptr || object == nullptr || pod->assumed_node.empty() || pod->info.deleting) {
+      cache.Forget(key);
+      return nullptr;
+    }
+    json::Value metadata = json::Obj({{"name", key.name}, {"namespace", key.ns}, {"uid", pod->info.uid}});
+    const cluster::NodeIndex node = cache.FindNode(pod->assumed_node);
+    if (node != cluster::kNoIndex && !pod->assumed_devices.IsEmpty()) {
+      std::map<std::string, std::vector<std::string>> chosen;
+      for (const size_t position : pod->assumed_devices.Positions()) {
+        const cluster::Device& device = cache.snapshot().Node(node).devices[position];
+        chosen[device.resource].push_back(device.id);
+      }
+      const std::string text = cluster::WriteAssignedDevices(cluster::ShareOutDevices(*object, chosen));
+      metadata = metadata.Set("annotations", json::Obj({{std::string(cluster::kAssignedDevicesAnnotation), text}}));
+    }
+    return json::Obj({{"apiVersion", "v1"},
+                      {"kind", "Binding"},
+                      {"metadata", metadata},
+                      {"target", json::Obj({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", pod->assumed_node}})}});
+  }
+
+  void OnBound(const PodKey& pod, const json::Value& binding) {
+    const std::string node = binding.Path({"target", "name"}).Str();
+    LOG_INFO("scheduler: bound pod={} node={}", pod.ToString(), node);
+    publisher.PodBound(ToObjectKey(pod), node);
+    if (const cluster::PodRecord* record = cache.FindPod(pod)) backoffs.erase(UnitOf(record->info));
+  }
+
+  void OnReleased(const PodKey& pod, const Status& refusal) {
+    cache.Forget(pod);
+    ++metrics.errors;
+    if (metrics.on_attempt) metrics.on_attempt("error", 0);
+    const cluster::PodRecord* record = cache.FindPod(pod);
+    if (record == nullptr || !IsPending(*record, config.scheduler_names)) return Wake();
+    pending.insert(pod);
+    publisher.PodWaits(ToObjectKey(pod), {"SchedulerError", "the binding was refused: " + refusal.message()});
+    if (!record->info.group.empty()) GangChanged({pod.ns, record->info.group});
+    const Time now = api.loop().Now();
+    Backoff& backoff = backoffs[UnitOf(record->info)];
+    if (backoff.until <= now) backoff.until = now + BindBackoff(++backoff.attempts);
+    // Others may use the room now, this unit when its time has come.
+    Wake();
+    api.loop().After(backoff.until - now, lifetime.Guard([this] { Wake(); }));
+  }
+
+  // -- What others ask.
+
+  json::Value GroupStatus(const ObjectKey& key, const json::Value& object) {
+    const PodKey group = ToPodKey(key);
+    const GangCount count = CountGang(cache, group);
+    if (count.occupied == count.members) group_verdicts.erase(group);  // nobody waits
+    GangVerdict verdict;
+    if (const auto found = group_verdicts.find(group); found != group_verdicts.end()) {
+      verdict.waits = true;
+      verdict.lacks_members = found->second->why == Infeasible::Why::kMembersMissing;
+      verdict.message = Explain(*found->second);
+    }
+    return NextGroupStatus(object, count, verdict, api.loop().Now());
+  }
+
+  json::Value Reason(std::string_view kind, const PodKey& key, const Infeasible& infeasible) const {
+    const json::Value facts = ToJson(infeasible);
+    json::Value out = json::Obj({{"kind", kind}, {"namespace", key.ns}, {"name", key.name}});
+    for (const auto& [name, value] : facts.members()) out = out.Set(name, value);
+    return out;
+  }
+
+  void RefreshCounts() {
+    metrics.pending_gated = gated.size();
+    metrics.pending_unschedulable = metrics.pending_backoff = metrics.pending_active = 0;
+    const std::set<UnitKey> waiting = BackedOff(api.loop().Now());
+    for (const PodKey& key : pending) {
+      const cluster::PodRecord* pod = cache.FindPod(key);
+      if (waiting.contains(UnitOf(pod->info))) {
+        ++metrics.pending_backoff;
+      } else {
+        ++(verdicts.contains(key) ? metrics.pending_unschedulable : metrics.pending_active);
+      }
+    }
+  }
+
+  client::ApiClient& api;
+  Pool& pool;
+  const SchedulerConfig config;
+  client::Informer& nodes;
+  client::Informer& pods;
+  client::Informer& groups;
+  client::Informer& priorities;
+
+  cluster::ClusterCache cache;
+  PriorityClasses priority_classes;
+  PodKeys pending;  // to be planned
+  PodKeys gated;
+  std::map<PodKey, std::shared_ptr<const Infeasible>> verdicts;        // of pending pods
+  std::map<PodKey, std::shared_ptr<const Infeasible>> group_verdicts;  // of gangs of which a pod is pending
+  std::map<UnitKey, Backoff> backoffs;
+
+  bool dirty = false;
+  bool wake_posted = false;
+  std::shared_ptr<Round> round;
+  Time not_before{};
+  std::optional<Time> grace_until;
+  SchedulerMetrics metrics;
+
+  StatusPublisher publisher;
+  Binder binder;
+  client::Lifetime lifetime;
+};
+
+Scheduler::Scheduler(client::ApiClient& api, client::InformerSet& informers, Pool& pool, SchedulerConfig config)
+    : impl_(std::make_unique<Impl>(api, informers, pool, std::move(config))) {}
+
+Scheduler::~Scheduler() = default;
+
+void Scheduler::Start() { impl_->Start(); }
+
+SchedulerMetrics& Scheduler::metrics() {
+  impl_->RefreshCounts();
+  return impl_->metrics;
+}
+
+json::Value Scheduler::ExplainPod(std::string_view ns, std::string_view name) const {
+  const PodKey key{std::string(ns), std::string(name)};
+  const auto found = impl_->verdicts.find(key);
+  return found == impl_->verdicts.end() ? json::Value() : impl_->Reason("Pod", key, *found->second);
+}
+
+json::Value Scheduler::ExplainGroup(std::string_view ns, std::string_view name) const {
+  const PodKey key{std::string(ns), std::string(name)};
+  const auto found = impl_->group_verdicts.find(key);
+  return found == impl_->group_verdicts.end() ? json::Value() : impl_->Reason("PodGroup", key, *found->second);
+}
+
+bool Scheduler::Idle() const {
+  return !impl_->dirty && impl_->round == nullptr && impl_->binder.Idle() && impl_->publisher.Idle();
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,214 @@
+#include "scheduler/status_publisher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+
+namespace muster::scheduler {
+
+namespace {
+
+constexpr size_t kMaxWritesPerTask = 32;
+
+const json::Value& ConditionOf(const json::Value& pod, std::string_view type) {
+  static const json::Value kAbsent;
+  for (const json::Value& condition : pod.Path({"status", "conditions"}).items()) {
+    if (condition["type"].AsString() == type) return condition;
+  }
+  return kAbsent;
+}
+
+bool Says(const json::Value& condition, const WaitReason& reason) {
+  return condition["status"].AsString() == "False" && condition["reason"].AsString() == reason.reason &&
+         condition["message"].AsString() == reason.message;
+}
+
+json::Value PodPatch(const json::Value& condition, const WaitReason& reason, Time now) {
+  const bool already_false = condition["status"].AsString() == "False";
+  const json::Value& since = condition["lastTransitionTime"];
+  return json::Obj(
+      {{"status",
+        json::Obj({{"conditions",
+                    json::List({json::Obj({{"type", "PodScheduled"},
+                                           {"status", "False"},
+                                           {"lastProbeTime", nullptr},
+                                           {"lastTransitionTime",
+                                            already_false && since.IsString() ? since : json::Value(FormatTime(now))},
+                                           {"reason", reason.reason},
+                                           {"message", reason.message}})})}})}});
+}
+
+}  // namespace
+
+StatusPublisher::StatusPublisher(client::ApiClient& api, client::Informer& pods, client::Informer& groups,
+                                 GroupStatus group_status)
+    : api_(api),
+      pods_(pods),
+      groups_(groups),
+      group_status_(std::move(group_status)),
+      events_(api, "default-scheduler", "") {}
+
+void StatusPublisher::PodWaits(const client::ObjectKey& pod, WaitReason reason) {
+  const Subject subject{false, pod};
+  const auto [at, added] = entries_.try_emplace(subject);
+  Entry& entry = at->second;
+  entry.forgotten = false;
+  if (!added && entry.wanted == reason) return;
+  entry.wanted = std::move(reason);
+  MarkDirty(subject, entry);
+}
+
+void StatusPublisher::PodBound(const client::ObjectKey& pod, std::string_view node) {
+  ForgetPod(pod);
+  const json::Value* object = pods_.Find(pod);
+  if (object == nullptr) return;
+  events_.Record(*object, client::EventType::kNormal, "Scheduled",
+                 fmt::format("Successfully assigned {}/{} to {}", pod.ns, pod.name, node));
+}
+
+void StatusPublisher::ForgetPod(const client::ObjectKey& pod) {
+  const auto at = entries_.find({false, pod});
+  if (at == entries_.end()) return;
+  at->second.dirty = false;
+  at->second.forgotten = true;
+  EraseIfDone(at);
+}
+
+void StatusPublisher::EraseIfDone(std::map<Subject, Entry>::iterator at) {
+  const Entry& entry = at->second;
+  if (entry.forgotten && !entry.queued && !entry.in_flight && !entry.dirty) entries_.erase(at);
+}
+
+void StatusPublisher::GroupChanged(const client::ObjectKey& group) {
+  const Subject subject{true, group};
+  Entry& entry = entries_[subject];
+  entry.forgotten = false;
+  MarkDirty(subject, entry);
+}
+
+void StatusPublisher::MarkDirty(const Subject& subject, Entry& entry) {
+  entry.dirty = true;
+  if (!entry.queued && !entry.in_flight) Enqueue(subject, entry);
+}
+
+void StatusPublisher::Enqueue(const Subject& subject, Entry& entry) {
+  entry.queued = true;
+  if (entry.next_allowed <= api_.loop().Now()) {
+    ready_.push_back(subject);
+    SchedulePump();
+  } else {
+    delayed_.emplace(entry.next_allowed, subject);
+    ArmTimer();
+  }
+}
+
+void StatusPublisher::ArmTimer() {
+  if (delayed_.empty()) return;
+  const Time due = delayed_.begin()->first;
+  if (timer_ != 0 && timer_at_ <= due) return;
+  api_.loop().Cancel(timer_);
+  timer_at_ = due;
+  timer_ = api_.loop().After(due - api_.loop().Now(), lifetime_.Guard([this] {
+    timer_ = 0;
+    const Time now = api_.loop().Now();
+    while (!delayed_.empty() && delayed_.begin()->first <= now) {
+      ready_.push_back(delayed_.begin()->second);
+      delayed_.erase(delayed_.begin());
+    }
+    ArmTimer();
+    SchedulePump();
+  }));
+}
+
+void StatusPublisher::SchedulePump() {
+  if (pump_posted_ || ready_.empty() || in_flight_ >= kMaxStatusWritesInFlight) return;
+  pump_posted_ = true;
+  api_.loop().Post(lifetime_.Guard([this] {
+    pump_posted_ = false;
+    Pump();
+  }));
+}
+
+void StatusPublisher::Pump() {
+  for (size_t looked = 0; looked < kMaxWritesPerTask && !ready_.empty() && in_flight_ < kMaxStatusWritesInFlight;
+       ++looked) {
+    const Subject subject = std::move(ready_.front());
+    ready_.pop_front();
+    const auto at = entries_.find(subject);
+    if (at == entries_.end()) continue;
+    at->second.queued = false;
+    if (at->second.dirty) Write(subject, at->second);
+    EraseIfDone(at);
+  }
+  SchedulePump();
+}
+
+void StatusPublisher::Write(const Subject& subject, Entry& entry) {
+  entry.dirty = false;
+  const Time now = api_.loop().Now();
+  const bool written = subject.is_group ? WriteGroup(subject, entry) : WritePod(subject, entry);
+  if (!written) return;
+  entry.in_flight = true;
+  ++in_flight_;
+  // Calm for a while: the next change is written at once again.
+  if (now - entry.next_allowed > kMaxRewriteInterval) entry.interval = kFirstRewriteInterval;
+  // The status of a gang is what people and controllers wait for: it may follow faster than a pod's reason.
+  const Duration interval = subject.is_group ? kFirstRewriteInterval / 10 : entry.interval;
+  entry.next_allowed = now + interval;
+  entry.interval = std::min(entry.interval * 2, kMaxRewriteInterval);
+}
+
+bool StatusPublisher::WritePod(const Subject& subject, Entry& entry) {
+  const json::Value* pod = pods_.Find(subject.key);
+  if (pod == nullptr || !pod->Path({"spec", "nodeName"}).AsString().empty()) return false;
+  const json::Value& condition = ConditionOf(*pod, "PodScheduled");
+  if (Says(condition, entry.wanted)) return false;
+  const json::Value patch = PodPatch(condition, entry.wanted, api_.loop().Now());
+  const client::Target target{client::resources::kPods, subject.key.ns, subject.key.name, "status"};
+  api_.Patch(target, client::PatchType::kStrategic, patch, lifetime_.Guard([this, subject](Result<json::Value> answer) {
+    OnWritten(subject, answer.has_value() ? Status() : answer.error());
+  }));
+  if (entry.wanted.reason != "SchedulingGated") {
+    events_.Record(*pod, client::EventType::kWarning, "FailedScheduling", entry.wanted.message);
+  }
+  return true;
+}
+
+bool StatusPublisher::WriteGroup(const Subject& subject, Entry& entry) {
+  const json::Value* group = groups_.Find(subject.key);
+  entry.forgotten = group == nullptr;
+  if (group == nullptr) return false;
+  const json::Value status = group_status_(subject.key, *group);
+  if (status == (*group)["status"]) return false;
+  const client::Target target{client::resources::kPodGroups, subject.key.ns, subject.key.name, "status"};
+  api_.Patch(target, client::PatchType::kMerge, json::Obj({{"status", status}}),
+             lifetime_.Guard([this, subject](Result<json::Value> answer) {
+               OnWritten(subject, answer.has_value() ? Status() : answer.error());
+             }));
+  return true;
+}
+
+void StatusPublisher::OnWritten(const Subject& subject, const Status& status) {
+  --in_flight_;
+  SchedulePump();
+  const auto at = entries_.find(subject);
+  if (at == entries_.end()) return;
+  Entry& entry = at->second;
+  entry.in_flight = false;
+  if (status.ok() || status.reason() == Reason::kNotFound) {
+    entry.failures = 0;
+  } else if (++entry.failures < kMaxStatusAttempts) {
+    entry.dirty = true;
+  } else {
+    LOG_WARN("scheduler: gave up writing a status object={} error={}", subject.key.ToString(), status.ToString());
+    entry.failures = 0;
+  }
+  if (entry.forgotten) entry.dirty = false;
+  if (entry.dirty) Enqueue(subject, entry);
+  EraseIfDone(at);
+}
+
+}  // namespace muster::scheduler

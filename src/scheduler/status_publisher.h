@@ -1,0 +1,101 @@
+// src/scheduler/status_publisher.h
+//
+// StatusPublisher: tells the API why pods wait (condition PodScheduled=False and event FailedScheduling) and where they
+// went (event Scheduled), and keeps the status of PodGroups.
+//
+// Only changes are written, and the text of one object at most once per interval (1 s, doubling to 30 s while it goes
+// on changing): ten thousand waiting pods must not answer each end of a job with ten thousand writes.
+//
+// Life cycle: lives with its scheduler; destroying it abandons what is in flight.
+// Thread:     the loop thread.
+// Invariants: what was published last is the latest text, once things calm down; one write per object at a time; at
+//             most kMaxStatusWritesInFlight in all, so bindings go first.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "client/api_client.h"
+#include "client/event_recorder.h"
+#include "client/informer.h"
+#include "client/lifetime.h"
+#include "json/value.h"
+
+namespace muster::scheduler {
+
+inline constexpr size_t kMaxStatusWritesInFlight = 32;
+inline constexpr int kMaxStatusAttempts = 5;
+inline constexpr Duration kFirstRewriteInterval = seconds(1);
+inline constexpr Duration kMaxRewriteInterval = seconds(30);
+
+struct WaitReason {
+  std::string reason;   // "Unschedulable", "SchedulingGated", "SchedulerError"
+  std::string message;
+  bool operator==(const WaitReason&) const = default;
+};
+
+class StatusPublisher {
+ public:
+  // Makes the PodGroup's new status from the object as it is; the same as before when nothing changes.
+  using GroupStatus = std::function<json::Value(const client::ObjectKey& group, const json::Value& object)>;
+
+  StatusPublisher(client::ApiClient& api, client::Informer& pods, client::Informer& groups, GroupStatus group_status);
+
+  void PodWaits(const client::ObjectKey& pod, WaitReason reason);
+  void PodBound(const client::ObjectKey& pod, std::string_view node);
+  void ForgetPod(const client::ObjectKey& pod);
+  void GroupChanged(const client::ObjectKey& group);
+
+  bool Idle() const { return ready_.empty() && in_flight_ == 0 && delayed_.empty(); }
+
+ private:
+  struct Subject {
+    bool is_group = false;
+    client::ObjectKey key;
+    auto operator<=>(const Subject&) const = default;
+  };
+  struct Entry {
+    WaitReason wanted;     // pods
+    bool dirty = false;    // something to write
+    bool queued = false;   // in ready_ or delayed_
+    bool in_flight = false;
+    bool forgotten = false;  // to be erased when nothing refers to it any more
+    int failures = 0;
+    Time next_allowed{};
+    Duration interval = kFirstRewriteInterval;
+  };
+
+  void MarkDirty(const Subject& subject, Entry& entry);
+  void Enqueue(const Subject& subject, Entry& entry);
+  void SchedulePump();
+  void Pump();
+  void ArmTimer();
+  void Write(const Subject& subject, Entry& entry);
+  bool WritePod(const Subject& subject, Entry& entry);
+  bool WriteGroup(const Subject& subject, Entry& entry);
+  void EraseIfDone(std::map<Subject, Entry>::iterator at);
+  void OnWritten(const Subject& subject, const Status& status);
+
+  client::ApiClient& api_;
+  client::Informer& pods_;
+  client::Informer& groups_;
+  GroupStatus group_status_;
+  client::EventRecorder events_;
+  std::map<Subject, Entry> entries_;
+  std::deque<Subject> ready_;
+  std::multimap<Time, Subject> delayed_;
+  size_t in_flight_ = 0;
+  bool pump_posted_ = false;
+  TimerId timer_ = 0;
+  Time timer_at_{};
+  client::Lifetime lifetime_;
+};
+
+}  // namespace muster::scheduler

@@ -69,6 +69,8 @@ class ByteStream {
   virtual void OnClose(Task on_close) = 0;
   virtual void Write(std::string bytes) = 0;
   virtual void Close() = 0;  // after what was written
+  // Bytes accepted by Write but not yet by the kernel: a writer slows down, or gives up, when they grow.
+  virtual size_t BufferedBytes() const { return 0; }
 };
 
 // Exactly one of Send, StartStream, Upgrade per request. All calls on the handler's loop thread. After the peer is
@@ -99,5 +101,8 @@ class Handler {
   virtual ~Handler() = default;
   virtual void Handle(Request request, ResponseWriterPtr writer) = 0;
 };
+
+// "Not Found" for 404; "Unknown" for a code that has no name.
+std::string_view StatusText(int code);
 
 }  // namespace muster::net

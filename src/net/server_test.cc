@@ -1,0 +1,397 @@
+#include "net/server.h"
+
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "net/net_testing.h"
+
+namespace muster::net {
+namespace {
+
+Response Text(std::string body, int status = 200) {
+  Response response;
+  response.status = status;
+  response.headers.Add("Content-Type", "text/plain");
+  response.body = std::move(body);
+  return response;
+}
+
+void EchoTarget(const Request& request, const ResponseWriterPtr& writer) {
+  writer->Send(Text(request.method + " " + request.target + " " + request.body));
+}
+
+std::shared_ptr<const std::string> Shared(std::string text) {
+  return std::make_shared<const std::string>(std::move(text));
+}
+
+// Pieces of 'x', `total` bytes in all.
+class XSource final : public BodySource {
+ public:
+  explicit XSource(size_t total) : left_(total) {}
+  bool Next(size_t want, std::string& out) override {
+    size_t take = std::min(want, left_);
+    out.append(take, 'x');
+    left_ -= take;
+    return left_ > 0;
+  }
+
+ private:
+  size_t left_;
+};
+
+TEST(HttpServer, AnswersPipelinedRequestsInOrder) {
+  TestNet net;
+  auto server = net.Serve(EchoTarget);
+  RawSocket socket(server->port());
+  socket.Write("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
+               "GET /3 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return socket.Ended(); }));
+  size_t first = socket.received.find("GET /1 ");
+  size_t second = socket.received.find("POST /2 hi");
+  size_t third = socket.received.find("GET /3 ");
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, third);
+  EXPECT_NE(third, std::string::npos);
+  EXPECT_NE(socket.received.find("Connection: close"), std::string::npos);
+}
+
+TEST(HttpServer, SendsContinueBeforeTheBody) {
+  TestNet net;
+  auto server = net.Serve(EchoTarget);
+  RawSocket socket(server->port());
+  socket.Write("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return socket.Has("HTTP/1.1 100 Continue\r\n\r\n"); }));
+  socket.Write("ok");
+  EXPECT_TRUE(net.RunUntil([&] { return socket.Has("POST / ok"); }));
+}
+
+TEST(HttpServer, AnswersHeadWithoutABody) {
+  TestNet net;
+  auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text("12345")); });
+  RawSocket socket(server->port());
+  socket.Write("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return socket.Ended(); }));
+  EXPECT_NE(socket.received.find("Content-Length: 5\r\n"), std::string::npos);
+  EXPECT_TRUE(socket.received.ends_with("\r\n\r\n"));
+}
+
+TEST(HttpServer, RefusesTooLongBodiesAndLetsTheClientReadWhy) {
+  TestNet net;
+  ServerOptions options;
+  options.max_body_bytes = 1000;
+  auto server = net.Serve(EchoTarget, options);
+  RawSocket declared(server->port());
+  declared.Write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n");
+  declared.Write(std::string(8'000'000, 'x'));
+  EXPECT_TRUE(net.RunUntil([&] { return declared.Has("HTTP/1.1 413 "); }));
+  RawSocket chunked(server->port());
+  chunked.Write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n400\r\n" + std::string(1024, 'x') + "\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return chunked.Has("HTTP/1.1 413 "); }));
+}
+
+TEST(HttpServer, RefusesMalformedRequests) {
+  TestNet net;
+  auto server = net.Serve(EchoTarget);
+  for (const char* bad : {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n\r\n\r\n"}) {
+    RawSocket socket(server->port());
+    socket.Write(bad);
+    EXPECT_TRUE(net.RunUntil([&] { return socket.Has("HTTP/1.1 400 "); })) << bad;
+    socket.ShutdownWrite();
+    EXPECT_TRUE(net.RunUntil([&] { return socket.Ended(); })) << bad;
+  }
+  RawSocket socket(server->port());
+  socket.Write("GET / HTTP/1.1\r\nHost: a\r\nA: " + std::string(kMaxHeadBytes, 'x') + "\r\n\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return socket.Has("HTTP/1.1 431 "); }));
+}
+
+TEST(HttpServer, ClosesSlowAndIdleConnections) {
+  TestNet net;
+  ServerOptions options;
+  options.head_timeout = milliseconds(50);
+  options.idle_timeout = milliseconds(50);
+  options.body_timeout = milliseconds(50);
+  auto server = net.Serve(EchoTarget, options);
+  RawSocket silent(server->port());
+  RawSocket half_head(server->port());
+  half_head.Write("GET / HT");
+  RawSocket half_body(server->port());
+  half_body.Write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
+  RawSocket idle(server->port());
+  idle.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return silent.Ended() && half_head.Ended() && half_body.Ended() && idle.Ended(); }));
+  EXPECT_EQ(silent.received, "");
+  EXPECT_TRUE(half_head.Has("HTTP/1.1 408 "));
+  EXPECT_TRUE(half_body.Has("HTTP/1.1 408 "));
+  EXPECT_TRUE(idle.Has("HTTP/1.1 200 "));
+}
+
+TEST(HttpServer, StreamsChunksAndEndsThem) {
+  TestNet net;
+  ResponseWriterPtr writer;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr w) { writer = std::move(w); });
+  RawSocket socket(server->port());
+  socket.Write("GET /watch HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return writer != nullptr; }));
+  writer->StartStream(200, {});
+  writer->Write(Shared("hello\n"));
+  ASSERT_TRUE(net.RunUntil([&] { return socket.Has("6\r\nhello\n\r\n"); }));
+  EXPECT_TRUE(net.RunUntil([&] { return writer->BufferedBytes() == 0; }));
+  writer->Write(Shared("more\n"));
+  writer->End();
+  writer.reset();
+  EXPECT_TRUE(net.RunUntil([&] { return socket.Has("5\r\nmore\n\r\n0\r\n\r\n"); }));
+  socket.received.clear();
+  socket.Write("GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return writer != nullptr; })) << "the connection goes on";
+}
+
+TEST(HttpServer, TellsAStreamThatItsReaderLeft) {
+  TestNet net;
+  ResponseWriterPtr writer;
+  bool gone = false;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr w) {
+    writer = std::move(w);
+    writer->StartStream(200, {});
+    writer->OnPeerGone([&] { gone = true; });
+  });
+  RawSocket socket(server->port());
+  socket.Write("GET /watch HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return socket.Has("chunked"); }));
+  EXPECT_FALSE(gone);
+  socket.Close();
+  EXPECT_TRUE(net.RunUntil([&] { return gone; }));
+  writer->Write(Shared("into the void"));
+  writer->End();
+  EXPECT_TRUE(net.RunUntil([&] { return server->connections() == 0; }));
+}
+
+TEST(HttpServer, StillAnswersAPeerThatOnlyStoppedSending) {
+  TestNet net;
+  ResponseWriterPtr writer;
+  bool gone = false;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr w) {
+    writer = std::move(w);
+    writer->OnPeerGone([&] { gone = true; });
+  });
+  RawSocket socket(server->port());
+  socket.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  socket.ShutdownWrite();
+  ASSERT_TRUE(net.RunUntil([&] { return gone; }));
+  writer->Send(Text("late"));
+  EXPECT_TRUE(net.RunUntil([&] { return socket.Has("late") && socket.Ended(); }));
+}
+
+TEST(HttpServer, CountsWhatASlowReaderHasNotTaken) {
+  TestNet net;
+  ResponseWriterPtr writer;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr w) {
+    writer = std::move(w);
+    writer->StartStream(200, {});
+  });
+  RawSocket socket(server->port());
+  socket.Write("GET /watch HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return writer != nullptr; }));
+  auto event = Shared(std::string(1'000'000, 'e'));
+  for (int i = 0; i < 20; ++i) writer->Write(event);
+  net.RunFor(milliseconds(20));
+  EXPECT_GT(writer->BufferedBytes(), 1'000'000u);
+  EXPECT_TRUE(net.RunUntil([&] {
+    socket.Pump();
+    return writer->BufferedBytes() == 0;
+  }));
+  EXPECT_TRUE(net.RunUntil([&] { return socket.Has("HTTP/1.1 200"); }));
+}
+
+TEST(HttpServer, GivesUpOnAReaderThatTakesNothing) {
+  TestNet net;
+  ServerOptions options;
+  options.write_stall_timeout = milliseconds(50);
+  bool gone = false;
+  ResponseWriterPtr writer;
+  auto server = net.Serve(
+      [&](const Request&, ResponseWriterPtr w) {
+        writer = std::move(w);
+        writer->StartStream(200, {});
+        writer->OnPeerGone([&] { gone = true; });
+        writer->Write(Shared(std::string(20'000'000, 'e')));
+      },
+      options);
+  RawSocket socket(server->port());
+  socket.Write("GET /watch HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return gone; }));
+}
+
+TEST(HttpServer, PullsBodiesOnlyAsFastAsTheyAreRead) {
+  TestNet net;
+  constexpr size_t kTotal = 30'000'000;
+  for (bool sized : {true, false}) {
+    auto server = net.Serve([&](const Request&, const ResponseWriterPtr& writer) {
+      Response response;
+      if (sized) response.headers.Add("Content-Length", std::to_string(kTotal));
+      response.source = std::make_unique<XSource>(kTotal);
+      writer->Send(std::move(response));
+    });
+    auto client = net.Client();
+    auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+    ASSERT_TRUE(answer.has_value()) << answer.error().ToString();
+    EXPECT_EQ(answer->body.size(), kTotal);
+  }
+}
+
+TEST(HttpServer, AnswersForAHandlerThatForgot) {
+  TestNet net;
+  auto server = net.Serve([](const Request&, const ResponseWriterPtr&) {});
+  auto client = net.Client();
+  auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->status, 500);
+}
+
+TEST(HttpServer, CutsAStreamWhoseWriterIsDropped) {
+  TestNet net;
+  auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) {
+    writer->StartStream(200, {});
+    writer->Write(Shared("half"));
+  });
+  auto client = net.Client();
+  auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+  EXPECT_FALSE(answer.has_value()) << "an unfinished stream must not look whole";
+}
+
+TEST(HttpServer, KeepsHeaderValuesFromSplittingTheAnswer) {
+  TestNet net;
+  auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) {
+    Response response = Text("ok");
+    response.headers.Add("Warning", "299 - \"a\r\nX-Injected: 1\"");
+    writer->Send(std::move(response));
+  });
+  auto client = net.Client();
+  auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_FALSE(answer->headers.Has("X-Injected"));
+}
+
+TEST(HttpServer, BoundsItsConnections) {
+  TestNet net;
+  ServerOptions options;
+  options.max_connections = 2;
+  auto server = net.Serve(EchoTarget, options);
+  RawSocket a(server->port());
+  RawSocket b(server->port());
+  ASSERT_TRUE(net.RunUntil([&] { return server->connections() == 2; }));
+  RawSocket c(server->port());
+  EXPECT_TRUE(net.RunUntil([&] { return c.Ended(); }));
+  a.Close();
+  ASSERT_TRUE(net.RunUntil([&] { return server->connections() == 1; }));
+  RawSocket d(server->port());
+  d.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return d.Has("200 OK"); }));
+}
+
+TEST(HttpServer, ServesAThousandStreamsAtOnce) {
+  TestNet net;
+  std::vector<ResponseWriterPtr> writers;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr writer) {
+    writer->StartStream(200, {});
+    writers.push_back(std::move(writer));
+  });
+  std::vector<std::unique_ptr<RawSocket>> sockets;
+  for (int i = 0; i < 400; ++i) {  // two descriptors each: stays below the usual limit of 1024
+    sockets.push_back(std::make_unique<RawSocket>(server->port()));
+    sockets.back()->Write("GET /watch HTTP/1.1\r\nHost: a\r\n\r\n");
+  }
+  ASSERT_TRUE(net.RunUntil([&] { return writers.size() == sockets.size(); }));
+  auto event = Shared("{\"type\":\"ADDED\"}\n");
+  for (auto& writer : writers) writer->Write(event);
+  size_t seen = 0;
+  EXPECT_TRUE(net.RunUntil([&] {
+    while (seen < sockets.size() && sockets[seen]->Has("ADDED")) ++seen;
+    return seen == sockets.size();
+  }));
+}
+
+TEST(HttpServer, StopsGracefully) {
+  TestNet net;
+  std::map<std::string, ResponseWriterPtr> writers;
+  auto server = net.Serve([&](const Request& request, ResponseWriterPtr w) { writers[request.target] = std::move(w); });
+  RawSocket idle(server->port());
+  RawSocket stream(server->port());
+  stream.Write("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+  RawSocket slow(server->port());
+  slow.Write("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return writers.size() == 2; }));
+  writers["/stream"]->StartStream(200, {});
+  ASSERT_TRUE(net.RunUntil([&] { return stream.Has("chunked"); }));
+  bool stopped = false;
+  server->Stop(seconds(5), [&] { stopped = true; });
+  ASSERT_TRUE(net.RunUntil([&] { return idle.Ended() && stream.Ended(); }));
+  EXPECT_TRUE(stream.Has("0\r\n\r\n")) << "streams end in good order";
+  EXPECT_FALSE(stopped);
+  writers["/slow"]->Send(Text("done"));
+  ASSERT_TRUE(net.RunUntil([&] { return slow.Has("done"); }));
+  slow.Close();
+  EXPECT_TRUE(net.RunUntil([&] { return stopped; }));
+}
+
+TEST(HttpServer, StopsWithoutThoseThatDoNotFinish) {
+  TestNet net;
+  ResponseWriterPtr writer;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr w) { writer = std::move(w); });
+  RawSocket socket(server->port());
+  socket.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return writer != nullptr; }));
+  bool stopped = false;
+  server->Stop(milliseconds(20), [&] { stopped = true; });
+  EXPECT_TRUE(net.RunUntil([&] { return stopped; }));
+  server.reset();
+  writer->Send(Text("nobody hears this"));
+}
+
+TEST(HttpServer, ReadsIdentityFromVerifiedCertificatesOnly) {
+  TestNet net;
+  Peer peer;
+  auto server = net.Serve(
+      [&](const Request& request, const ResponseWriterPtr& writer) {
+        peer = request.peer;
+        writer->Send(Text("ok"));
+      },
+      net.TlsOptions());
+  Endpoint endpoint = net.EndpointOf(*server, true);
+  Time now = RealClock().Wall();
+
+  auto anonymous = net.Client();
+  ASSERT_TRUE(net.Fetch(*anonymous, endpoint, {.method = "GET", .target = "/"}).has_value());
+  EXPECT_EQ(peer.user, "");
+  EXPECT_TRUE(peer.address.starts_with("127.0.0.1:"));
+
+  KeyPair admin = *net.pki.IssueClient("admin", {"system:masters", "b"}, now);
+  auto known = net.Client({.certificate_pem = admin.certificate_pem, .key_pem = admin.key_pem});
+  ASSERT_TRUE(net.Fetch(*known, endpoint, {.method = "GET", .target = "/"}).has_value());
+  EXPECT_EQ(peer.user, "admin");
+  EXPECT_EQ(peer.groups, (std::vector<std::string>{"system:masters", "b"}));
+
+  KeyPair forged = *Pki::Create(now)->IssueClient("admin", {"system:masters"}, now);
+  auto stranger = net.Client({.certificate_pem = forged.certificate_pem, .key_pem = forged.key_pem});
+  ASSERT_TRUE(net.Fetch(*stranger, endpoint, {.method = "GET", .target = "/"}).has_value());
+  EXPECT_EQ(peer.user, "") << "a certificate of another authority is no identity";
+
+  KeyPair server_pair = *net.pki.IssueServer("x", DefaultServerNames("", {}), now);
+  auto wrong_use = net.Client({.certificate_pem = server_pair.certificate_pem, .key_pem = server_pair.key_pem});
+  ASSERT_TRUE(net.Fetch(*wrong_use, endpoint, {.method = "GET", .target = "/"}).has_value());
+  EXPECT_EQ(peer.user, "") << "a server certificate is no client certificate";
+}
+
+TEST(HttpServer, SaysWhyItCannotListen) {
+  TestNet net;
+  auto server = net.Serve(EchoTarget);
+  LambdaHandler handler(EchoTarget);
+  auto second = HttpServer::Start(net.loop, net.io, handler, {.port = server->port()});
+  ASSERT_FALSE(second.has_value());
+  EXPECT_NE(second.error().message().find("choose another port"), std::string::npos);
+  EXPECT_FALSE(HttpServer::Start(net.loop, net.io, handler, {.host = "not-an-address"}).has_value());
+}
+
+}  // namespace
+}  // namespace muster::net

@@ -36,20 +36,27 @@ class Query {
 
 std::string_view ContentTypeOf(PatchType type) {
   switch (type) {
-    case PatchType::kJson: return "application/json-patch+json";
-    case PatchType::kMerge: return "application/merge-patch+json";
-    case PatchType::kStrategic: return "application/strategic-merge-patch+json";
-    case PatchType::kApply: return "application/apply-patch+yaml";
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kStrategic:
+      return "application/strategic-merge-patch+json";
+    case PatchType::kApply:
+      return "application/apply-patch+yaml";
   }
   return kJsonType;
 }
 
 json::Value BodyOf(const DeleteOptions& options) {
   json::Value body = json::Obj({{"apiVersion", "v1"}, {"kind", "DeleteOptions"}});
-  if (!options.propagation_policy.empty()) body = body.Set("propagationPolicy", options.propagation_policy);
-  if (options.grace_period_seconds) body = body.Set("gracePeriodSeconds", *options.grace_period_seconds);
+  if (!options.propagation_policy.empty())
+    body = body.Set("propagationPolicy", options.propagation_policy);
+  if (options.grace_period_seconds)
+    body = body.Set("gracePeriodSeconds", *options.grace_period_seconds);
   json::Value preconditions;
-  if (!options.precondition_uid.empty()) preconditions = preconditions.Set("uid", options.precondition_uid);
+  if (!options.precondition_uid.empty())
+    preconditions = preconditions.Set("uid", options.precondition_uid);
   if (!options.precondition_resource_version.empty()) {
     preconditions = preconditions.Set("resourceVersion", options.precondition_resource_version);
   }
@@ -68,7 +75,8 @@ Status StatusFromJson(const json::Value& value, int http_code) {
     details.causes.push_back({cause["reason"].Str(), cause["field"].Str(), cause["message"].Str()});
   }
   const int code = static_cast<int>(value["code"].AsInt(http_code));
-  return Status(ReasonFromName(value["reason"].AsString(), code), value["message"].Str(), std::move(details));
+  return Status(ReasonFromName(value["reason"].AsString(), code), value["message"].Str(),
+                std::move(details));
 }
 
 Result<json::Value> Decode(const net::Response& response) {
@@ -77,8 +85,8 @@ Result<json::Value> Decode(const net::Response& response) {
   return json::Parse(response.body);
 }
 
-// A watch in flight: decodes what arrives and hands it on. Shared by the transport's callbacks and the caller's handle,
-// either of which may go first, also from inside a callback.
+// A watch in flight: decodes what arrives and hands it on. Shared by the transport's callbacks and
+// the caller's handle, either of which may go first, also from inside a callback.
 struct WatchState {
   WatchCallbacks callbacks;
   WatchDecoder decoder;
@@ -137,7 +145,8 @@ ApiClient::ApiClient(Loop& loop, Transport& transport, std::string user_agent)
     : loop_(loop), transport_(transport), user_agent_(std::move(user_agent)) {}
 
 std::string ApiClient::PathOf(const Target& target) {
-  std::string path = target.resource.group.empty() ? "/api/" : "/apis/" + target.resource.group + "/";
+  std::string path =
+      target.resource.group.empty() ? "/api/" : "/apis/" + target.resource.group + "/";
   path += target.resource.version;
   if (!target.ns.empty()) path += "/namespaces/" + PercentEncode(target.ns);
   path += "/" + target.resource.plural;
@@ -148,18 +157,20 @@ std::string ApiClient::PathOf(const Target& target) {
 
 Status ApiClient::StatusOf(const net::Response& response) {
   if (response.status >= 200 && response.status < 300) return Status::Ok();
-  if (const Result<json::Value> body = json::Parse(response.body); body && (*body)["kind"].AsString() == "Status") {
+  if (const Result<json::Value> body = json::Parse(response.body);
+      body && (*body)["kind"].AsString() == "Status") {
     return StatusFromJson(*body, response.status);
   }
   constexpr size_t kShown = 200;
   // Two reasons have the code 500; without a name it is the general one.
-  const Reason reason = response.status == 500 ? Reason::kInternalError : ReasonFromName("", response.status);
-  return Status(reason,
-                fmt::format("the server answered {}: {}", response.status, response.body.substr(0, kShown)));
+  const Reason reason =
+      response.status == 500 ? Reason::kInternalError : ReasonFromName("", response.status);
+  return Status(reason, fmt::format("the server answered {}: {}", response.status,
+                                    response.body.substr(0, kShown)));
 }
 
-void ApiClient::Call(std::string method, std::string target, std::string_view content_type, std::string body,
-                     Done done) {
+void ApiClient::Call(std::string method, std::string target, std::string_view content_type,
+                     std::string body, Done done) {
   net::Request request;
   request.method = std::move(method);
   request.target = std::move(target);
@@ -167,7 +178,8 @@ void ApiClient::Call(std::string method, std::string target, std::string_view co
   if (!body.empty()) request.headers.Add("Content-Type", std::string(content_type));
   request.body = std::move(body);
   Raw(std::move(request), [done = std::move(done)](Result<net::Response> response) mutable {
-    done(response ? Decode(*response) : Result<json::Value>(std::unexpected(std::move(response.error()))));
+    done(response ? Decode(*response)
+                  : Result<json::Value>(std::unexpected(std::move(response.error()))));
   });
 }
 
@@ -176,20 +188,23 @@ void ApiClient::Raw(net::Request request, Function<void(Result<net::Response>)> 
   transport_.Send(std::move(request), lifetime_.Guard(std::move(done)));
 }
 
-std::unique_ptr<StreamHandle> ApiClient::RawStream(net::Request request, StreamCallbacks callbacks) {
+std::unique_ptr<StreamHandle> ApiClient::RawStream(net::Request request,
+                                                   StreamCallbacks callbacks) {
   if (!request.headers.Has("User-Agent")) request.headers.Add("User-Agent", user_agent_);
   if (!callbacks.on_head) callbacks.on_head = [](int, const net::Headers&) {};
   if (!callbacks.on_data) callbacks.on_data = [](std::string_view) {};
-  return transport_.Stream(std::move(request), {.on_head = lifetime_.Guard(std::move(callbacks.on_head)),
-                                                .on_data = lifetime_.Guard(std::move(callbacks.on_data)),
-                                                .on_end = lifetime_.Guard(std::move(callbacks.on_end))});
+  return transport_.Stream(std::move(request),
+                           {.on_head = lifetime_.Guard(std::move(callbacks.on_head)),
+                            .on_data = lifetime_.Guard(std::move(callbacks.on_data)),
+                            .on_end = lifetime_.Guard(std::move(callbacks.on_end))});
 }
 
 void ApiClient::Get(const Target& target, Done done) {
   Call("GET", PathOf(target), kJsonType, {}, std::move(done));
 }
 
-void ApiClient::List(const Resource& resource, std::string_view ns, const ListOptions& options, Done done) {
+void ApiClient::List(const Resource& resource, std::string_view ns, const ListOptions& options,
+                     Done done) {
   Query query(PathOf({resource, std::string(ns), "", ""}));
   query.Add("labelSelector", options.label_selector);
   query.Add("fieldSelector", options.field_selector);
@@ -200,7 +215,8 @@ void ApiClient::List(const Resource& resource, std::string_view ns, const ListOp
 }
 
 void ApiClient::Create(const Target& target, const json::Value& object, Done done) {
-  // A create goes to the collection; only a subresource (pods/x/binding) keeps the name in the path.
+  // A create goes to the collection; only a subresource (pods/x/binding) keeps the name in the
+  // path.
   Target where = target;
   if (where.subresource.empty()) where.name.clear();
   Query query(PathOf(where));
@@ -226,7 +242,8 @@ void ApiClient::Delete(const Target& target, const DeleteOptions& options, Done 
 }
 
 std::unique_ptr<StreamHandle> ApiClient::Watch(const Resource& resource, std::string_view ns,
-                                               const WatchOptions& options, WatchCallbacks callbacks) {
+                                               const WatchOptions& options,
+                                               WatchCallbacks callbacks) {
   Query query(PathOf({resource, std::string(ns), "", ""}));
   query.Add("watch", "true");
   query.Add("labelSelector", options.label_selector);
@@ -242,10 +259,11 @@ std::unique_ptr<StreamHandle> ApiClient::Watch(const Resource& resource, std::st
 
   auto state = std::make_shared<WatchState>();
   state->callbacks = std::move(callbacks);
-  auto stream = RawStream(std::move(request),
-                          {.on_head = [state](int status, const net::Headers&) { state->http_status = status; },
-                           .on_data = [state](std::string_view bytes) { state->OnData(bytes); },
-                           .on_end = [state](Status status) { state->OnEnd(std::move(status)); }});
+  auto stream = RawStream(
+      std::move(request),
+      {.on_head = [state](int status, const net::Headers&) { state->http_status = status; },
+       .on_data = [state](std::string_view bytes) { state->OnData(bytes); },
+       .on_end = [state](Status status) { state->OnEnd(std::move(status)); }});
   return std::make_unique<WatchHandle>(std::move(state), std::move(stream));
 }
 

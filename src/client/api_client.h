@@ -1,13 +1,13 @@
 // src/client/api_client.h
 //
-// ApiClient: the Kubernetes API as calls. Everything from the scheduler down reaches the cluster only through it and so
-// cannot tell the embedded API server from a real one.
+// ApiClient: the Kubernetes API as calls. Everything from the scheduler down reaches the cluster
+// only through it and so cannot tell the embedded API server from a real one.
 //
-// Life cycle: one per part (scheduler, agent, ...); its Transport must outlive it. Destroying it abandons every call
-//             and watch: no callback runs afterwards.
+// Life cycle: one per part (scheduler, agent, ...); its Transport must outlive it. Destroying it
+//             abandons every call and watch: no callback runs afterwards.
 // Thread:     one loop thread; callbacks run there, never from inside the call.
-// Errors:     a Status exactly as the server answered it (reason, message, causes), or ServiceUnavailable/Timeout when
-//             it did not answer; the write may then have happened.
+// Errors:     a Status exactly as the server answered it (reason, message, causes), or
+//             ServiceUnavailable/Timeout when it did not answer; the write may then have happened.
 
 #pragma once
 
@@ -47,12 +47,14 @@ inline const Resource kPersistentVolumeClaims{"", "v1", "persistentvolumeclaims"
 inline const Resource kEndpointSlices{"discovery.k8s.io", "v1", "endpointslices"};
 inline const Resource kLeases{"coordination.k8s.io", "v1", "leases"};
 inline const Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses"};
-inline const Resource kCustomResourceDefinitions{"apiextensions.k8s.io", "v1", "customresourcedefinitions"};
+inline const Resource kCustomResourceDefinitions{"apiextensions.k8s.io", "v1",
+                                                 "customresourcedefinitions"};
 inline const Resource kPyTorchJobs{"kubeflow.org", "v1", "pytorchjobs"};
 inline const Resource kPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups"};
 }  // namespace resources
 
-// One object: name "" means the collection; ns "" means cluster-scoped, or all namespaces for a collection.
+// One object: name "" means the collection; ns "" means cluster-scoped, or all namespaces for a
+// collection.
 struct Target {
   Resource resource;
   std::string ns;
@@ -85,7 +87,8 @@ struct WatchOptions {
 struct WatchCallbacks {
   // type: "ADDED", "MODIFIED", "DELETED", "BOOKMARK". ERROR frames arrive through on_end.
   Function<void(std::string_view type, json::Value object)> on_event;
-  Function<void(Status)> on_end;  // Ok: the server closed it in good order; Expired/Gone: list again
+  Function<void(Status)>
+      on_end;  // Ok: the server closed it in good order; Expired/Gone: list again
 };
 
 class ApiClient {
@@ -101,8 +104,8 @@ class ApiClient {
   void Update(const Target& target, const json::Value& object, Done done);
   void Patch(const Target& target, PatchType type, const json::Value& patch, Done done);
   void Delete(const Target& target, const DeleteOptions& options, Done done);
-  std::unique_ptr<StreamHandle> Watch(const Resource& resource, std::string_view ns, const WatchOptions& options,
-                                      WatchCallbacks callbacks);
+  std::unique_ptr<StreamHandle> Watch(const Resource& resource, std::string_view ns,
+                                      const WatchOptions& options, WatchCallbacks callbacks);
   // Anything else, e.g. GET .../log?follow=true as a stream.
   void Raw(net::Request request, Function<void(Result<net::Response>)> done);
   std::unique_ptr<StreamHandle> RawStream(net::Request request, StreamCallbacks callbacks);
@@ -115,7 +118,8 @@ class ApiClient {
   const std::string& user_agent() const { return user_agent_; }
 
  private:
-  void Call(std::string method, std::string target, std::string_view content_type, std::string body, Done done);
+  void Call(std::string method, std::string target, std::string_view content_type, std::string body,
+            Done done);
 
   Loop& loop_;
   Transport& transport_;

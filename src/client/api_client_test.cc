@@ -13,7 +13,8 @@ namespace {
 class ApiClientTest : public testing::Test {
  protected:
   json::Value Pod(const std::string& name) {
-    return json::Obj({{"apiVersion", "v1"}, {"kind", "Pod"},
+    return json::Obj({{"apiVersion", "v1"},
+                      {"kind", "Pod"},
                       {"metadata", json::Obj({{"name", name}, {"namespace", "d"}})}});
   }
 
@@ -24,15 +25,19 @@ class ApiClientTest : public testing::Test {
 };
 
 TEST_F(ApiClientTest, PathsFollowGroupNamespaceAndSubresource) {
-  EXPECT_EQ(ApiClient::PathOf({resources::kPods, "d", "x", "log"}), "/api/v1/namespaces/d/pods/x/log");
+  EXPECT_EQ(ApiClient::PathOf({resources::kPods, "d", "x", "log"}),
+            "/api/v1/namespaces/d/pods/x/log");
   EXPECT_EQ(ApiClient::PathOf({resources::kNodes, "", "n1", ""}), "/api/v1/nodes/n1");
-  EXPECT_EQ(ApiClient::PathOf({resources::kPyTorchJobs, "", "", ""}), "/apis/kubeflow.org/v1/pytorchjobs");
-  EXPECT_EQ(ApiClient::PathOf({resources::kNamespaces, "", "d", "finalize"}), "/api/v1/namespaces/d/finalize");
+  EXPECT_EQ(ApiClient::PathOf({resources::kPyTorchJobs, "", "", ""}),
+            "/apis/kubeflow.org/v1/pytorchjobs");
+  EXPECT_EQ(ApiClient::PathOf({resources::kNamespaces, "", "d", "finalize"}),
+            "/api/v1/namespaces/d/finalize");
 }
 
 TEST_F(ApiClientTest, CreatesThenReadsTheObject) {
   Result<json::Value> created, read;
-  client_.Create({resources::kPods, "d", "a", ""}, Pod("a"), [&](auto reply) { created = std::move(reply); });
+  client_.Create({resources::kPods, "d", "a", ""}, Pod("a"),
+                 [&](auto reply) { created = std::move(reply); });
   loop_.RunReady();
   ASSERT_TRUE(created.has_value());
   client_.Get({resources::kPods, "d", "a", ""}, [&](auto reply) { read = std::move(reply); });
@@ -46,8 +51,10 @@ TEST_F(ApiClientTest, DecodesTheServersStatus) {
   api_.before_handle = [](const net::Request&, const net::ResponseWriterPtr& writer) {
     net::Response response;
     response.status = 422;
-    response.body = R"({"kind":"Status","reason":"Invalid","message":"no","code":422,"details":{"name":"a","kind":"Pod",
-      "causes":[{"reason":"FieldValueRequired","message":"Required value","field":"spec.containers"}]}})";
+    response.body =
+        R"({"kind":"Status","reason":"Invalid","message":"no","code":422,
+      "details":{"name":"a","kind":"Pod","causes":[{"reason":"FieldValueRequired",
+      "message":"Required value","field":"spec.containers"}]}})";
     writer->Send(std::move(response));
     return false;
   };
@@ -71,11 +78,13 @@ TEST_F(ApiClientTest, WatchDeliversEventsInOrderAndItsEnd) {
   std::vector<std::string> seen;
   Status end(Reason::kUnknown, "not yet");
   api_.Put("/api/v1/pods", Pod("a"));
-  auto handle = client_.Watch(resources::kPods, "", {.resource_version = "0"},
-                              {.on_event = [&](std::string_view type, json::Value object) {
-                                 seen.push_back(std::string(type) + object["metadata"]["name"].Str());
-                               },
-                               .on_end = [&](Status status) { end = std::move(status); }});
+  auto handle =
+      client_.Watch(resources::kPods, "", {.resource_version = "0"},
+                    {.on_event =
+                         [&](std::string_view type, json::Value object) {
+                           seen.push_back(std::string(type) + object["metadata"]["name"].Str());
+                         },
+                     .on_end = [&](Status status) { end = std::move(status); }});
   loop_.RunReady();
   api_.Put("/api/v1/pods", Pod("a"));
   api_.Remove("/api/v1/pods", "d", "a");
@@ -90,11 +99,12 @@ TEST_F(ApiClientTest, DestroyedWatchIsSilentAndTellsTheHandler) {
   int events = 0;
   std::unique_ptr<StreamHandle> handle;
   handle = client_.Watch(resources::kPods, "", {},
-                              {.on_event = [&](std::string_view, json::Value) {
-                                 ++events;
-                                 handle.reset();  // from inside the callback
-                               },
-                               .on_end = [](Status) {}});
+                         {.on_event =
+                              [&](std::string_view, json::Value) {
+                                ++events;
+                                handle.reset();  // from inside the callback
+                              },
+                          .on_end = [](Status) {}});
   loop_.RunReady();
   api_.Put("/api/v1/pods", Pod("a"));
   api_.Put("/api/v1/pods", Pod("b"));
@@ -114,7 +124,8 @@ TEST_F(ApiClientTest, DestroyedClientAbandonsItsCalls) {
 
 TEST(WatchDecoder, ReadsFramesFromAnyChunks) {
   const std::string text =
-      "{\"type\":\"ADDED\",\"object\":{\"a\":\"\xC3\xA9\"}}\n\n{\"type\":\"BOOKMARK\",\"object\":{}}\r\n";
+      "{\"type\":\"ADDED\",\"object\":{\"a\":\"\xC3\xA9\"}}\n\n{\"type\":\"BOOKMARK\",\"object\":{}"
+      "}\r\n";
   for (size_t step = 1; step < text.size(); ++step) {
     WatchDecoder decoder;
     std::vector<std::string> types;

@@ -12,9 +12,12 @@
 namespace muster::client {
 namespace {
 
-constexpr size_t kMaxNamePrefixBytes = 253 - 17;  // a name has at most 253 bytes, the hash takes 16 and a dot
+constexpr size_t kMaxNamePrefixBytes =
+    253 - 17;  // a name has at most 253 bytes, the hash takes 16 and a dot
 
-std::string_view TypeName(EventType type) { return type == EventType::kWarning ? "Warning" : "Normal"; }
+std::string_view TypeName(EventType type) {
+  return type == EventType::kWarning ? "Warning" : "Normal";
+}
 
 // Cuts at a character boundary of UTF-8.
 std::string Cut(std::string_view text, size_t limit) {
@@ -37,7 +40,9 @@ struct EventRecorder::Impl {
   };
 
   Impl(ApiClient& api_client, std::string reporting_component, std::string reporting_host)
-      : client(api_client), component(std::move(reporting_component)), host(std::move(reporting_host)) {}
+      : client(api_client),
+        component(std::move(reporting_component)),
+        host(std::move(reporting_host)) {}
 
   json::Value InvolvedObject(const json::Value& object) const {
     const json::Value& metadata = object["metadata"];
@@ -46,12 +51,14 @@ struct EventRecorder::Impl {
     reference.emplace_back("name", metadata["name"]);
     if (metadata.Has("uid")) reference.emplace_back("uid", metadata["uid"]);
     reference.emplace_back("apiVersion", object["apiVersion"]);
-    if (metadata.Has("resourceVersion")) reference.emplace_back("resourceVersion", metadata["resourceVersion"]);
+    if (metadata.Has("resourceVersion"))
+      reference.emplace_back("resourceVersion", metadata["resourceVersion"]);
     return json::Value(std::move(reference));
   }
 
-  json::Value MakeEvent(const json::Value& object, EventType type, std::string_view reason, std::string_view message,
-                        const std::string& name, const std::string& ns) const {
+  json::Value MakeEvent(const json::Value& object, EventType type, std::string_view reason,
+                        std::string_view message, const std::string& name,
+                        const std::string& ns) const {
     const std::string now = FormatTime(client.loop().Now());
     json::Object source{{"component", component}};
     if (!host.empty()) source.emplace_back("host", host);
@@ -106,9 +113,9 @@ struct EventRecorder::Impl {
     entry.changed = false;
     const json::Value patch =
         json::Obj({{"count", entry.count}, {"lastTimestamp", FormatTime(client.loop().Now())}});
-    client.Patch(entry.target, PatchType::kMerge, patch, lifetime.Guard([this, key](Result<json::Value> reply) {
-      OnSent(key, std::move(reply));
-    }));
+    client.Patch(
+        entry.target, PatchType::kMerge, patch,
+        lifetime.Guard([this, key](Result<json::Value> reply) { OnSent(key, std::move(reply)); }));
   }
 
   void OnSent(const std::string& key, Result<json::Value> reply) {
@@ -116,7 +123,8 @@ struct EventRecorder::Impl {
     if (found == known.end()) return;
     found->second.sending = false;
     if (!reply && reply.error().reason() != Reason::kAlreadyExists) {
-      LOG_DEBUG("events: lost event {} error={}", found->second.target.name, reply.error().ToString());
+      LOG_DEBUG("events: lost event {} error={}", found->second.target.name,
+                reply.error().ToString());
       known.erase(found);
       return;
     }
@@ -140,10 +148,11 @@ void EventRecorder::Record(const json::Value& object, EventType type, std::strin
   const json::Value& metadata = object["metadata"];
   const Time now = impl_->client.loop().Now();
   impl_->Forget(now);
-  const std::string key = Join({object["kind"].Str(), metadata["namespace"].Str(), metadata["name"].Str(),
-                                metadata["uid"].Str(), std::string(TypeName(type)), std::string(reason),
-                                std::string(message)},
-                               "\x1f");
+  const std::string key =
+      Join({object["kind"].Str(), metadata["namespace"].Str(), metadata["name"].Str(),
+            metadata["uid"].Str(), std::string(TypeName(type)), std::string(reason),
+            std::string(message)},
+           "\x1f");
   if (const auto found = impl_->known.find(key);
       found != impl_->known.end() && now - found->second.last_seen < kEventAggregationWindow) {
     Impl::Known& entry = found->second;
@@ -153,11 +162,11 @@ void EventRecorder::Record(const json::Value& object, EventType type, std::strin
     if (!entry.sending) impl_->SendCount(key);
     return;
   }
-  // As upstream: the object's name and the time in hexadecimal; here with the text's hash, so that two events of one
-  // instant differ.
+  // As upstream: the object's name and the time in hexadecimal; here with the text's hash, so that
+  // two events of one instant differ.
   const auto since_epoch = static_cast<uint64_t>(now.time_since_epoch().count());
-  const std::string name =
-      fmt::format("{}.{:x}", Cut(metadata["name"].AsString(), kMaxNamePrefixBytes), Hash64(key, since_epoch));
+  const std::string name = fmt::format(
+      "{}.{:x}", Cut(metadata["name"].AsString(), kMaxNamePrefixBytes), Hash64(key, since_epoch));
   const std::string ns = metadata["namespace"].Str("default");
   Impl::Known entry;
   entry.target = {resources::kEvents, ns, name, ""};

@@ -1,11 +1,13 @@
 // src/client/event_recorder.h
 //
-// Writes v1 Events about an object, as `kubectl describe` shows them. Equal events (same object, reason, message,
-// reporter) within ten minutes become one with a count.
+// Writes v1 Events about an object, as `kubectl describe` shows them. Equal events (same object,
+// reason, message, reporter) within ten minutes become one with a count.
 //
 // Life cycle: one per part; the ApiClient outlives it.
-// Thread:     the loop thread. Losing an event loses nothing else: failures are logged and forgotten.
-// Invariants: one write per known event at a time; at most kMaxKnownEvents are remembered, the oldest go first.
+// Thread:     the loop thread. Losing an event loses nothing else: failures are logged and
+//             forgotten.
+// Invariants: one write per known event at a time; at most kMaxKnownEvents are remembered, the
+//             oldest go first.
 
 #pragma once
 
@@ -21,7 +23,8 @@
 
 namespace muster::client {
 
-inline constexpr size_t kMaxEventMessageBytes = 1024;  // longer messages are cut, as upstream refuses them
+inline constexpr size_t kMaxEventMessageBytes =
+    1024;  // longer messages are cut, as upstream refuses them
 inline constexpr size_t kMaxKnownEvents = 4096;
 inline constexpr Duration kEventAggregationWindow = minutes(10);
 
@@ -33,7 +36,8 @@ class EventRecorder {
   EventRecorder(ApiClient& client, std::string component, std::string host);
   ~EventRecorder();
   // `object` needs apiVersion, kind and metadata.
-  void Record(const json::Value& object, EventType type, std::string_view reason, std::string_view message);
+  void Record(const json::Value& object, EventType type, std::string_view reason,
+              std::string_view message);
 
  private:
   struct Impl;

@@ -14,8 +14,10 @@ constexpr char kEvents[] = "/api/v1/events";
 class EventRecorderTest : public testing::Test {
  protected:
   json::Value Pod(const std::string& name) {
-    return json::Obj({{"apiVersion", "v1"}, {"kind", "Pod"},
-                      {"metadata", json::Obj({{"name", name}, {"namespace", "d"}, {"uid", "u-" + name}})}});
+    return json::Obj(
+        {{"apiVersion", "v1"},
+         {"kind", "Pod"},
+         {"metadata", json::Obj({{"name", name}, {"namespace", "d"}, {"uid", "u-" + name}})}});
   }
   json::Value Only() const { return api_.objects.begin()->second; }
 

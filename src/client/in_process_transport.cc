@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kDrainPieceBytes = 256 << 10;
 
-// One request on its way: the handler's side is a ResponseWriter, the caller's side a set of callbacks. Every callback
-// goes through the loop, so neither side ever runs inside the other.
+// One request on its way: the handler's side is a ResponseWriter, the caller's side a set of
+// callbacks. Every callback goes through the loop, so neither side ever runs inside the other.
 class Call final : public net::ResponseWriter, public std::enable_shared_from_this<Call> {
  public:
   explicit Call(Loop& loop) : loop_(loop) {}
@@ -41,7 +41,9 @@ class Call final : public net::ResponseWriter, public std::enable_shared_from_th
     if (answered_) return;
     answered_ = true;
     if (stream_.on_head) {
-      Later([status, headers = std::move(headers)](Call& call) { call.stream_.on_head(status, headers); });
+      Later([status, headers = std::move(headers)](Call& call) {
+        call.stream_.on_head(status, headers);
+      });
       return;
     }
     collected_.status = status;
@@ -115,13 +117,16 @@ class Call final : public net::ResponseWriter, public std::enable_shared_from_th
     ended_ = true;
     if (abandoned_) return;
     if (done_) {
-      loop_.Post([done = std::move(done_), response = std::move(response)]() mutable { done(std::move(response)); });
-    } else if (stream_.on_end) {
-      loop_.Post([stream = std::move(stream_), response = std::move(response), alive = alive_]() mutable {
-        if (*alive) stream.on_head(response.status, response.headers);
-        if (*alive && !response.body.empty()) stream.on_data(response.body);
-        if (*alive) stream.on_end(Status::Ok());
+      loop_.Post([done = std::move(done_), response = std::move(response)]() mutable {
+        done(std::move(response));
       });
+    } else if (stream_.on_end) {
+      loop_.Post(
+          [stream = std::move(stream_), response = std::move(response), alive = alive_]() mutable {
+            if (*alive) stream.on_head(response.status, response.headers);
+            if (*alive && !response.body.empty()) stream.on_data(response.body);
+            if (*alive) stream.on_end(Status::Ok());
+          });
     }
   }
 
@@ -165,19 +170,22 @@ void InProcessTransport::Send(net::Request request, Function<void(Result<net::Re
   request.peer = peer_;
   auto call = std::make_shared<Call>(loop_);
   call->Expect(lifetime_.Guard(std::move(done)));
-  loop_.Post(lifetime_.Guard([this, request = std::move(request), call = std::move(call)]() mutable {
-    handler_.Handle(std::move(request), std::move(call));
-  }));
+  loop_.Post(
+      lifetime_.Guard([this, request = std::move(request), call = std::move(call)]() mutable {
+        handler_.Handle(std::move(request), std::move(call));
+      }));
 }
 
-std::unique_ptr<StreamHandle> InProcessTransport::Stream(net::Request request, StreamCallbacks callbacks) {
+std::unique_ptr<StreamHandle> InProcessTransport::Stream(net::Request request,
+                                                         StreamCallbacks callbacks) {
   request.peer = peer_;
   auto call = std::make_shared<Call>(loop_);
   call->Expect(std::move(callbacks));
   auto handle = std::make_unique<CallHandle>(call);
-  loop_.Post(lifetime_.Guard([this, request = std::move(request), call = std::move(call)]() mutable {
-    handler_.Handle(std::move(request), std::move(call));
-  }));
+  loop_.Post(
+      lifetime_.Guard([this, request = std::move(request), call = std::move(call)]() mutable {
+        handler_.Handle(std::move(request), std::move(call));
+      }));
   return handle;
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 using IndexFunction = std::function<std::vector<std::string>(const json::Value&)>;
 
-// Keys of one additional index. Keeps what each object gave, so that a change undoes it without the old object.
+// Keys of one additional index. Keeps what each object gave, so that a change undoes it without the
+// old object.
 class Index {
  public:
   explicit Index(IndexFunction keys_of) : keys_of_(std::move(keys_of)) {}
@@ -50,7 +51,10 @@ class Index {
 class InformerImpl final : public Informer {
  public:
   InformerImpl(ApiClient& client, Resource resource, std::string field_selector, uint64_t seed)
-      : client_(client), resource_(std::move(resource)), field_selector_(std::move(field_selector)), rng_(seed) {}
+      : client_(client),
+        resource_(std::move(resource)),
+        field_selector_(std::move(field_selector)),
+        rng_(seed) {}
 
   const Resource& resource() const override { return resource_; }
   bool Synced() const override { return synced_; }
@@ -81,7 +85,8 @@ class InformerImpl final : public Informer {
     for (const auto& [key, object] : objects_) made.Change(key, json::Value(), object);
   }
 
-  std::vector<ObjectKey> Lookup(const std::string& index, const std::string& index_key) const override {
+  std::vector<ObjectKey> Lookup(const std::string& index,
+                                const std::string& index_key) const override {
     const auto found = indexes_.find(index);
     return found == indexes_.end() ? std::vector<ObjectKey>() : found->second.Lookup(index_key);
   }
@@ -108,7 +113,8 @@ class InformerImpl final : public Informer {
     options.field_selector = field_selector_;
     options.limit = kListPageSize;
     options.continue_token = std::move(continue_token);
-    client_.List(resource_, "", options, lifetime_.Guard([this](Result<json::Value> page) { OnPage(std::move(page)); }));
+    client_.List(resource_, "", options,
+                 lifetime_.Guard([this](Result<json::Value> page) { OnPage(std::move(page)); }));
   }
 
   void OnPage(Result<json::Value> page) {
@@ -138,13 +144,15 @@ class InformerImpl final : public Informer {
     std::vector<ObjectKey> gone;
     for (const auto& [key, object] : objects_) {
       const auto found = fresh.find(key);
-      // A name that was deleted and made again in between is two changes: nobody may take the new one for the old.
+      // A name that was deleted and made again in between is two changes: nobody may take the new
+      // one for the old.
       if (found == fresh.end() || Uid(found->second) != Uid(object)) gone.push_back(key);
     }
     for (const ObjectKey& key : gone) Apply(key, json::Value());
     for (auto& [key, object] : fresh) {
       const json::Value* known = Find(key);
-      if (known != nullptr && Version(*known) == Version(object) && !Version(object).empty()) continue;
+      if (known != nullptr && Version(*known) == Version(object) && !Version(object).empty())
+        continue;
       Apply(key, std::move(object));
     }
   }
@@ -156,11 +164,12 @@ class InformerImpl final : public Informer {
     options.timeout_seconds = kWatchTimeoutSeconds + rng_.Between(0, kWatchTimeoutSeconds);
     watch_started_ = client_.loop().Now();
     watch_had_event_ = false;
-    watch_ = client_.Watch(resource_, "", options,
-                           {.on_event = lifetime_.Guard([this](std::string_view type, json::Value object) {
-                              OnEvent(type, std::move(object));
-                            }),
-                            .on_end = lifetime_.Guard([this](Status status) { OnWatchEnd(std::move(status)); })});
+    watch_ = client_.Watch(
+        resource_, "", options,
+        {.on_event = lifetime_.Guard([this](std::string_view type, json::Value object) {
+           OnEvent(type, std::move(object));
+         }),
+         .on_end = lifetime_.Guard([this](Status status) { OnWatchEnd(std::move(status)); })});
   }
 
   void OnEvent(std::string_view type, json::Value object) {
@@ -185,13 +194,16 @@ class InformerImpl final : public Informer {
   void OnWatchEnd(Status status) {
     // The handle may be the caller of this function: it dies in a task of its own.
     client_.loop().Post([ended = std::shared_ptr<StreamHandle>(std::move(watch_))] {});
-    const bool gone = !status.ok() && (status.reason() == Reason::kExpired || status.reason() == Reason::kGone);
-    const bool short_lived = !watch_had_event_ && client_.loop().Now() - watch_started_ < kMinWatchLife;
+    const bool gone =
+        !status.ok() && (status.reason() == Reason::kExpired || status.reason() == Reason::kGone);
+    const bool short_lived =
+        !watch_had_event_ && client_.loop().Now() - watch_started_ < kMinWatchLife;
     if (!status.ok()) {
       LOG_DEBUG("informer: watch of {} ended error={}", resource_.plural, status.ToString());
     }
     if (gone) {
-      // The first list after an Expired goes out at once; a server that keeps saying so is not hammered.
+      // The first list after an Expired goes out at once; a server that keeps saying so is not
+      // hammered.
       if (failures_ == 0) {
         failures_ = 1;
         return List();
@@ -230,7 +242,8 @@ class InformerImpl final : public Informer {
 
   void NotifySynced() {
     for (size_t i = 0; i < subscribers_.size(); ++i) {
-      if (subscribers_[i].active && subscribers_[i].events.on_synced) subscribers_[i].events.on_synced();
+      if (subscribers_[i].active && subscribers_[i].events.on_synced)
+        subscribers_[i].events.on_synced();
     }
   }
 
@@ -240,7 +253,8 @@ class InformerImpl final : public Informer {
   }
 
   // Items of a typed list come without apiVersion and kind; watch events have them.
-  static json::Value WithType(const json::Value& item, const json::Value& api_version, const std::string& kind) {
+  static json::Value WithType(const json::Value& item, const json::Value& api_version,
+                              const std::string& kind) {
     if (item.Has("kind") && item.Has("apiVersion")) return item;
     json::Object members{{"apiVersion", api_version}, {"kind", kind}};
     for (const json::Member& member : item.members()) {
@@ -249,8 +263,12 @@ class InformerImpl final : public Informer {
     return json::Value(std::move(members));
   }
 
-  static std::string_view Uid(const json::Value& object) { return object["metadata"]["uid"].AsString(); }
-  static std::string Version(const json::Value& object) { return object["metadata"]["resourceVersion"].Str(); }
+  static std::string_view Uid(const json::Value& object) {
+    return object["metadata"]["uid"].AsString();
+  }
+  static std::string Version(const json::Value& object) {
+    return object["metadata"]["resourceVersion"].Str();
+  }
 
   ApiClient& client_;
   const Resource resource_;
@@ -274,7 +292,8 @@ class InformerImpl final : public Informer {
 }  // namespace
 
 uint64_t RevisionOf(const json::Value& object) {
-  const std::optional<int64_t> revision = ParseInt(object["metadata"]["resourceVersion"].AsString());
+  const std::optional<int64_t> revision =
+      ParseInt(object["metadata"]["resourceVersion"].AsString());
   return revision && *revision > 0 ? static_cast<uint64_t>(*revision) : 0;
 }
 
@@ -292,13 +311,15 @@ struct InformerSet::Impl {
   std::map<std::pair<Resource, std::string>, std::unique_ptr<InformerImpl>> informers;
 };
 
-InformerSet::InformerSet(ApiClient& client, uint64_t seed) : impl_(std::make_unique<Impl>(client, seed)) {}
+InformerSet::InformerSet(ApiClient& client, uint64_t seed)
+    : impl_(std::make_unique<Impl>(client, seed)) {}
 InformerSet::~InformerSet() = default;
 
 Informer& InformerSet::Get(const Resource& resource, const std::string& field_selector) {
   std::unique_ptr<InformerImpl>& slot = impl_->informers[{resource, field_selector}];
   if (slot == nullptr) {
-    const uint64_t seed = Hash64(resource.group + "/" + resource.plural + "?" + field_selector, impl_->seed);
+    const uint64_t seed =
+        Hash64(resource.group + "/" + resource.plural + "?" + field_selector, impl_->seed);
     slot = std::make_unique<InformerImpl>(impl_->client, resource, field_selector, seed);
     if (impl_->started) slot->Start();
   }

@@ -1,13 +1,14 @@
 // src/client/informer.h
 //
-// Informer: a local, always-current copy of one collection (list, then watch; on 410 list again), shared by every part
-// of a process that needs it. What is kept is a projection made once per event: a pass of a controller costs what
-// changed, never a parse of everything.
+// Informer: a local, always-current copy of one collection (list, then watch; on 410 list again),
+// shared by every part of a process that needs it. What is kept is a projection made once per
+// event: a pass of a controller costs what changed, never a parse of everything.
 //
 // Life cycle: made by an InformerSet, Start()ed with it, lives as long as it.
 // Thread:     one loop thread. Handlers run there, in the order of the server's events.
-// Invariants: objects() equals some state that the server had; a relist gives the same handlers the difference; every
-//             object has its apiVersion and kind; a new list is tried after 50 ms to 30 s (with jitter) of failure.
+// Invariants: objects() equals some state that the server had; a relist gives the same handlers the
+//             difference; every object has its apiVersion and kind; a new list is tried after 50 ms
+//             to 30 s (with jitter) of failure.
 
 #pragma once
 
@@ -27,9 +28,11 @@ namespace muster::client {
 inline constexpr int64_t kListPageSize = 500;
 inline constexpr Duration kMinInformerBackoff = milliseconds(50);
 inline constexpr Duration kMaxInformerBackoff = seconds(30);
-// A watch that ends sooner than this without an event counts as a failure (it is not opened again at once).
+// A watch that ends sooner than this without an event counts as a failure (it is not opened again
+// at once).
 inline constexpr Duration kMinWatchLife = seconds(1);
-inline constexpr int64_t kWatchTimeoutSeconds = 300;  // asked of the server; plus up to as much again as jitter
+inline constexpr int64_t kWatchTimeoutSeconds =
+    300;  // asked of the server; plus up to as much again as jitter
 
 struct ObjectKey {
   std::string ns, name;
@@ -40,7 +43,8 @@ struct ObjectKey {
 
 struct InformerEvents {
   // `before` is null for an addition, `after` is null for a deletion.
-  std::function<void(const ObjectKey& key, const json::Value& before, const json::Value& after)> on_change;
+  std::function<void(const ObjectKey& key, const json::Value& before, const json::Value& after)>
+      on_change;
   std::function<void()> on_synced;
 };
 
@@ -49,7 +53,8 @@ class Informer {
   virtual ~Informer() = default;
   virtual const Resource& resource() const = 0;
   virtual bool Synced() const = 0;
-  // nullptr if absent. The full object as last seen (trees share structure; strings are interned where that pays).
+  // nullptr if absent. The full object as last seen (trees share structure; strings are interned
+  // where that pays).
   virtual const json::Value* Find(const ObjectKey& key) const = 0;
   virtual const std::map<ObjectKey, json::Value>& objects() const = 0;
   // A subscriber that comes late first gets an addition for every object.
@@ -57,9 +62,10 @@ class Informer {
   // Additional index: `keys_of` gives an object's index keys; Lookup() lists object keys, sorted.
   virtual void AddIndex(const std::string& index,
                         std::function<std::vector<std::string>(const json::Value&)> keys_of) = 0;
-  virtual std::vector<ObjectKey> Lookup(const std::string& index, const std::string& index_key) const = 0;
-  // Every event up to this resourceVersion has been handled; 0 before the first list, or when the server's versions are
-  // no numbers.
+  virtual std::vector<ObjectKey> Lookup(const std::string& index,
+                                        const std::string& index_key) const = 0;
+  // Every event up to this resourceVersion has been handled; 0 before the first list, or when the
+  // server's versions are no numbers.
   virtual uint64_t SeenRevision() const = 0;
 };
 
@@ -73,10 +79,11 @@ class InformerSet {
   // `seed` spreads the retries of many processes.
   explicit InformerSet(ApiClient& client, uint64_t seed = 1);
   ~InformerSet();
-  // The one informer of this resource; made at the first call. `field_selector` e.g. "spec.nodeName=n1".
-  // After Start() a new one starts at once.
+  // The one informer of this resource; made at the first call. `field_selector` e.g.
+  // "spec.nodeName=n1". After Start() a new one starts at once.
   Informer& Get(const Resource& resource, const std::string& field_selector = "");
-  const Informer* Find(const Resource& resource) const;  // without a field selector; nullptr if nobody asked for it
+  const Informer* Find(
+      const Resource& resource) const;  // without a field selector; nullptr if nobody asked for it
   void Start();
   bool AllSynced() const;
 

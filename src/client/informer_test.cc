@@ -14,7 +14,8 @@ constexpr char kPods[] = "/api/v1/pods";
 class InformerTest : public testing::Test {
  protected:
   json::Value Pod(const std::string& name, const std::string& node = "") {
-    return json::Obj({{"apiVersion", "v1"}, {"kind", "Pod"},
+    return json::Obj({{"apiVersion", "v1"},
+                      {"kind", "Pod"},
                       {"metadata", json::Obj({{"name", name}, {"namespace", "d"}})},
                       {"spec", json::Obj({{"nodeName", node}})}});
   }
@@ -166,7 +167,9 @@ TEST_F(InformerTest, LateSubscriberGetsThePresentFirst) {
 
 TEST_F(InformerTest, IndexFollowsChanges) {
   Informer& pods = informers_.Get(resources::kPods);
-  pods.AddIndex("node", [](const json::Value& pod) { return std::vector<std::string>{pod["spec"]["nodeName"].Str()}; });
+  pods.AddIndex("node", [](const json::Value& pod) {
+    return std::vector<std::string>{pod["spec"]["nodeName"].Str()};
+  });
   informers_.Start();
   api_.Put(kPods, Pod("b", "n1"));
   api_.Put(kPods, Pod("a", "n1"));

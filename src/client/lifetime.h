@@ -1,7 +1,8 @@
 // src/client/lifetime.h
 //
-// Lifetime: callbacks that must not run once their owner is gone. A part may be destroyed at any callback boundary
-// (a crash under simulation, a stop in production) while the loop, a timer or a transport still holds its callbacks.
+// Lifetime: callbacks that must not run once their owner is gone. A part may be destroyed at any
+// callback boundary (a crash under simulation, a stop in production) while the loop, a timer or a
+// transport still holds its callbacks.
 //
 //   client_.Get(target, lifetime_.Guard([this](Result<json::Value> reply) { ... }));
 //
@@ -24,7 +25,8 @@ class Lifetime {
   // A callable that does what `callback` does while this object lives, and nothing afterwards.
   template <class Callback>
   auto Guard(Callback callback) const {
-    return [alive = std::weak_ptr<const bool>(token_), callback = std::move(callback)](auto&&... arguments) mutable {
+    return [alive = std::weak_ptr<const bool>(token_),
+            callback = std::move(callback)](auto&&... arguments) mutable {
       // Kept for the length of the call: the callback may destroy its owner.
       if (const std::shared_ptr<const bool> held = alive.lock()) {
         callback(std::forward<decltype(arguments)>(arguments)...);

@@ -13,14 +13,20 @@
 namespace muster::client {
 namespace {
 
+constexpr char kControllerIndex[] = "controller-uid";
+
 std::string_view VerbName(Write::Verb verb) {
   switch (verb) {
-    case Write::Verb::kCreate: return "create";
-    case Write::Verb::kUpdate: return "update";
+    case Write::Verb::kCreate:
+      return "create";
+    case Write::Verb::kUpdate:
+      return "update";
     case Write::Verb::kPatchMerge:
     case Write::Verb::kPatchJson:
-    case Write::Verb::kPatchStrategic: return "patch";
-    case Write::Verb::kDelete: return "delete";
+    case Write::Verb::kPatchStrategic:
+      return "patch";
+    case Write::Verb::kDelete:
+      return "delete";
   }
   return "";
 }
@@ -40,10 +46,13 @@ struct Expectation {
     const json::Value* object = informer.Find(key);
     switch (kind) {
       case Kind::kRevision:
-        return informer.SeenRevision() >= revision || (object != nullptr && RevisionOf(*object) >= revision);
-      case Kind::kPresent: return object != nullptr;
+        return informer.SeenRevision() >= revision ||
+               (object != nullptr && RevisionOf(*object) >= revision);
+      case Kind::kPresent:
+        return object != nullptr;
       case Kind::kGone:
-        return object == nullptr || (!uid.empty() && (*object)["metadata"]["uid"].AsString() != uid) ||
+        return object == nullptr ||
+               (!uid.empty() && (*object)["metadata"]["uid"].AsString() != uid) ||
                (*object)["metadata"].Has("deletionTimestamp");
     }
     return true;
@@ -73,17 +82,22 @@ void Reconciled::Delete(Target target, DeleteOptions options) {
   writes.push_back({Write::Verb::kDelete, std::move(target), json::Value(), std::move(options)});
 }
 
-void Reconciled::Event(json::Value object, EventType type, std::string reason, std::string message) {
+void Reconciled::Event(json::Value object, EventType type, std::string reason,
+                       std::string message) {
   events.push_back({std::move(object), type, std::move(reason), std::move(message)});
 }
 
-void Reconciled::Ask(std::string name, Target target) { probes.push_back({std::move(name), std::move(target)}); }
+void Reconciled::Ask(std::string name, Target target) {
+  probes.push_back({std::move(name), std::move(target)});
+}
 
 void Reconciled::LookAgainAt(Time time) {
   if (!look_again_at || time < *look_again_at) look_again_at = time;
 }
 
-uint64_t SeedOf(std::string_view uid, std::string_view purpose) { return Hash64(purpose, Hash64(uid)); }
+uint64_t SeedOf(std::string_view uid, std::string_view purpose) {
+  return Hash64(purpose, Hash64(uid));
+}
 
 const json::Value& ControllerOf(const json::Value& object) {
   static const json::Value kNone;
@@ -93,13 +107,26 @@ const json::Value& ControllerOf(const json::Value& object) {
   return kNone;
 }
 
+void IndexByController(Informer& informer) {
+  informer.AddIndex(kControllerIndex, [](const json::Value& object) {
+    const json::Value& owner = ControllerOf(object);
+    return owner.IsNull() ? std::vector<std::string>()
+                          : std::vector<std::string>{owner["uid"].Str()};
+  });
+}
+
+std::vector<ObjectKey> ControlledBy(const Informer& informer, std::string_view owner_uid) {
+  return informer.Lookup(kControllerIndex, std::string(owner_uid));
+}
+
 Trigger OnSelf(const Resource& resource) {
   return {resource, [](const ObjectKey& key, const json::Value&, const json::Value&) {
             return std::vector<ObjectKey>{key};
           }};
 }
 
-Trigger OnControlledBy(const Resource& resource, std::string owner_kind, std::string owner_api_version_group) {
+Trigger OnControlledBy(const Resource& resource, std::string owner_kind,
+                       std::string owner_api_version_group) {
   return {resource, [kind = std::move(owner_kind), group = std::move(owner_api_version_group)](
                         const ObjectKey& key, const json::Value& before, const json::Value& after) {
             std::vector<ObjectKey> keys;
@@ -107,7 +134,8 @@ Trigger OnControlledBy(const Resource& resource, std::string owner_kind, std::st
               const json::Value& owner = ControllerOf(*object);
               const std::string_view version = owner["apiVersion"].AsString();
               const size_t slash = version.find('/');
-              const std::string_view owner_group = slash == version.npos ? "" : version.substr(0, slash);
+              const std::string_view owner_group =
+                  slash == version.npos ? "" : version.substr(0, slash);
               if (owner["kind"].AsString() != kind || owner_group != group) continue;
               ObjectKey owner_key{key.ns, owner["name"].Str()};
               if (keys.empty() || keys.front() != owner_key) keys.push_back(std::move(owner_key));
@@ -128,7 +156,8 @@ struct Runtime::Impl {
     size_t position = 0;  // in `controllers`
   };
 
-  // All there is to one key of one controller. It exists only while something is going on with the key.
+  // All there is to one key of one controller. It exists only while something is going on with the
+  // key.
   struct KeyState {
     ControllerState* owner = nullptr;
     ObjectKey key;
@@ -176,7 +205,8 @@ struct Runtime::Impl {
     auto state = std::make_unique<ControllerState>();
     state->controller = std::move(controller);
     state->triggers = state->controller->Setup(informers);
-    state->recorder = std::make_unique<EventRecorder>(client, std::string(state->controller->name()), "");
+    state->recorder =
+        std::make_unique<EventRecorder>(client, std::string(state->controller->name()), "");
     state->position = controllers.size();
     controllers.push_back(std::move(state));
   }
@@ -187,7 +217,8 @@ struct Runtime::Impl {
     for (const auto& state : controllers) {
       for (const Trigger& trigger : state->triggers) Subscribe(*state, trigger);
       ControllerState* target = state.get();
-      state->controller->Attach(lifetime.Guard([this, target](const ObjectKey& key) { Wake(*target, key); }));
+      state->controller->Attach(
+          lifetime.Guard([this, target](const ObjectKey& key) { Wake(*target, key); }));
     }
     sources_synced = SourcesSynced();
   }
@@ -197,11 +228,12 @@ struct Runtime::Impl {
     const Trigger* source = &trigger;
     Watch(trigger.resource);
     Informer& informer = informers.Get(trigger.resource);
-    informer.Subscribe({.on_change = lifetime.Guard([this, target, source](const ObjectKey& key,
-                                                                         const json::Value& before,
-                                                                         const json::Value& after) {
-                          for (const ObjectKey& woken : source->keys(key, before, after)) Wake(*target, woken);
-                        }),
+    informer.Subscribe({.on_change = lifetime.Guard(
+                            [this, target, source](const ObjectKey& key, const json::Value& before,
+                                                   const json::Value& after) {
+                              for (const ObjectKey& woken : source->keys(key, before, after))
+                                Wake(*target, woken);
+                            }),
                         .on_synced = {}});
   }
 
@@ -209,9 +241,9 @@ struct Runtime::Impl {
   void Watch(const Resource& resource) {
     if (!followed.insert(resource).second) return;
     informers.Get(resource).Subscribe(
-        {.on_change = lifetime.Guard([this, resource](const ObjectKey& key, const json::Value&, const json::Value&) {
-           Check({resource, key});
-         }),
+        {.on_change =
+             lifetime.Guard([this, resource](const ObjectKey& key, const json::Value&,
+                                             const json::Value&) { Check({resource, key}); }),
          .on_synced = lifetime.Guard([this, resource] {
            CheckAllOf(resource);
            if (!sources_synced && SourcesSynced()) {
@@ -292,7 +324,8 @@ struct Runtime::Impl {
   }
 
   Reconciled Pass(ControllerState& owner, const ObjectKey& key, const Observations& observations) {
-    return owner.controller->Reconcile(view, observations, key, client.loop().Now(), SeedOfKey(owner, key));
+    return owner.controller->Reconcile(view, observations, key, client.loop().Now(),
+                                       SeedOfKey(owner, key));
   }
 
   void Run(KeyState& state) {
@@ -307,9 +340,12 @@ struct Runtime::Impl {
 
   void SendWrites(KeyState& state) {
     const std::vector<Write>& writes = state.pass.writes;
-    while (state.error.ok() && state.next_write < writes.size() && state.writes_in_flight < kMaxParallelWrites) {
+    while (state.error.ok() && state.next_write < writes.size() &&
+           state.writes_in_flight < kMaxParallelWrites) {
       const Write& write = writes[state.next_write];
-      if (state.writes_in_flight > 0 && !RunsTogether(writes[state.next_write - 1].verb, write.verb)) break;
+      if (state.writes_in_flight > 0 &&
+          !RunsTogether(writes[state.next_write - 1].verb, write.verb))
+        break;
       ++state.next_write;
       ++state.writes_in_flight;
       Send(state, write);
@@ -331,15 +367,18 @@ struct Runtime::Impl {
       SendWrites(*target);
     });
     switch (write.verb) {
-      case Write::Verb::kCreate: return client.Create(write.target, write.body, std::move(done));
-      case Write::Verb::kUpdate: return client.Update(write.target, write.body, std::move(done));
+      case Write::Verb::kCreate:
+        return client.Create(write.target, write.body, std::move(done));
+      case Write::Verb::kUpdate:
+        return client.Update(write.target, write.body, std::move(done));
       case Write::Verb::kPatchMerge:
         return client.Patch(write.target, PatchType::kMerge, write.body, std::move(done));
       case Write::Verb::kPatchJson:
         return client.Patch(write.target, PatchType::kJson, write.body, std::move(done));
       case Write::Verb::kPatchStrategic:
         return client.Patch(write.target, PatchType::kStrategic, write.body, std::move(done));
-      case Write::Verb::kDelete: return client.Delete(write.target, write.delete_options, std::move(done));
+      case Write::Verb::kDelete:
+        return client.Delete(write.target, write.delete_options, std::move(done));
     }
   }
 
@@ -352,14 +391,16 @@ struct Runtime::Impl {
     if (!reply) {
       const Reason reason = reply.error().reason();
       const bool unknown_to_cache = informer != nullptr && informer->Find(key) == nullptr;
-      if (creates && reason == Reason::kAlreadyExists && write.target.subresource.empty() && unknown_to_cache) {
+      if (creates && reason == Reason::kAlreadyExists && write.target.subresource.empty() &&
+          unknown_to_cache) {
         return Await(state, {write.target.resource, key}, {Expectation::Kind::kPresent, 0, ""});
       }
       if (deletes && reason == Reason::kNotFound) {
         return Await(state, {write.target.resource, key}, {Expectation::Kind::kGone, 0, ""});
       }
       if (state.error.ok()) state.error = reply.error();
-      if (hooks.on_error) hooks.on_error(state.owner->controller->name(), state.key, write, reply.error());
+      if (hooks.on_error)
+        hooks.on_error(state.owner->controller->name(), state.key, write, reply.error());
       LogFailure(state, write, reply.error());
       return;
     }
@@ -375,8 +416,9 @@ struct Runtime::Impl {
 
   static void LogFailure(const KeyState& state, const Write& write, const Status& error) {
     const LogLevel level = error.reason() == Reason::kConflict ? LogLevel::kDebug : LogLevel::kWarn;
-    Log(level, "{}: {} {} failed key={} error={}", state.owner->controller->name(), VerbName(write.verb),
-        ApiClient::PathOf(write.target), state.key.ToString(), error.ToString());
+    Log(level, "{}: {} {} failed key={} error={}", state.owner->controller->name(),
+        VerbName(write.verb), ApiClient::PathOf(write.target), state.key.ToString(),
+        error.ToString());
   }
 
   void Await(KeyState& state, WatchedObject object, Expectation expectation) {
@@ -414,7 +456,8 @@ struct Runtime::Impl {
 
   void CheckAllOf(const Resource& resource) {
     std::vector<WatchedObject> objects;
-    for (auto it = awaited.lower_bound({resource, {}}); it != awaited.end() && it->first.first == resource; ++it) {
+    for (auto it = awaited.lower_bound({resource, {}});
+         it != awaited.end() && it->first.first == resource; ++it) {
       objects.push_back(it->first);
     }
     for (const WatchedObject& object : objects) Check(object);
@@ -425,17 +468,18 @@ struct Runtime::Impl {
     if (state.probes_in_flight == 0) return Finish(state);
     KeyState* target = &state;
     for (const Probe& probe : state.pass.probes) {
-      ApiClient::Done done = lifetime.Guard([this, target, name = probe.name](Result<json::Value> reply) {
-        --target->probes_in_flight;
-        if (reply) {
-          target->observations[name] = std::move(*reply);
-        } else if (reply.error().reason() == Reason::kNotFound) {
-          target->observations[name] = json::Value();
-        } else if (target->error.ok()) {
-          target->error = reply.error();
-        }
-        if (target->probes_in_flight == 0) Finish(*target);
-      });
+      ApiClient::Done done =
+          lifetime.Guard([this, target, name = probe.name](Result<json::Value> reply) {
+            --target->probes_in_flight;
+            if (reply) {
+              target->observations[name] = std::move(*reply);
+            } else if (reply.error().reason() == Reason::kNotFound) {
+              target->observations[name] = json::Value();
+            } else if (target->error.ok()) {
+              target->error = reply.error();
+            }
+            if (target->probes_in_flight == 0) Finish(*target);
+          });
       if (probe.target.name.empty()) {
         client.List(probe.target.resource, probe.target.ns, {.limit = 1}, std::move(done));
       } else {
@@ -447,7 +491,10 @@ struct Runtime::Impl {
   void Finish(KeyState& state) {
     const bool conflict = !state.error.ok() && state.error.reason() == Reason::kConflict;
     if (hooks.on_pass) {
-      hooks.on_pass(state.owner->controller->name(), state.error.ok() ? "success" : conflict ? "requeue" : "error",
+      hooks.on_pass(state.owner->controller->name(),
+                    state.error.ok() ? "success"
+                    : conflict       ? "requeue"
+                                     : "error",
                     state.pass.writes.size());
     }
     state.running = false;
@@ -480,12 +527,14 @@ struct Runtime::Impl {
     if (state.running || state.unseen_writes > 0) return;
     client.loop().Cancel(std::exchange(state.cache_wait, 0));
     if (state.wants_run) return Enqueue(state);
-    if (!state.queued && state.retry == 0 && state.look_again == 0) state.owner->keys.erase(state.key);
+    if (!state.queued && state.retry == 0 && state.look_again == 0)
+      state.owner->keys.erase(state.key);
   }
 
   void ForgetAwaited(KeyState& state) {
     for (auto it = awaited.begin(); it != awaited.end();) {
-      std::erase_if(it->second, [&state](const Awaited& entry) { return entry.key_state == &state; });
+      std::erase_if(it->second,
+                    [&state](const Awaited& entry) { return entry.key_state == &state; });
       it = it->second.empty() ? awaited.erase(it) : std::next(it);
     }
     state.unseen_writes = 0;
@@ -516,7 +565,8 @@ struct Runtime::Impl {
     std::set<ObjectKey> keys;
     for (const Trigger& trigger : owner.triggers) {
       for (const auto& [key, object] : informers.Get(trigger.resource).objects()) {
-        for (ObjectKey& woken : trigger.keys(key, json::Value(), object)) keys.insert(std::move(woken));
+        for (ObjectKey& woken : trigger.keys(key, json::Value(), object))
+          keys.insert(std::move(woken));
       }
     }
     for (ObjectKey& key : owner.controller->ExtraKeys()) keys.insert(std::move(key));
@@ -528,8 +578,8 @@ struct Runtime::Impl {
     for (const auto& owner : controllers) {
       for (const ObjectKey& key : KnownKeys(*owner)) {
         for (const Write& write : Pass(*owner, key, {}).writes) {
-          lines.push_back(fmt::format("{} {} {} {}", owner->controller->name(), key.ToString(), VerbName(write.verb),
-                                      ApiClient::PathOf(write.target)));
+          lines.push_back(fmt::format("{} {} {} {}", owner->controller->name(), key.ToString(),
+                                      VerbName(write.verb), ApiClient::PathOf(write.target)));
         }
       }
     }

@@ -13,13 +13,14 @@ constexpr char kConfigMaps[] = "/api/v1/configmaps";
 constexpr char kPods[] = "/api/v1/pods";
 
 json::Value ConfigMap(const std::string& name, int children) {
-  return json::Obj({{"apiVersion", "v1"}, {"kind", "ConfigMap"},
+  return json::Obj({{"apiVersion", "v1"},
+                    {"kind", "ConfigMap"},
                     {"metadata", json::Obj({{"name", name}, {"namespace", "d"}})},
                     {"data", json::Obj({{"children", children}})}});
 }
 
-// Wants as many pods as the ConfigMap says; names are fixed unless `counting`, then each pass that sees too few adds
-// one of a new name (so that a stale cache would show as too many).
+// Wants as many pods as the ConfigMap says; names are fixed unless `counting`, then each pass that
+// sees too few adds one of a new name (so that a stale cache would show as too many).
 class PodsPerConfigMap final : public Controller {
  public:
   struct Log {
@@ -34,8 +35,8 @@ class PodsPerConfigMap final : public Controller {
   std::vector<Trigger> Setup(InformerSet&) override {
     return {OnSelf(resources::kConfigMaps), OnControlledBy(resources::kPods, "ConfigMap", "")};
   }
-  Reconciled Reconcile(const View& view, const Observations& observations, const ObjectKey& key, Time now,
-                       uint64_t) override {
+  Reconciled Reconcile(const View& view, const Observations& observations, const ObjectKey& key,
+                       Time now, uint64_t) override {
     ++log_.passes;
     if (!observations.empty()) log_.observations.push_back(observations);
     Reconciled out;
@@ -46,7 +47,8 @@ class PodsPerConfigMap final : public Controller {
     for (int64_t i = have; i < wanted; ++i) {
       const std::string name = key.name + "-" + std::to_string(i);
       out.Create({resources::kPods, key.ns, name, ""},
-                 json::Obj({{"metadata", json::Obj({{"name", name}, {"ownerReferences", Owner(*owner)}})}}));
+                 json::Obj({{"metadata",
+                             json::Obj({{"name", name}, {"ownerReferences", Owner(*owner)}})}}));
     }
     if (log_.ask && observations.empty()) out.Ask("live", {resources::kPods, key.ns, "nobody", ""});
     if (log_.look_again_at > now) out.LookAgainAt(log_.look_again_at);
@@ -55,8 +57,11 @@ class PodsPerConfigMap final : public Controller {
 
  private:
   static json::Value Owner(const json::Value& owner) {
-    return json::List({json::Obj({{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"name", owner["metadata"]["name"]},
-                                  {"uid", owner["metadata"]["uid"]}, {"controller", true}})});
+    return json::List({json::Obj({{"apiVersion", "v1"},
+                                  {"kind", "ConfigMap"},
+                                  {"name", owner["metadata"]["name"]},
+                                  {"uid", owner["metadata"]["uid"]},
+                                  {"controller", true}})});
   }
   Log& log_;
 };
@@ -70,8 +75,9 @@ class ReconcileTest : public testing::Test {
     loop_.RunReady();
   }
   size_t Requests(const std::string& prefix) const {
-    return static_cast<size_t>(std::count_if(api_.requests.begin(), api_.requests.end(),
-                                             [&](const std::string& line) { return line.starts_with(prefix); }));
+    return static_cast<size_t>(
+        std::count_if(api_.requests.begin(), api_.requests.end(),
+                      [&](const std::string& line) { return line.starts_with(prefix); }));
   }
 
   SimLoop loop_;

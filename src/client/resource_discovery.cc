@@ -25,7 +25,8 @@ bool HasVerbs(const json::Value& resource) {
   });
 }
 
-// The version that a CustomResourceDefinition's objects are best read in: stored if served, else the first served one.
+// The version that a CustomResourceDefinition's objects are best read in: stored if served, else
+// the first served one.
 std::string VersionOf(const json::Value& crd) {
   std::string first;
   for (const json::Value& version : crd["spec"]["versions"].items()) {
@@ -39,17 +40,20 @@ std::string VersionOf(const json::Value& crd) {
 }  // namespace
 
 struct ResourceDiscovery::Impl {
-  Impl(ApiClient& api_client, InformerSet& informer_set) : client(api_client), informers(informer_set) {}
+  Impl(ApiClient& api_client, InformerSet& informer_set)
+      : client(api_client), informers(informer_set) {}
 
   void Start() {
     informers.Get(resources::kCustomResourceDefinitions)
-        .Subscribe({.on_change = lifetime.Guard([this](const ObjectKey&, const json::Value& before,
-                                                      const json::Value& after) { OnCrd(before, after); }),
+        .Subscribe({.on_change =
+                        lifetime.Guard([this](const ObjectKey&, const json::Value& before,
+                                              const json::Value& after) { OnCrd(before, after); }),
                     .on_synced = {}});
     AskGroups();
   }
 
-  // The chain of questions: /apis, then one group version after the other. A failure begins it again.
+  // The chain of questions: /apis, then one group version after the other. A failure begins it
+  // again.
   void AskGroups() {
     waiting = {"/api/v1"};
     Ask("/apis", [this](const json::Value& groups) {
@@ -73,10 +77,14 @@ struct ResourceDiscovery::Impl {
       const std::string group_version = list["groupVersion"].Str();
       const size_t slash = group_version.find('/');
       const std::string group = slash == std::string::npos ? "" : group_version.substr(0, slash);
-      const std::string version = slash == std::string::npos ? group_version : group_version.substr(slash + 1);
+      const std::string version =
+          slash == std::string::npos ? group_version : group_version.substr(slash + 1);
       for (const json::Value& resource : list["resources"].items()) {
-        if (resource["name"].AsString().find('/') != std::string_view::npos || !HasVerbs(resource)) continue;
-        Add({{group, version, resource["name"].Str()}, resource["kind"].Str(), resource["namespaced"].AsBool()});
+        if (resource["name"].AsString().find('/') != std::string_view::npos || !HasVerbs(resource))
+          continue;
+        Add({{group, version, resource["name"].Str()},
+             resource["kind"].Str(),
+             resource["namespaced"].AsBool()});
       }
       AskNext();
     });
@@ -87,16 +95,17 @@ struct ResourceDiscovery::Impl {
     request.method = "GET";
     request.target = path;
     request.headers.Add("Accept", "application/json");
-    client.Raw(std::move(request),
-               lifetime.Guard([this, path, then = std::move(then)](Result<net::Response> response) mutable {
-                 Status status = response ? ApiClient::StatusOf(*response) : response.error();
-                 Result<json::Value> body = status.ok() ? json::Parse(response->body) : std::unexpected(status);
-                 if (body) return then(*body);
-                 LOG_WARN("discovery: cannot read {} error={}", path, body.error().ToString());
-                 Duration delay = kMinDiscoveryBackoff * (int64_t{1} << std::min(failures++, 20));
-                 delay = std::min<Duration>(delay, kMaxDiscoveryBackoff);
-                 client.loop().After(delay, lifetime.Guard([this] { AskGroups(); }));
-               }));
+    client.Raw(std::move(request), lifetime.Guard([this, path, then = std::move(then)](
+                                                      Result<net::Response> response) mutable {
+      Status status = response ? ApiClient::StatusOf(*response) : response.error();
+      Result<json::Value> body =
+          status.ok() ? json::Parse(response->body) : std::unexpected(status);
+      if (body) return then(*body);
+      LOG_WARN("discovery: cannot read {} error={}", path, body.error().ToString());
+      Duration delay = kMinDiscoveryBackoff * (int64_t{1} << std::min(failures++, 20));
+      delay = std::min<Duration>(delay, kMaxDiscoveryBackoff);
+      client.loop().After(delay, lifetime.Guard([this] { AskGroups(); }));
+    }));
   }
 
   void OnCrd(const json::Value& before, const json::Value& after) {
@@ -105,11 +114,13 @@ struct ResourceDiscovery::Impl {
     const std::string version = VersionOf(crd);
     if (after.IsNull() || version.empty()) {
       std::erase_if(kinds, [&spec](const ServedKind& kind) {
-        return kind.resource.group == spec["group"].AsString() && kind.kind == spec["names"]["kind"].AsString();
+        return kind.resource.group == spec["group"].AsString() &&
+               kind.kind == spec["names"]["kind"].AsString();
       });
       return;
     }
-    Add({{spec["group"].Str(), version, spec["names"]["plural"].Str()}, spec["names"]["kind"].Str(),
+    Add({{spec["group"].Str(), version, spec["names"]["plural"].Str()},
+         spec["names"]["kind"].Str(),
          spec["scope"].AsString() == "Namespaced"});
   }
 

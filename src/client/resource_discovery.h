@@ -1,13 +1,13 @@
 // src/client/resource_discovery.h
 //
-// ResourceDiscovery: which kinds the server serves. Asked once (/api, /apis, then each group version), and kept
-// current by an informer of CustomResourceDefinitions. The garbage collector and the namespace controller act on every
-// kind there is.
+// ResourceDiscovery: which kinds the server serves. Asked once (/api, /apis, then each group
+// version), and kept current by an informer of CustomResourceDefinitions. The garbage collector and
+// the namespace controller act on every kind there is.
 //
 // Life cycle: made with an InformerSet that outlives it; Start() once.
 // Thread:     the loop thread.
-// Invariants: one entry per group and kind, in its preferred version; kinds that cannot be listed, watched and deleted
-//             are left out.
+// Invariants: one entry per group and kind, in its preferred version; kinds that cannot be listed,
+//             watched and deleted are left out.
 
 #pragma once
 
@@ -38,7 +38,8 @@ class ResourceDiscovery {
   const std::vector<ServedKind>& kinds() const;
   // By group ("" for core, any version) and kind; nullptr if it is not served.
   const ServedKind* Find(std::string_view group, std::string_view kind) const;
-  // Called with every kind, those of the past first; a kind that goes away is not told (its objects are deleted first).
+  // Called with every kind, those of the past first; a kind that goes away is not told (its objects
+  // are deleted first).
   void Subscribe(std::function<void(const ServedKind&)> on_kind);
 
  private:

@@ -17,32 +17,41 @@ class ResourceDiscoveryTest : public testing::Test {
   ApiClient client_{loop_, transport_, "tester"};
 };
 
-json::Value ResourceList(const std::string& group_version, const std::string& name, const std::string& kind) {
-  return json::Obj({{"groupVersion", group_version},
-                    {"resources", json::List({json::Obj({{"name", name}, {"kind", kind}, {"namespaced", true},
-                                                         {"verbs", json::Strings({"list", "watch", "delete"})}}),
-                                              json::Obj({{"name", name + "/status"}, {"kind", kind}})})}});
+json::Value ResourceList(const std::string& group_version, const std::string& name,
+                         const std::string& kind) {
+  return json::Obj(
+      {{"groupVersion", group_version},
+       {"resources", json::List({json::Obj({{"name", name},
+                                            {"kind", kind},
+                                            {"namespaced", true},
+                                            {"verbs", json::Strings({"list", "watch", "delete"})}}),
+                                 json::Obj({{"name", name + "/status"}, {"kind", kind}})})}});
 }
 
 TEST_F(ResourceDiscoveryTest, FindsBuiltInAndCustomKinds) {
   api_.static_answers["/api/v1"] = ResourceList("v1", "pods", "Pod");
   api_.static_answers["/apis"] = *json::Parse(
       R"({"groups":[{"name":"batch","preferredVersion":{"groupVersion":"batch/v1"}},
-                    {"name":"events.k8s.io","preferredVersion":{"groupVersion":"events.k8s.io/v1"}}]})");
+                    {"name":"events.k8s.io",
+                     "preferredVersion":{"groupVersion":"events.k8s.io/v1"}}]})");
   api_.static_answers["/apis/batch/v1"] = ResourceList("batch/v1", "jobs", "Job");
   InformerSet informers(client_);
   ResourceDiscovery discovery(client_, informers);
   std::vector<std::string> told;
-  discovery.Subscribe([&](const ServedKind& kind) { told.push_back(kind.resource.group + "/" + kind.kind); });
+  discovery.Subscribe(
+      [&](const ServedKind& kind) { told.push_back(kind.resource.group + "/" + kind.kind); });
   discovery.Start();
   informers.Start();
   loop_.RunReady();
   EXPECT_TRUE(discovery.Synced());
   EXPECT_EQ(told, (std::vector<std::string>{"/Pod", "batch/Job"}));
-  api_.Put("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", *json::Parse(
-      R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"x.g"},
+  api_.Put("/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+           *json::Parse(
+               R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+              "metadata":{"name":"x.g"},
           "spec":{"group":"g","scope":"Cluster","names":{"kind":"X","plural":"xs"},
-                  "versions":[{"name":"v2","served":false},{"name":"v1","served":true,"storage":true}]}})"));
+                  "versions":[{"name":"v2","served":false},
+                              {"name":"v1","served":true,"storage":true}]}})"));
   loop_.RunReady();
   const ServedKind* kind = discovery.Find("g", "X");
   ASSERT_NE(kind, nullptr);

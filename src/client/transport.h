@@ -1,9 +1,9 @@
 // src/client/transport.h
 //
-// Transport: how requests reach an API server. InProcessTransport calls its Handler; HttpsTransport goes over TLS with
-// a kubeconfig; simulation wraps either in a faulty link.
+// Transport: how requests reach an API server. InProcessTransport calls its Handler; HttpsTransport
+// goes over TLS with a kubeconfig; simulation wraps either in a faulty link.
 //
-// Thread: one loop thread; callbacks run there, never from inside the call.
+// Thread:     one loop thread; callbacks run there, never from inside the call.
 
 #pragma once
 
@@ -32,7 +32,8 @@ struct StreamCallbacks {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // A Status only when there is no answer at all (refused, reset, timed out): ServiceUnavailable or Timeout.
+  // A Status only when there is no answer at all (refused, reset, timed out): ServiceUnavailable or
+  // Timeout.
   virtual void Send(net::Request request, Function<void(Result<net::Response>)> done) = 0;
   virtual std::unique_ptr<StreamHandle> Stream(net::Request request, StreamCallbacks callbacks) = 0;
 };

@@ -24,8 +24,8 @@ Result<std::optional<WatchFrame>> WatchDecoder::Next() {
     if (end == std::string::npos) {
       scanned_ = buffer_.size();
       if (scanned_ - start_ > kMaxWatchFrameBytes) {
-        return Error(Reason::kRequestEntityTooLarge, "a watch event of the server is larger than {} bytes",
-                     kMaxWatchFrameBytes);
+        return Error(Reason::kRequestEntityTooLarge,
+                     "a watch event of the server is larger than {} bytes", kMaxWatchFrameBytes);
       }
       return std::optional<WatchFrame>();
     }
@@ -40,7 +40,8 @@ Result<std::optional<WatchFrame>> WatchDecoder::Next() {
     if (!parsed) return Error(parsed.error().WithPrefix("a watch event of the server is broken: "));
     WatchFrame frame{parsed->operator[]("type").Str(), (*parsed)["object"]};
     if (frame.type.empty() || !frame.object.IsObject()) {
-      return Error(Reason::kInternalError, "a watch event of the server lacks its type or its object");
+      return Error(Reason::kInternalError,
+                   "a watch event of the server lacks its type or its object");
     }
     return std::optional<WatchFrame>(std::move(frame));
   }

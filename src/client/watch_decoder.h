@@ -1,8 +1,10 @@
 // src/client/watch_decoder.h
 //
-// WatchDecoder: the bytes of a watch answer -> its events. A chunk may end anywhere, even inside a UTF-8 sequence.
+// WatchDecoder: the bytes of a watch answer -> its events. A chunk may end anywhere, even inside a
+// UTF-8 sequence.
 //
-// Thread: the loop thread. Errors: a frame over kMaxWatchFrameBytes, or one that is not {"type","object"}.
+// Thread:     the loop thread.
+// Errors:     a frame over kMaxWatchFrameBytes, or one that is not {"type","object"}.
 
 #pragma once
 
@@ -16,7 +18,8 @@
 
 namespace muster::client {
 
-// One event of one object: bodies are at most 3 MiB, a stored object may grow by defaults and status.
+// One event of one object: bodies are at most 3 MiB, a stored object may grow by defaults and
+// status.
 inline constexpr size_t kMaxWatchFrameBytes = 16 << 20;
 
 struct WatchFrame {

@@ -1,0 +1,108 @@
+#include "training/env.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "training/test_jobs.h"
+
+namespace muster::training {
+namespace {
+
+using Env = std::map<std::string, std::string>;
+
+Env EnvFor(const json::Value& object, std::string_view type, int64_t index) {
+  const Job job = Parsed(object);
+  Env env;
+  for (const auto& [name, value] : EnvOf(job, *job.Find(type), index))
+    EXPECT_TRUE(env.emplace(name, value).second);
+  return env;
+}
+
+TEST(Env, MasterAndWorkersFindEachOther) {
+  const Env common{{"PYTHONUNBUFFERED", "1"},           {"MASTER_ADDR", "ddp-master-0"},
+                   {"PET_MASTER_ADDR", "ddp-master-0"}, {"MASTER_PORT", "23456"},
+                   {"PET_MASTER_PORT", "23456"},        {"WORLD_SIZE", "3"},
+                   {"PET_NPROC_PER_NODE", "auto"},      {"PET_NNODES", "3"}};
+  const struct {
+    std::string_view type;
+    int64_t index;
+    const char* rank;
+  } rows[] = {{"Master", 0, "0"}, {"Worker", 0, "1"}, {"Worker", 1, "2"}};
+  for (const auto& row : rows) {
+    Env expected = common;
+    expected["RANK"] = expected["PET_NODE_RANK"] = row.rank;
+    EXPECT_EQ(EnvFor(DdpJob(), row.type, row.index), expected) << row.type << row.index;
+  }
+}
+
+TEST(Env, WorldSizeCountsProcesses) {
+  const struct {
+    const char* nproc;
+    const char* world;
+  } rows[] = {{"4", "12"}, {"auto", "3"}, {"gpu", "3"}, {"cpu", "3"}};
+  for (const auto& row : rows) {
+    const json::Value job = DdpJob().SetPath({"spec", "nprocPerNode"}, row.nproc);
+    EXPECT_EQ(EnvFor(job, "Worker", 0)["WORLD_SIZE"], row.world) << row.nproc;
+    EXPECT_EQ(EnvFor(job, "Worker", 0)["PET_NPROC_PER_NODE"], row.nproc);
+  }
+}
+
+TEST(Env, MasterPortIsTheOneOfItsContainer) {
+  json::Value job = DdpJob();
+  job = job.SetPath({"spec", "pytorchReplicaSpecs", "Master", "template"}, Yaml(R"(
+spec: {containers: [{name: sidecar, ports: [{name: pytorchjob-port, containerPort: 1}]},
+                    {name: pytorch, ports: [{name: pytorchjob-port, containerPort: 29500}]}]})"));
+  EXPECT_EQ(EnvFor(job, "Worker", 1)["MASTER_PORT"], "29500");
+}
+
+TEST(Env, WithoutMasterThereAreNoRanks) {
+  json::Value job = DdpJob();
+  job = job.SetPath({"spec", "pytorchReplicaSpecs"},
+                    job["spec"]["pytorchReplicaSpecs"].Remove("Master"));
+  EXPECT_EQ(EnvFor(job, "Worker", 0),
+            (Env{{"PYTHONUNBUFFERED", "1"}, {"PET_NPROC_PER_NODE", "auto"}, {"PET_NNODES", "2"}}));
+}
+
+TEST(Env, ElasticJobsMeetAtWorkerZero) {
+  EXPECT_EQ(EnvFor(ElasticJob(), "Worker", 2), (Env{{"PYTHONUNBUFFERED", "1"},
+                                                    {"PET_NPROC_PER_NODE", "auto"},
+                                                    {"PET_RDZV_ENDPOINT", "el-worker-0:23456"},
+                                                    {"PET_RDZV_BACKEND", "c10d"},
+                                                    {"PET_NNODES", "1:3"},
+                                                    {"PET_MAX_RESTARTS", "10"}}));
+}
+
+TEST(Env, ElasticSettingsInFull) {
+  const json::Value job = ElasticJob().SetPath({"spec", "elasticPolicy"}, Yaml(R"(
+{rdzvBackend: etcd-v2, rdzvHost: etcd, rdzvPort: 2379, rdzvId: run1, standalone: true,
+ nProcPerNode: 2, maxReplicas: 5,
+ rdzvConf: [{key: timeout, value: "60"}, {key: last, value: x}]})"));
+  const Env env = EnvFor(job, "Worker", 0);
+  EXPECT_EQ(env.at("PET_RDZV_ENDPOINT"), "etcd:2379");
+  EXPECT_EQ(env.at("PET_RDZV_BACKEND"), "etcd-v2");
+  EXPECT_EQ(env.at("PET_RDZV_ID"), "run1");
+  EXPECT_EQ(env.at("PET_RDZV_CONF"), "timeout=60,last=x");
+  EXPECT_EQ(env.at("PET_STANDALONE"), "");
+  EXPECT_EQ(env.at("PET_NPROC_PER_NODE"), "2");
+  EXPECT_EQ(env.at("PET_NNODES"), "5:5");
+  EXPECT_FALSE(env.contains("PET_MAX_RESTARTS"));
+  EXPECT_FALSE(env.contains("RANK"));
+}
+
+TEST(Env, ElasticBoundsDefaultToEachOtherThenToTheWorkers) {
+  const struct {
+    const char* policy;
+    const char* nnodes;
+  } rows[] = {{"{}", "3:3"},
+              {"{minReplicas: 2}", "2:2"},
+              {"{maxReplicas: 4}", "4:4"},
+              {"{minReplicas: 2, maxReplicas: 4}", "2:4"}};
+  for (const auto& row : rows) {
+    const json::Value job = ElasticJob().SetPath({"spec", "elasticPolicy"}, Yaml(row.policy));
+    EXPECT_EQ(EnvFor(job, "Worker", 0)["PET_NNODES"], row.nnodes) << row.policy;
+  }
+}
+
+}  // namespace
+}  // namespace muster::training

@@ -1,0 +1,204 @@
+#include "training/pods.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/strings.h"
+#include "cluster/quantity.h"
+#include "training/env.h"
+
+namespace muster::training {
+namespace {
+
+std::string_view PodRestartPolicy(RestartPolicy policy) {
+  switch (policy) {
+    case RestartPolicy::kAlways:
+      return "Always";
+    case RestartPolicy::kOnFailure:
+      return "OnFailure";
+    // With ExitCode the controller decides by the code, so the node must not restart it first.
+    case RestartPolicy::kNever:
+    case RestartPolicy::kExitCode:
+      return "Never";
+  }
+  return "Never";
+}
+
+bool IsMasterRole(const Job& job, const Replica& replica, int64_t index) {
+  return job.HasMaster() ? replica.type == kMaster : index == 0;
+}
+
+// Ours replace the user's of the same name: the later of two entries would win anyway.
+json::Value WithEnv(const json::Value& container, const std::vector<EnvVar>& env) {
+  json::Array entries;
+  for (const json::Value& entry : container["env"].items()) {
+    const bool ours = std::any_of(env.begin(), env.end(), [&entry](const EnvVar& variable) {
+      return variable.first == entry["name"].AsString();
+    });
+    if (!ours) entries.push_back(entry);
+  }
+  for (const auto& [name, value] : env)
+    entries.push_back(json::Obj({{"name", name}, {"value", value}}));
+  return container.Set("env", json::Value(std::move(entries)));
+}
+
+json::Value WithDefaultPort(const json::Value& container) {
+  for (const json::Value& port : container["ports"].items()) {
+    if (port["name"].AsString() == kPortName) return container;
+  }
+  const json::Value port =
+      json::Obj({{"containerPort", kDefaultPort}, {"name", kPortName}, {"protocol", "TCP"}});
+  return container.Set("ports", container["ports"].Append(port));
+}
+
+json::Value PodSpecOf(const Job& job, const Replica& replica, int64_t index) {
+  json::Value spec =
+      replica.pod_template["spec"].Set("restartPolicy", PodRestartPolicy(replica.restart_policy));
+  const std::vector<EnvVar> env = EnvOf(job, replica, index);
+  json::Array containers;
+  for (const json::Value& container : spec["containers"].items()) {
+    const bool trains = container["name"].AsString() == kContainerName;
+    containers.push_back(WithEnv(trains ? WithDefaultPort(container) : container, env));
+  }
+  return spec.Set("containers", json::Value(std::move(containers)));
+}
+
+using Amounts = std::map<std::string, cluster::Quantity>;
+
+// What a pod asks for: the sum of its containers' requests (limits where there is no request), as
+// the scheduler adds them. Amounts that cannot be read are left to the API server to refuse.
+void AddRequests(const json::Value& pod_template, Amounts& sum) {
+  for (const json::Value& container : pod_template["spec"]["containers"].items()) {
+    Amounts amounts;
+    for (const char* kind : {"limits", "requests"}) {
+      for (const json::Member& member : container["resources"][kind].members()) {
+        if (const auto amount = cluster::Quantity::FromJson(member.second))
+          amounts[member.first] = *amount;
+      }
+    }
+    for (const auto& [name, amount] : amounts) {
+      const auto [entry, added] = sum.try_emplace(name, amount);
+      if (!added) entry->second = entry->second + amount;
+    }
+  }
+}
+
+// Of the first `members` pods, masters first.
+json::Value MinResources(const Job& job, int64_t members) {
+  Amounts sum;
+  for (const Replica& replica : job.replicas) {
+    for (int64_t i = 0; i < replica.count && members > 0; ++i, --members)
+      AddRequests(replica.pod_template, sum);
+  }
+  json::Object amounts;
+  for (const auto& [name, amount] : sum) amounts.emplace_back(name, amount.ToString());
+  return json::Value(std::move(amounts));
+}
+
+}  // namespace
+
+json::Value LabelsOf(const Job& job, const Replica& replica, int64_t index) {
+  json::Value labels = json::Obj({{std::string(kJobNameLabel), job.name},
+                                  {std::string(kOperatorNameLabel), kOperatorName},
+                                  {std::string(kReplicaIndexLabel), std::to_string(index)},
+                                  {std::string(kReplicaTypeLabel), replica.LowerType()}});
+  if (IsMasterRole(job, replica, index)) labels = labels.Set(kJobRoleLabel, "master");
+  return labels;
+}
+
+std::string SelectorOf(const Job& job, const Replica& replica) {
+  return fmt::format("{}={},{}={},{}={}", kJobNameLabel, job.name, kOperatorNameLabel,
+                     kOperatorName, kReplicaTypeLabel, replica.LowerType());
+}
+
+json::Value OwnerReferencesTo(const Job& job) {
+  return json::List({json::Obj({{"apiVersion", "kubeflow.org/v1"},
+                                {"kind", "PyTorchJob"},
+                                {"name", job.name},
+                                {"uid", job.uid},
+                                {"controller", true},
+                                {"blockOwnerDeletion", true}})});
+}
+
+json::Value MakePod(const Job& job, const Replica& replica, int64_t index, int64_t epoch) {
+  const json::Value& from = replica.pod_template["metadata"];
+  json::Value labels = from["labels"];
+  const json::Value ours = LabelsOf(job, replica, index);
+  for (const json::Member& label : ours.members()) labels = labels.Set(label.first, label.second);
+  const json::Value annotations = from["annotations"]
+                                      .Set(kGroupNameAnnotation, job.name)
+                                      .Set(kTaskSpecAnnotation, replica.LowerType())
+                                      .Set(kEpochAnnotation, std::to_string(epoch))
+                                      .Set(kMembersAnnotation, std::to_string(job.TotalReplicas()));
+  return json::Obj(
+      {{"apiVersion", "v1"},
+       {"kind", "Pod"},
+       {"metadata", json::Obj({{"name", ReplicaName(job.name, replica.LowerType(), index)},
+                               {"namespace", job.ns},
+                               {"labels", labels},
+                               {"annotations", annotations},
+                               {"ownerReferences", OwnerReferencesTo(job)}})},
+       {"spec", PodSpecOf(job, replica, index)}});
+}
+
+json::Value MakeService(const Job& job, const Replica& replica, int64_t index) {
+  json::Value selector = LabelsOf(job, replica, index);
+  json::Array ports;
+  for (const json::Value& container : replica.pod_template["spec"]["containers"].items()) {
+    if (container["name"].AsString() != kContainerName) continue;
+    const json::Value with_default = WithDefaultPort(container);
+    for (const json::Value& port : with_default["ports"].items()) {
+      // Two ports of a service need names; a nameless one gets its number.
+      const int64_t number = port["containerPort"].AsInt();
+      const std::string name = port["name"].Str("port-" + std::to_string(number));
+      ports.push_back(
+          json::Obj({{"name", name}, {"port", number}, {"protocol", port["protocol"].Str("TCP")}}));
+    }
+  }
+  return json::Obj(
+      {{"apiVersion", "v1"},
+       {"kind", "Service"},
+       {"metadata", json::Obj({{"name", ReplicaName(job.name, replica.LowerType(), index)},
+                               {"namespace", job.ns},
+                               {"labels", selector},
+                               {"ownerReferences", OwnerReferencesTo(job)}})},
+       {"spec", json::Obj({{"clusterIP", "None"},
+                           {"selector", selector},
+                           {"ports", json::Value(std::move(ports))},
+                           {"publishNotReadyAddresses", true}})}});
+}
+
+json::Value PodGroupSpec(const Job& job) {
+  const json::Value& policy = job.run_policy.scheduling_policy;
+  const int64_t members = policy["minAvailable"].AsInt(job.TotalReplicas());
+  json::Value spec = json::Obj({{"minMember", members}, {"queue", policy["queue"].Str("default")}});
+  if (const std::string priority = policy["priorityClass"].Str(); !priority.empty()) {
+    spec = spec.Set("priorityClassName", priority);
+  }
+  const json::Value resources =
+      policy.Has("minResources") ? policy["minResources"] : MinResources(job, members);
+  return resources.empty() ? spec : spec.Set("minResources", resources);
+}
+
+json::Value MakePodGroup(const Job& job) {
+  return json::Obj({{"apiVersion", "scheduling.volcano.sh/v1beta1"},
+                    {"kind", "PodGroup"},
+                    {"metadata", json::Obj({{"name", job.name},
+                                            {"namespace", job.ns},
+                                            {"ownerReferences", OwnerReferencesTo(job)}})},
+                    {"spec", PodGroupSpec(job)}});
+}
+
+std::optional<ReplicaId> ReplicaOfPod(const json::Value& pod) {
+  const json::Value& labels = pod["metadata"]["labels"];
+  const std::optional<int64_t> index = ParseInt(labels[kReplicaIndexLabel].AsString());
+  const std::string type = labels[kReplicaTypeLabel].Str();
+  if (!index || type.empty()) return std::nullopt;
+  return ReplicaId{type, *index};
+}
+
+int64_t EpochOf(const json::Value& pod) {
+  return ParseInt(pod["metadata"]["annotations"][kEpochAnnotation].AsString()).value_or(0);
+}
+
+}  // namespace muster::training

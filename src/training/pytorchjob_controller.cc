@@ -1,0 +1,75 @@
+#include "training/pytorchjob_controller.h"
+
+#include <memory>
+
+#include "training/job.h"
+#include "training/job_pass.h"
+#include "training/training.h"
+
+namespace muster::training {
+namespace {
+
+namespace resources = client::resources;
+
+std::vector<json::Value> ChildrenOf(const client::Informer& informer, const Job& job) {
+  std::vector<json::Value> children;
+  for (const client::ObjectKey& key : client::ControlledBy(informer, job.uid)) {
+    if (key.ns == job.ns) children.push_back(*informer.Find(key));
+  }
+  return children;
+}
+
+bool BelongsTo(const json::Value& object, const Job& job) {
+  return client::ControllerOf(object)["uid"].AsString() == job.uid;
+}
+
+JobChildren FindChildren(const client::View& view, const Job& job) {
+  JobChildren children;
+  const client::Informer& pods = view.Of(resources::kPods);
+  const client::Informer& services = view.Of(resources::kServices);
+  children.pods = ChildrenOf(pods, job);
+  children.services = ChildrenOf(services, job);
+  const json::Value* group = view.Of(resources::kPodGroups).Find({job.ns, job.name});
+  if (group != nullptr) children.pod_group = *group;
+  for (const Replica& replica : job.replicas) {
+    for (int64_t i = 0; i < replica.count; ++i) {
+      const std::string name = ReplicaName(job.name, replica.LowerType(), i);
+      const json::Value* pod = pods.Find({job.ns, name});
+      if (pod != nullptr && !BelongsTo(*pod, job))
+        children.taken.push_back(fmt::format("pods \"{}\"", name));
+      const json::Value* service = services.Find({job.ns, name});
+      if (service != nullptr && !BelongsTo(*service, job)) {
+        children.taken.push_back(fmt::format("services \"{}\"", name));
+      }
+    }
+  }
+  return children;
+}
+
+}  // namespace
+
+std::vector<client::Trigger> PyTorchJobController::Setup(client::InformerSet& informers) {
+  client::IndexByController(informers.Get(resources::kPods));
+  client::IndexByController(informers.Get(resources::kServices));
+  return {client::OnSelf(resources::kPyTorchJobs),
+          client::OnControlledBy(resources::kPods, "PyTorchJob", "kubeflow.org"),
+          client::OnControlledBy(resources::kServices, "PyTorchJob", "kubeflow.org"),
+          client::OnControlledBy(resources::kPodGroups, "PyTorchJob", "kubeflow.org")};
+}
+
+client::Reconciled PyTorchJobController::Reconcile(const client::View& view,
+                                                   const client::Observations&,
+                                                   const client::ObjectKey& key, Time now,
+                                                   uint64_t) {
+  const json::Value* object = view.Of(resources::kPyTorchJobs).Find(key);
+  if (object == nullptr || (*object)["metadata"].Has("deletionTimestamp") ||
+      IsManagedElsewhere(*object))
+    return {};
+  const Result<Job> job = ParseJob(*object);
+  if (!job) return RefuseJob(*object, job.error(), now);
+  return ReconcileJob(*job, FindChildren(view, *job), now);
+}
+
+void AddAll(client::Runtime& runtime) { runtime.Add(std::make_unique<PyTorchJobController>()); }
+
+}  // namespace muster::training

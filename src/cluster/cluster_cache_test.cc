@@ -1,0 +1,252 @@
+#include "cluster/cluster_cache.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::cluster {
+namespace {
+
+constexpr int64_t kGi = int64_t{1} << 30;
+
+NodeInfo MakeNode(const std::string& name, int64_t gpus = 4) {
+  NodeInfo node;
+  node.name = name;
+  node.uid = "uid-" + name;
+  node.hostname = name;
+  node.has_hostname = true;
+  node.allocatable = {{"cpu", 8000}, {"memory", 32 * kGi}, {"nvidia.com/gpu", gpus}, {"pods", 110}};
+  for (int64_t i = 0; i < gpus; ++i) node.devices.push_back({"nvidia.com/gpu", "g" + std::to_string(i), i, "M"});
+  return node;
+}
+
+PodInfo MakePod(const std::string& name, int64_t gpus = 1) {
+  PodInfo pod;
+  pod.ns = "d";
+  pod.name = name;
+  pod.uid = "uid-" + name;
+  pod.holder = "pod d/" + name;
+  pod.constraints.requests = {{"cpu", 1000}, {"nvidia.com/gpu", gpus}, {"pods", 1}};
+  return pod;
+}
+
+PodInfo Bound(PodInfo pod, const std::string& node, std::vector<std::string> ids) {
+  pod.node_name = node;
+  if (!ids.empty()) pod.assigned_devices = {{"main", {{"nvidia.com/gpu", std::move(ids)}}}};
+  return pod;
+}
+
+class CacheTest : public testing::Test {
+ protected:
+  int64_t FreeGpus(const std::string& node) {
+    const ClusterSnapshot& snapshot = cache_.snapshot();
+    return snapshot.Free(cache_.FindNode(node), snapshot.FindResource("nvidia.com/gpu"));
+  }
+  std::vector<size_t> FreeDevices(const std::string& node) {
+    return cache_.snapshot().FreeDevices(cache_.FindNode(node)).Positions();
+  }
+  ClusterCache cache_;
+};
+
+TEST_F(CacheTest, CountsABoundPodWhicheverComesFirst) {
+  cache_.UpsertPod(Bound(MakePod("early"), "n1", {"g0"}));
+  cache_.UpsertNode(MakeNode("n1"));
+  EXPECT_EQ(FreeGpus("n1"), 3);
+  cache_.UpsertPod(Bound(MakePod("late"), "n1", {"g2"}));
+  EXPECT_EQ(FreeGpus("n1"), 2);
+  EXPECT_EQ(FreeDevices("n1"), (std::vector<size_t>{1, 3}));
+}
+
+TEST_F(CacheTest, CountsATerminatingPodUntilItIsGone) {
+  cache_.UpsertNode(MakeNode("n1"));
+  PodInfo pod = Bound(MakePod("p"), "n1", {"g0"});
+  cache_.UpsertPod(pod);
+  pod.deleting = true;
+  EXPECT_FALSE(cache_.UpsertPod(pod).capacity_grew);
+  EXPECT_EQ(FreeGpus("n1"), 3);
+  EXPECT_TRUE(cache_.RemovePod({"d", "p"}).capacity_grew);
+  EXPECT_EQ(FreeGpus("n1"), 4);
+}
+
+TEST_F(CacheTest, FreesAFinishedPod) {
+  cache_.UpsertNode(MakeNode("n1"));
+  PodInfo pod = Bound(MakePod("p"), "n1", {"g0"});
+  cache_.UpsertPod(pod);
+  pod.phase = PodPhase::kRunning;
+  EXPECT_FALSE(cache_.UpsertPod(pod).capacity_grew);
+  pod.phase = PodPhase::kSucceeded;
+  EXPECT_TRUE(cache_.UpsertPod(pod).capacity_grew);
+  EXPECT_EQ(FreeGpus("n1"), 4);
+}
+
+TEST_F(CacheTest, EqualEventsChangeNothing) {
+  EXPECT_TRUE(cache_.UpsertNode(MakeNode("n1")).changed);
+  EXPECT_FALSE(cache_.UpsertNode(MakeNode("n1")).changed);
+  EXPECT_TRUE(cache_.UpsertPod(MakePod("p")).changed);
+  EXPECT_FALSE(cache_.UpsertPod(MakePod("p")).changed);
+}
+
+TEST_F(CacheTest, KeepsAnAssumptionUntilTheInformerShowsIt) {
+  cache_.UpsertNode(MakeNode("n1"));
+  cache_.UpsertPod(MakePod("p", 2));
+  DeviceSet devices;
+  devices.Add(1);
+  devices.Add(3);
+  ASSERT_TRUE(cache_.Assume({"d", "p"}, "n1", devices));
+  EXPECT_FALSE(cache_.Assume({"d", "p"}, "n1", devices));
+  EXPECT_EQ(FreeGpus("n1"), 2);
+  EXPECT_TRUE(cache_.FindPod({"d", "p"})->IsPlaced());
+  cache_.UpsertPod(Bound(MakePod("p", 2), "n1", {"g1", "g3"}));
+  EXPECT_EQ(FreeGpus("n1"), 2);
+  cache_.Forget({"d", "p"});
+  EXPECT_EQ(FreeGpus("n1"), 2);
+}
+
+TEST_F(CacheTest, RemembersDevicesThatTheServerDidNotRecord) {
+  cache_.UpsertNode(MakeNode("n1"));
+  cache_.UpsertPod(MakePod("p"));
+  DeviceSet devices;
+  devices.Add(2);
+  ASSERT_TRUE(cache_.Assume({"d", "p"}, "n1", devices));
+  cache_.UpsertPod(Bound(MakePod("p"), "n1", {}));
+  EXPECT_EQ(FreeDevices("n1"), (std::vector<size_t>{0, 1, 3}));
+}
+
+TEST_F(CacheTest, TakesAnAssumptionBack) {
+  cache_.UpsertNode(MakeNode("n1"));
+  cache_.UpsertPod(MakePod("p"));
+  DeviceSet devices;
+  devices.Add(0);
+  ASSERT_TRUE(cache_.Assume({"d", "p"}, "n1", devices));
+  cache_.Forget({"d", "p"});
+  EXPECT_EQ(FreeGpus("n1"), 4);
+  EXPECT_TRUE(cache_.Assume({"d", "p"}, "n1", devices));
+}
+
+TEST_F(CacheTest, RefusesToAssumeWhatDoesNotFit) {
+  cache_.UpsertNode(MakeNode("n1", 1));
+  cache_.UpsertPod(MakePod("big", 2));
+  cache_.UpsertPod(MakePod("a"));
+  cache_.UpsertPod(MakePod("b"));
+  DeviceSet first;
+  first.Add(0);
+  EXPECT_FALSE(cache_.Assume({"d", "big"}, "n1", first));
+  EXPECT_FALSE(cache_.Assume({"d", "a"}, "elsewhere", first));
+  EXPECT_FALSE(cache_.Assume({"d", "nobody"}, "n1", first));
+  EXPECT_TRUE(cache_.Assume({"d", "a"}, "n1", first));
+  EXPECT_FALSE(cache_.Assume({"d", "b"}, "n1", first));
+}
+
+TEST_F(CacheTest, AssumedDevicesKeepTheirIdsWhenTheNodeListsOthers) {
+  cache_.UpsertNode(MakeNode("n1", 2));
+  cache_.UpsertPod(MakePod("p"));
+  DeviceSet second;
+  second.Add(1);
+  ASSERT_TRUE(cache_.Assume({"d", "p"}, "n1", second));
+  NodeInfo node = MakeNode("n1", 2);
+  node.devices.insert(node.devices.begin(), {"nvidia.com/gpu", "f9", -1, "M"});
+  node.allocatable = {{"cpu", 8000}, {"nvidia.com/gpu", 3}, {"pods", 110}};
+  EXPECT_TRUE(cache_.UpsertNode(node).capacity_grew);
+  EXPECT_EQ(FreeDevices("n1"), (std::vector<size_t>{0, 1}));
+}
+
+TEST_F(CacheTest, ListedDevicesBoundWhatIsFree) {
+  NodeInfo node = MakeNode("n1", 2);
+  node.allocatable = {{"nvidia.com/gpu", 4}, {"pods", 110}};
+  cache_.UpsertNode(node);
+  EXPECT_EQ(FreeGpus("n1"), 2);
+  // A pod that another scheduler bound without naming devices still counts.
+  cache_.UpsertPod(Bound(MakePod("p", 3), "n1", {}));
+  EXPECT_EQ(FreeGpus("n1"), 1);
+}
+
+TEST_F(CacheTest, ReplacesAPodThatWasMadeAgainUnderItsName) {
+  cache_.UpsertNode(MakeNode("n1"));
+  cache_.UpsertPod(Bound(MakePod("p"), "n1", {"g0"}));
+  PodInfo again = MakePod("p");
+  again.uid = "other";
+  const CacheChange change = cache_.UpsertPod(again);
+  EXPECT_TRUE(change.capacity_grew);
+  EXPECT_EQ(FreeGpus("n1"), 4);
+  EXPECT_FALSE(cache_.FindPod({"d", "p"})->IsPlaced());
+}
+
+TEST_F(CacheTest, ANodeThatLeavesAndComesBackHasItsPodsAgain) {
+  cache_.UpsertNode(MakeNode("n1"));
+  cache_.UpsertNode(MakeNode("n2"));
+  cache_.UpsertPod(Bound(MakePod("p"), "n1", {"g0"}));
+  cache_.RemoveNode("n1");
+  EXPECT_EQ(cache_.FindNode("n1"), kNoIndex);
+  EXPECT_EQ(cache_.snapshot().node_count(), 1u);
+  EXPECT_TRUE(cache_.UpsertNode(MakeNode("n1")).capacity_grew);
+  EXPECT_EQ(FreeGpus("n1"), 3);
+}
+
+TEST_F(CacheTest, EqualNodesAndPodsShareClassesAndShapes) {
+  cache_.UpsertNode(MakeNode("n1"));
+  cache_.UpsertNode(MakeNode("n2", 8));
+  NodeInfo labelled = MakeNode("n3");
+  labelled.labels["zone"] = "a";
+  cache_.UpsertNode(labelled);
+  const ClusterSnapshot& snapshot = cache_.snapshot();
+  EXPECT_EQ(snapshot.ClassOf(cache_.FindNode("n1")), snapshot.ClassOf(cache_.FindNode("n2")));
+  EXPECT_NE(snapshot.ClassOf(cache_.FindNode("n1")), snapshot.ClassOf(cache_.FindNode("n3")));
+  cache_.UpsertPod(MakePod("a"));
+  cache_.UpsertPod(MakePod("b"));
+  cache_.UpsertPod(MakePod("c", 2));
+  EXPECT_EQ(cache_.FindPod({"d", "a"})->shape, cache_.FindPod({"d", "b"})->shape);
+  EXPECT_NE(cache_.FindPod({"d", "a"})->shape, cache_.FindPod({"d", "c"})->shape);
+  cache_.RemovePod({"d", "c"});
+  cache_.UpsertPod(MakePod("e", 3));
+  EXPECT_EQ(snapshot.shape_slots(), 2u);
+}
+
+TEST_F(CacheTest, TellsOnlyOfChangesThatCouldLetPodsFit) {
+  cache_.UpsertNode(MakeNode("n1"));
+  NodeInfo worse = MakeNode("n1");
+  worse.unschedulable = true;
+  CacheChange change = cache_.UpsertNode(worse);
+  EXPECT_TRUE(change.changed);
+  EXPECT_FALSE(change.capacity_grew);
+  EXPECT_TRUE(cache_.UpsertNode(MakeNode("n1")).capacity_grew);
+  EXPECT_FALSE(cache_.RemoveNode("n1").capacity_grew);
+}
+
+TEST_F(CacheTest, HoldsMoreResourceNamesThanFitOneRow) {
+  NodeInfo node = MakeNode("n1");
+  for (int i = 0; i < 20; ++i) AddTo(node.allocatable, {{"x.com/r" + std::to_string(i), i + 1}});
+  cache_.UpsertNode(MakeNode("n0"));
+  cache_.UpsertNode(node);
+  const ClusterSnapshot& snapshot = cache_.snapshot();
+  EXPECT_EQ(snapshot.Free(cache_.FindNode("n1"), snapshot.FindResource("x.com/r19")), 20);
+  EXPECT_EQ(snapshot.Free(cache_.FindNode("n0"), snapshot.FindResource("x.com/r19")), 0);
+  EXPECT_EQ(FreeGpus("n0"), 4);
+}
+
+TEST_F(CacheTest, APodThatAsksBeyondTheResourceNameLimitFitsNowhere) {
+  NodeInfo node = MakeNode("n1");
+  for (size_t i = 0; i < kMaxResourceNames; ++i) AddTo(node.allocatable, {{"x.com/r" + std::to_string(i), 1}});
+  cache_.UpsertNode(node);
+  PodInfo pod = MakePod("p");
+  pod.constraints.requests = {{"pods", 1}, {"y.com/other", 1}};
+  cache_.UpsertPod(pod);
+  const ClusterSnapshot& snapshot = cache_.snapshot();
+  EXPECT_EQ(snapshot.resource_count(), kMaxResourceNames);
+  const Shape& shape = snapshot.Shape(cache_.FindPod({"d", "p"})->shape);
+  EXPECT_EQ(shape.unknown_resource, "y.com/other");
+  EXPECT_FALSE(snapshot.FitsAmounts(shape, cache_.FindNode("n1")));
+}
+
+TEST_F(CacheTest, GroupsLiveAsLongAsTheirObjectOrTheirPods) {
+  PodInfo pod = MakePod("p");
+  pod.group = "g";
+  cache_.UpsertPod(pod);
+  ASSERT_NE(cache_.FindGroup({"d", "g"}), nullptr);
+  EXPECT_FALSE(cache_.FindGroup({"d", "g"})->info.has_value());
+  cache_.UpsertGroup({"d", "g", "u", 2, "", {}});
+  cache_.RemovePod({"d", "p"});
+  ASSERT_NE(cache_.FindGroup({"d", "g"}), nullptr);
+  cache_.RemoveGroup({"d", "g"});
+  EXPECT_EQ(cache_.FindGroup({"d", "g"}), nullptr);
+}
+
+}  // namespace
+}  // namespace muster::cluster

@@ -1,0 +1,295 @@
+#include "cluster/pod_info.h"
+
+#include <gtest/gtest.h>
+
+#include "json/parse.h"
+#include "json/write.h"
+
+namespace muster::cluster {
+namespace {
+
+json::Value Yaml(std::string_view text) {
+  const Result<std::vector<json::Value>> parsed = json::ParseYaml(text);
+  EXPECT_TRUE(parsed.has_value());
+  return parsed.has_value() && !parsed->empty() ? parsed->front() : json::Value();
+}
+
+int64_t Requested(std::string_view spec, std::string_view resource) {
+  return AmountOf(PodRequests(json::Obj({{"spec", Yaml(spec)}})), resource);
+}
+
+TEST(PodRequests, SumsContainersAndCountsOnePod) {
+  const char* spec = R"(
+containers:
+- resources: {requests: {cpu: 100m, memory: 1Gi}}
+- resources: {requests: {cpu: "1"}}
+)";
+  EXPECT_EQ(Requested(spec, "cpu"), 1100);
+  EXPECT_EQ(Requested(spec, "memory"), int64_t{1} << 30);
+  EXPECT_EQ(Requested(spec, "pods"), 1);
+}
+
+TEST(PodRequests, TakesTheLargestInitContainerIfItExceedsTheSum) {
+  const char* spec = R"(
+initContainers:
+- resources: {requests: {cpu: "3"}}
+- resources: {requests: {cpu: "1", memory: 2Gi}}
+containers:
+- resources: {requests: {cpu: "1", memory: 1Gi}}
+- resources: {requests: {cpu: "1"}}
+)";
+  EXPECT_EQ(Requested(spec, "cpu"), 3000);
+  EXPECT_EQ(Requested(spec, "memory"), int64_t{2} << 30);
+}
+
+TEST(PodRequests, CountsSidecarsFromTheirPlaceInTheOrder) {
+  const char* before = R"(
+initContainers:
+- {restartPolicy: Always, resources: {requests: {cpu: "1"}}}
+- resources: {requests: {cpu: "5"}}
+containers:
+- resources: {requests: {cpu: "2"}}
+)";
+  EXPECT_EQ(Requested(before, "cpu"), 6000);
+  const char* after = R"(
+initContainers:
+- resources: {requests: {cpu: "5"}}
+- {restartPolicy: Always, resources: {requests: {cpu: "1"}}}
+containers:
+- resources: {requests: {cpu: "2"}}
+)";
+  EXPECT_EQ(Requested(after, "cpu"), 5000);
+  const char* small_init = R"(
+initContainers:
+- {restartPolicy: Always, resources: {requests: {cpu: "1"}}}
+containers:
+- resources: {requests: {cpu: "2"}}
+)";
+  EXPECT_EQ(Requested(small_init, "cpu"), 3000);
+}
+
+TEST(PodRequests, AddsOverhead) {
+  EXPECT_EQ(Requested("{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}", "cpu"), 1250);
+}
+
+TEST(PodRequests, TakesALimitWithoutARequestAsTheRequest) {
+  const char* spec = "{containers: [{resources: {limits: {nvidia.com/gpu: 2, cpu: 4}, requests: {cpu: 1}}}]}";
+  EXPECT_EQ(Requested(spec, "nvidia.com/gpu"), 2);
+  EXPECT_EQ(Requested(spec, "cpu"), 1000);
+}
+
+TEST(Resources, TellsExtendedNamesFromNativeOnes) {
+  EXPECT_TRUE(IsExtendedResource("nvidia.com/gpu"));
+  EXPECT_TRUE(IsExtendedResource("example.com/foo"));
+  EXPECT_FALSE(IsExtendedResource("cpu"));
+  EXPECT_FALSE(IsExtendedResource("hugepages-2Mi"));
+  EXPECT_FALSE(IsExtendedResource("kubernetes.io/batch-cpu"));
+  EXPECT_FALSE(IsExtendedResource("requests.nvidia.com/gpu"));
+}
+
+TEST(PodInfo, ReadsWhatSchedulingNeeds) {
+  const PodInfo pod = ToPodInfo(Yaml(R"(
+metadata:
+  namespace: default
+  name: a-worker-0
+  uid: u1
+  creationTimestamp: "2026-01-02T03:04:05Z"
+  annotations: {scheduling.k8s.io/group-name: a}
+  labels: {scheduling.x-k8s.io/pod-group: other}
+  ownerReferences:
+  - {kind: Something, name: no, controller: false}
+  - {kind: PyTorchJob, name: a, controller: true}
+spec:
+  schedulerName: volcano
+  priority: 7
+  schedulingGates: [{name: g}]
+status: {phase: Running}
+)"));
+  EXPECT_EQ(pod.group, "a");
+  EXPECT_EQ(pod.holder, "pytorchjob default/a");
+  EXPECT_EQ(pod.scheduler_name, "volcano");
+  EXPECT_EQ(pod.priority, 7);
+  EXPECT_TRUE(pod.gated);
+  EXPECT_FALSE(pod.deleting);
+  EXPECT_EQ(pod.phase, PodPhase::kRunning);
+  EXPECT_EQ(FormatTime(pod.created), "2026-01-02T03:04:05Z");
+}
+
+TEST(PodInfo, FallsBackToTheLabelAndToThePodItself) {
+  const PodInfo pod = ToPodInfo(Yaml(R"(
+metadata: {namespace: d, name: p, labels: {scheduling.x-k8s.io/pod-group: g}, deletionTimestamp: "2026-01-01T00:00:00Z"}
+spec: {}
+)"));
+  EXPECT_EQ(pod.group, "g");
+  EXPECT_EQ(pod.holder, "pod d/p");
+  EXPECT_EQ(pod.scheduler_name, "default-scheduler");
+  EXPECT_TRUE(pod.deleting);
+}
+
+TEST(NodeInfo, KeepsTheHostnameApartFromTheOtherLabels) {
+  const NodeInfo node = ToNodeInfo(Yaml(R"(
+metadata:
+  name: n1
+  labels: {kubernetes.io/hostname: host-1, zone: a}
+  annotations:
+    muster.dev/devices: '{"nvidia.com/gpu":[{"id":"g1","index":1,"model":"M"},{"id":"g0","index":0,"model":"M"}]}'
+spec: {unschedulable: true, taints: [{key: k, value: v, effect: NoExecute}]}
+status: {allocatable: {cpu: 1500m, nvidia.com/gpu: 2}, capacity: {cpu: 2}}
+)"));
+  EXPECT_EQ(node.labels, (Labels{{"zone", "a"}}));
+  EXPECT_EQ(node.hostname, "host-1");
+  EXPECT_TRUE(node.unschedulable);
+  EXPECT_EQ(node.taints, (std::vector<Taint>{{"k", "v", TaintEffect::kNoExecute}}));
+  EXPECT_EQ(AmountOf(node.allocatable, "cpu"), 1500);
+  ASSERT_EQ(node.devices.size(), 2u);
+  EXPECT_EQ(node.devices[0].id, "g0");
+}
+
+TEST(NodeInfo, OffersNoMoreDevicesThanTheLimit) {
+  json::Array devices;
+  for (size_t i = 0; i < kMaxDevicesPerNode + 5; ++i) {
+    devices.push_back(json::Obj({{"id", "d" + std::to_string(i)}, {"index", static_cast<int64_t>(i)}}));
+  }
+  const json::Value list = json::Obj({{"x.com/d", json::Value(devices)}});
+  const json::Value node = json::Obj(
+      {{"metadata", json::Obj({{"annotations", json::Obj({{std::string(kDevicesAnnotation), json::Write(list)}})}})}});
+  EXPECT_EQ(NodeDevices(node).size(), kMaxDevicesPerNode);
+}
+
+TEST(NodeInfo, ReadsABrokenDeviceAnnotationAsNoDevices) {
+  EXPECT_TRUE(NodeDevices(Yaml("{metadata: {annotations: {muster.dev/devices: '{oops'}}}")).empty());
+  EXPECT_TRUE(NodeDevices(Yaml("{metadata: {annotations: {muster.dev/devices: '[1]'}}}")).empty());
+}
+
+TEST(Taints, AreToleratedByKeyValueOperatorAndEffect) {
+  struct Row {
+    const char* toleration;
+    bool tolerates;
+  };
+  const Taint taint{"k", "v", TaintEffect::kNoSchedule};
+  const Row rows[] = {
+      {"{key: k, value: v}", true},
+      {"{key: k, operator: Equal, value: v, effect: NoSchedule}", true},
+      {"{key: k, value: w}", false},
+      {"{key: k, operator: Exists}", true},
+      {"{key: k, operator: Exists, effect: NoExecute}", false},
+      {"{operator: Exists}", true},
+      {"{operator: Exists, effect: NoSchedule}", true},
+      {"{key: other, operator: Exists}", false},
+      {"{}", false},
+  };
+  for (const Row& row : rows) {
+    const std::vector<Toleration> tolerations = ToTolerations(json::List({Yaml(row.toleration)}));
+    EXPECT_EQ(Tolerates(tolerations, taint), row.tolerates) << row.toleration;
+  }
+}
+
+TEST(Taints, OnlyPreferringTaintsKeepNobodyAway) {
+  const std::vector<Taint> taints = {{"soft", "", TaintEffect::kPreferNoSchedule}, {"hard", "", TaintEffect::kNoExecute}};
+  ASSERT_NE(FirstUntolerated(taints, {}), nullptr);
+  EXPECT_EQ(FirstUntolerated(taints, {})->key, "hard");
+  EXPECT_EQ(FirstUntolerated({taints[0]}, {}), nullptr);
+}
+
+bool MatchesNode(std::string_view pod_spec) {
+  static const Labels kLabels{{"zone", "a"}, {"cores", "16"}, {"empty", ""}};
+  return Matches(ToNodeAffinity(Yaml(pod_spec)), {kLabels, "host-1", true, "node-1"});
+}
+
+bool MatchesTerm(const std::string& term) {
+  return MatchesNode("{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" +
+                     term + "]}}}}");
+}
+
+TEST(NodeAffinity, SelectorNeedsEveryLabel) {
+  EXPECT_TRUE(MatchesNode("{}"));
+  EXPECT_TRUE(MatchesNode("{nodeSelector: {zone: a, cores: '16'}}"));
+  EXPECT_FALSE(MatchesNode("{nodeSelector: {zone: a, cores: '8'}}"));
+  EXPECT_TRUE(MatchesNode("{nodeSelector: {kubernetes.io/hostname: host-1}}"));
+  EXPECT_FALSE(MatchesNode("{nodeSelector: {kubernetes.io/hostname: node-1}}"));
+}
+
+TEST(NodeAffinity, EvaluatesEveryOperator) {
+  struct Row {
+    const char* requirement;
+    bool holds;
+  };
+  const Row rows[] = {
+      {"{key: zone, operator: In, values: [b, a]}", true},     {"{key: zone, operator: In, values: [b]}", false},
+      {"{key: none, operator: In, values: [a]}", false},       {"{key: zone, operator: NotIn, values: [b]}", true},
+      {"{key: zone, operator: NotIn, values: [a]}", false},    {"{key: none, operator: NotIn, values: [a]}", true},
+      {"{key: empty, operator: Exists}", true},                {"{key: none, operator: Exists}", false},
+      {"{key: none, operator: DoesNotExist}", true},           {"{key: zone, operator: DoesNotExist}", false},
+      {"{key: cores, operator: Gt, values: ['8']}", true},     {"{key: cores, operator: Gt, values: ['16']}", false},
+      {"{key: cores, operator: Lt, values: ['17']}", true},    {"{key: cores, operator: Lt, values: ['16']}", false},
+      {"{key: zone, operator: Gt, values: ['1']}", false},     {"{key: cores, operator: Gt, values: [x]}", false},
+      {"{key: none, operator: Lt, values: ['1']}", false},     {"{key: zone, operator: Near, values: [a]}", false},
+  };
+  for (const Row& row : rows) {
+    EXPECT_EQ(MatchesTerm("{matchExpressions: [" + std::string(row.requirement) + "]}"), row.holds) << row.requirement;
+  }
+}
+
+TEST(NodeAffinity, NeedsOneTermWithAllItsRequirements) {
+  const std::string yes = "{key: zone, operator: In, values: [a]}";
+  const std::string no = "{key: zone, operator: In, values: [b]}";
+  EXPECT_FALSE(MatchesTerm("{matchExpressions: [" + yes + "," + no + "]}"));
+  EXPECT_TRUE(MatchesTerm("{matchExpressions: [" + no + "]}, {matchExpressions: [" + yes + "]}"));
+  EXPECT_FALSE(MatchesTerm("{}"));
+  EXPECT_FALSE(MatchesTerm(""));
+}
+
+TEST(NodeAffinity, MatchesTheNameField) {
+  EXPECT_TRUE(MatchesTerm("{matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}"));
+  EXPECT_FALSE(MatchesTerm("{matchFields: [{key: metadata.name, operator: In, values: [host-1]}]}"));
+  EXPECT_FALSE(MatchesTerm("{matchFields: [{key: metadata.uid, operator: In, values: [node-1]}]}"));
+}
+
+TEST(NodeAffinity, KnowsWhenItNamesNodes) {
+  EXPECT_FALSE(ToNodeAffinity(Yaml("{nodeSelector: {zone: a}}")).NamesNodes());
+  EXPECT_TRUE(ToNodeAffinity(Yaml("{nodeSelector: {kubernetes.io/hostname: a}}")).NamesNodes());
+}
+
+TEST(Devices, SetsChooseTheLowestPositions) {
+  DeviceSet set;
+  for (const size_t position : {3u, 64u, 5u, 127u}) set.Add(position);
+  EXPECT_EQ(set.Count(), 4);
+  EXPECT_EQ(set.Lowest(3).Positions(), (std::vector<size_t>{3, 5, 64}));
+  set.Remove(set.Lowest(3));
+  EXPECT_EQ(set.Positions(), (std::vector<size_t>{127}));
+}
+
+TEST(Devices, AreSharedOutToContainersAndLentToInitContainers) {
+  const json::Value pod = Yaml(R"(
+spec:
+  initContainers:
+  - {name: early, resources: {limits: {nvidia.com/gpu: 1}}}
+  - {name: side, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}
+  - {name: late, resources: {limits: {nvidia.com/gpu: 2}}}
+  containers:
+  - {name: a, resources: {limits: {nvidia.com/gpu: 1}}}
+  - {name: none}
+  - {name: b, resources: {requests: {nvidia.com/gpu: 1}}}
+)");
+  ASSERT_EQ(AmountOf(PodRequests(pod), "nvidia.com/gpu"), 3);
+  const AssignedDevices out = ShareOutDevices(pod, {{"nvidia.com/gpu", {"g0", "g1", "g2"}}});
+  using Ids = std::vector<std::string>;
+  EXPECT_EQ(out.at("early").at("nvidia.com/gpu"), (Ids{"g0"}));
+  EXPECT_EQ(out.at("side").at("nvidia.com/gpu"), (Ids{"g0"}));
+  EXPECT_EQ(out.at("late").at("nvidia.com/gpu"), (Ids{"g1", "g2"}));
+  EXPECT_EQ(out.at("a").at("nvidia.com/gpu"), (Ids{"g1"}));
+  EXPECT_EQ(out.at("b").at("nvidia.com/gpu"), (Ids{"g2"}));
+  EXPECT_FALSE(out.contains("none"));
+}
+
+TEST(Devices, AnnotationReadsBackAsWritten) {
+  const AssignedDevices assigned{{"main", {{"nvidia.com/gpu", {"g0", "g1"}}}}};
+  const std::string text = WriteAssignedDevices(assigned);
+  EXPECT_EQ(text, R"({"main":{"nvidia.com/gpu":["g0","g1"]}})");
+  const json::Value pod = json::Obj(
+      {{"metadata", json::Obj({{"annotations", json::Obj({{std::string(kAssignedDevicesAnnotation), text}})}})}});
+  EXPECT_EQ(PodAssignedDevices(pod), assigned);
+}
+
+}  // namespace
+}  // namespace muster::cluster

@@ -45,3 +45,7 @@ add_custom_target(muster_schema_gen
 add_library(muster_schema_data STATIC ${MUSTER_GEN}/schema/descriptor_set.cc)
 target_link_libraries(muster_schema_data PUBLIC muster_schema_options)
 add_dependencies(muster_schema_data muster_schema_gen)
+
+# Prints docs/compatibility.md (tools/schema/compatibility writes it).
+add_executable(muster_compatibility EXCLUDE_FROM_ALL tools/schema/compatibility.cc)
+target_link_libraries(muster_compatibility PRIVATE muster_schema)

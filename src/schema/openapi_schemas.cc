@@ -71,7 +71,8 @@ json::Value Property(const Field& field) {
   if (!field.description.empty()) Put(out, "description", field.description);
   if (!field.default_value.IsNull()) Put(out, "default", field.default_value);
   if (field.schema->name.empty()) {
-    for (const json::Member& member : Inline(*field.schema, field.enum_values).members()) out.push_back(member);
+    const json::Value inlined = Inline(*field.schema, field.enum_values);
+    out.insert(out.end(), inlined.members().begin(), inlined.members().end());
   } else if (out.empty()) {
     return ComponentRef(field.schema->name);
   } else {

@@ -1,4 +1,4 @@
-"""Reads the facts of the upstream API (the table k8s-fields.tsv) for make_protos.py and check_protos.py.
+"""Reads the facts of the upstream API (the table k8s-fields.tsv) for make_protos.py.
 
 One row of the table is one protobuf field; Rows() gives them as Fact records, in the table's order, and Resolve() says
 which protobuf type a Go type has.

@@ -6,7 +6,7 @@
 For each package named, the messages reachable from its roots are written (messages of other packages that they need
 must be reachable from the roots of those packages, or the compiler says what is missing). The output is the start
 of a file that is then edited by hand: descriptions, defaults, allowed values and `support` are not facts of the table.
-tests compare the committed files with the table for ever (check_protos.py).
+src/schema/schema_facts_test.cc compares the committed files with the table for ever.
 
 A notes file brings such words along: lines "Message: description" and, indented, "field {option text}: description".
 "Message {kind plural: ...}: description" makes the message a served kind.

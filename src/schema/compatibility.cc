@@ -1,0 +1,77 @@
+#include "schema/compatibility.h"
+
+#include <set>
+#include <string_view>
+
+#include "schema/registry.h"
+
+namespace muster::schema {
+namespace {
+
+// Jobs carry whole pods; what is said of Pod holds there too.
+constexpr std::string_view kPodTemplate = "io.k8s.api.core.v1.PodTemplateSpec";
+
+class KindTable {
+ public:
+  std::string Rows(const Kind& kind) {
+    Walk(*kind.schema, "");
+    return rows_;
+  }
+
+ private:
+  void Walk(const Schema& schema, const std::string& path) {
+    if (schema.name == kPodTemplate) return;
+    // Init containers are like containers: each type is told of once, where it first occurs.
+    if (!schema.name.empty() && !walked_.insert(&schema).second) return;
+    for (const Field& field : schema.fields) {
+      std::string place = path.empty() ? field.name : path + "." + field.name;
+      if (field.support != Field::Support::kActedOn) {
+        AddRow(field, place);
+        continue;
+      }
+      const Schema* target = field.schema;
+      for (; target->items != nullptr && target->name.empty(); target = target->items)
+        place += target->type == Type::kArray ? "[]" : "{}";
+      Walk(*target, place);
+    }
+  }
+
+  void AddRow(const Field& field, const std::string& place) {
+    const std::string_view happens = field.support == Field::Support::kRestrictsNotYet
+                                         ? "warning; the pod fails rather than run without the restriction"
+                                         : "warning; stored, no effect";
+    rows_ += "| `" + place + "` | " + std::string(happens) + " | " + field.description + " |\n";
+  }
+
+  std::set<const Schema*> walked_;
+  std::string rows_;
+};
+
+void AddKind(const Kind& kind, std::string& out) {
+  const std::string rows = KindTable().Rows(kind);
+  out += "\n## " + kind.kind + " (" + kind.GroupVersion() + ")\n\n";
+  if (rows.empty()) {
+    out += "All fields are acted on.\n";
+    return;
+  }
+  out += "| field | what happens | what it is for |\n|---|---|---|\n" + rows;
+}
+
+}  // namespace
+
+std::string CompatibilityMarkdown() {
+  std::string out =
+      "# Compatibility\n\n"
+      "Written by `tools/schema/compatibility` from the `support` options in `schema/`; change them there.\n\n"
+      "Every kind below is served with all of upstream's fields: they are stored, validated and given back. Fields that\n"
+      "have an effect upstream and none here yet are listed. Setting one is answered with\n"
+      "`Warning: <field> is not acted on yet`. A field that *restricts* a pod (user, capabilities, seccomp, ...) makes\n"
+      "the pod fail with a reason rather than run without the restriction.\n\n"
+      "A type that occurs in several places (containers, init containers) is listed where it occurs first. Pod templates\n"
+      "inside jobs follow the table of Pod.\n";
+  for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, out);
+  for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, out);
+  return out;
+}
+
+}  // namespace muster::schema

@@ -12,7 +12,8 @@ namespace muster::net {
 namespace {
 
 bool IsIdempotent(std::string_view method) {
-  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" || method == "OPTIONS";
+  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
+         method == "OPTIONS";
 }
 
 using CallPtr = std::shared_ptr<ClientCall>;
@@ -40,11 +41,13 @@ struct HttpClient::Impl final : ClientPool {
   void LeaveQueue(const CallPtr& call);
   void Report(const CallPtr& call, CallOutcome outcome);
 
-  void OnOutcome(const CallPtr& call, const std::shared_ptr<ClientSlot>& slot, CallOutcome outcome) override;
+  void OnOutcome(const CallPtr& call, const std::shared_ptr<ClientSlot>& slot,
+                 CallOutcome outcome) override;
   void OnIdleClosed(const std::shared_ptr<ClientSlot>& slot) override;
 };
 
-CallPtr HttpClient::Impl::MakeCall(ClientCall::Kind kind, const Endpoint& endpoint, Request request) {
+CallPtr HttpClient::Impl::MakeCall(ClientCall::Kind kind, const Endpoint& endpoint,
+                                   Request request) {
   auto call = std::make_shared<ClientCall>();
   call->core = core;
   call->kind = kind;
@@ -54,7 +57,8 @@ CallPtr HttpClient::Impl::MakeCall(ClientCall::Kind kind, const Endpoint& endpoi
     std::string url = endpoint.ToString();
     request.headers.Add("Host", url.substr(url.find("//") + 2));
   }
-  bool carries_body = request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
+  bool carries_body =
+      request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
   if (!call->body->empty() || (carries_body && kind != ClientCall::Kind::kUpgrade)) {
     request.headers.Set("Content-Length", std::to_string(call->body->size()));
   }
@@ -128,7 +132,8 @@ void HttpClient::Impl::Abandon(const CallPtr& call) {
   if (call->kind == ClientCall::Kind::kSend) LeaveQueue(call);
 }
 
-void HttpClient::Impl::OnOutcome(const CallPtr& call, const std::shared_ptr<ClientSlot>& slot, CallOutcome outcome) {
+void HttpClient::Impl::OnOutcome(const CallPtr& call, const std::shared_ptr<ClientSlot>& slot,
+                                 CallOutcome outcome) {
   if (outcome.reusable) {
     PerEndpoint& pool = endpoints[slot->endpoint];
     if (pool.idle.size() < kMaxIdleConnectionsPerEndpoint) {
@@ -141,7 +146,8 @@ void HttpClient::Impl::OnOutcome(const CallPtr& call, const std::shared_ptr<Clie
   }
   if (call->abandoned) return;
   bool may_repeat = outcome.nothing_sent || IsIdempotent(call->request.method);
-  if (!outcome.status.ok() && outcome.stale_connection && may_repeat && !std::exchange(call->retried, true)) {
+  if (!outcome.status.ok() && outcome.stale_connection && may_repeat &&
+      !std::exchange(call->retried, true)) {
     return Start(call, /*fresh_connection=*/true);
   }
   core->loop.Cancel(call->timer);
@@ -151,7 +157,8 @@ void HttpClient::Impl::OnOutcome(const CallPtr& call, const std::shared_ptr<Clie
 
 void HttpClient::Impl::Report(const CallPtr& call, CallOutcome outcome) {
   call->abandoned = true;  // nothing further
-  Status status = outcome.status.ok() ? Status::Ok() : outcome.status.WithPrefix(call->endpoint.ToString() + ": ");
+  Status status = outcome.status.ok() ? Status::Ok()
+                                      : outcome.status.WithPrefix(call->endpoint.ToString() + ": ");
   switch (call->kind) {
     case ClientCall::Kind::kSend: {
       auto done = std::exchange(call->on_response, nullptr);
@@ -203,7 +210,8 @@ class CallHandle final : public ClientStream {
 
 HttpClient::HttpClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Result<std::unique_ptr<HttpClient>> HttpClient::Make(Loop& loop, IoThreads& io, ClientOptions options) {
+Result<std::unique_ptr<HttpClient>> HttpClient::Make(Loop& loop, IoThreads& io,
+                                                     ClientOptions options) {
   auto impl = std::make_unique<Impl>(io);
   impl->core = std::make_shared<ClientCore>(loop, std::move(options));
   impl->core->by_thread.resize(io.size());
@@ -234,14 +242,15 @@ void HttpClient::Send(const Endpoint& endpoint, Request request, Duration timeou
                       Function<void(Result<Response>)> done) {
   CallPtr call = impl_->MakeCall(ClientCall::Kind::kSend, endpoint, std::move(request));
   call->on_response = std::move(done);
-  call->timer = impl_->core->loop.After(timeout, [impl = impl_.get(), core = impl_->core, call, timeout] {
-    if (core->pool == nullptr || call->abandoned) return;
-    auto on_response = std::exchange(call->on_response, nullptr);
-    impl->Abandon(call);
-    on_response(Error(Reason::kTimeout, "{}: no answer to {} {} within {} ms", call->endpoint.ToString(),
-                      call->request.method, call->request.target,
-                      std::chrono::duration_cast<milliseconds>(timeout).count()));
-  });
+  call->timer =
+      impl_->core->loop.After(timeout, [impl = impl_.get(), core = impl_->core, call, timeout] {
+        if (core->pool == nullptr || call->abandoned) return;
+        auto on_response = std::exchange(call->on_response, nullptr);
+        impl->Abandon(call);
+        on_response(Error(Reason::kTimeout, "{}: no answer to {} {} within {} ms",
+                          call->endpoint.ToString(), call->request.method, call->request.target,
+                          std::chrono::duration_cast<milliseconds>(timeout).count()));
+      });
   impl_->Admit(call);
 }
 
@@ -250,7 +259,8 @@ std::unique_ptr<ClientStream> HttpClient::Stream(const Endpoint& endpoint, Reque
   CallPtr call = impl_->MakeCall(ClientCall::Kind::kStream, endpoint, std::move(request));
   call->callbacks = std::move(callbacks);
   impl_->Start(call, false);
-  return std::make_unique<CallHandle>(call, [impl = impl_.get()](const CallPtr& gone) { impl->Abandon(gone); });
+  return std::make_unique<CallHandle>(
+      call, [impl = impl_.get()](const CallPtr& gone) { impl->Abandon(gone); });
 }
 
 std::unique_ptr<ClientStream> HttpClient::Upgrade(const Endpoint& endpoint, Request request,
@@ -259,7 +269,8 @@ std::unique_ptr<ClientStream> HttpClient::Upgrade(const Endpoint& endpoint, Requ
   CallPtr call = impl_->MakeCall(ClientCall::Kind::kUpgrade, endpoint, std::move(request));
   call->on_upgrade = std::move(done);
   impl_->Start(call, false);
-  return std::make_unique<CallHandle>(call, [impl = impl_.get()](const CallPtr& gone) { impl->Abandon(gone); });
+  return std::make_unique<CallHandle>(
+      call, [impl = impl_.get()](const CallPtr& gone) { impl->Abandon(gone); });
 }
 
 }  // namespace muster::net

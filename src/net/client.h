@@ -1,14 +1,19 @@
 // src/net/client.h
 //
-// HttpClient: HTTP/1.1 requests over TLS or plain TCP, with a pool of kept-alive connections per endpoint.
+// HttpClient: HTTP/1.1 requests over TLS or plain TCP, with a pool of kept-alive connections per
+// endpoint.
 //
-// Life cycle: one per identity (CA and client certificate); destroyed before its Loop and IoThreads. Destroying it, or
+// Life cycle: one per identity (CA and client certificate); destroyed before its Loop and
+// IoThreads. Destroying it, or
 //             a StreamHandle, abandons what is in flight: no callback runs afterwards.
-// Thread:     made, called and destroyed on the thread of `loop`; callbacks run there, never from inside the call.
-// Errors:     ServiceUnavailable (refused, reset, unknown host, bad certificate) or Timeout; the message names the
+// Thread:     made, called and destroyed on the thread of `loop`; callbacks run there, never from
+// inside the call. Errors:     ServiceUnavailable (refused, reset, unknown host, bad certificate)
+// or Timeout; the message names the
 //             endpoint. An answer with any HTTP status is not an error.
-// Invariants: a request that may have reached the server is sent once; one that met a kept-alive connection which the
-//             server had closed, before any byte of an answer, is sent again only if its method is idempotent.
+// Invariants: a request that may have reached the server is sent once; one that met a kept-alive
+// connection which the
+//             server had closed, before any byte of an answer, is sent again only if its method is
+//             idempotent.
 
 #pragma once
 
@@ -28,11 +33,14 @@
 namespace muster::net {
 
 inline constexpr size_t kMaxIdleConnectionsPerEndpoint = 32;
-inline constexpr size_t kMaxRequestsPerEndpoint = 128;  // at one time; further ones wait. Streams are not counted
-inline constexpr size_t kMaxResponseBytes = 512 * 1024 * 1024;  // of an answer that is collected whole
-inline constexpr size_t kMaxUndeliveredBytes = 1024 * 1024;     // of a stream, before its socket is read no further
-inline constexpr Duration kConnectTimeout = seconds(10);        // name, TCP and TLS together
-inline constexpr Duration kClientIdleTimeout = seconds(60);     // shorter than the server's
+inline constexpr size_t kMaxRequestsPerEndpoint =
+    128;  // at one time; further ones wait. Streams are not counted
+inline constexpr size_t kMaxResponseBytes =
+    512 * 1024 * 1024;  // of an answer that is collected whole
+inline constexpr size_t kMaxUndeliveredBytes =
+    1024 * 1024;  // of a stream, before its socket is read no further
+inline constexpr Duration kConnectTimeout = seconds(10);     // name, TCP and TLS together
+inline constexpr Duration kClientIdleTimeout = seconds(60);  // shorter than the server's
 inline constexpr Duration kRequestTimeout = seconds(60);
 
 struct Endpoint {
@@ -78,10 +86,14 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Host, Content-Length and (for Upgrade) Connection are filled in; other headers are sent as given.
-  void Send(const Endpoint& endpoint, Request request, Duration timeout, Function<void(Result<Response>)> done);
-  std::unique_ptr<ClientStream> Stream(const Endpoint& endpoint, Request request, ClientStreamCallbacks callbacks);
-  // The request carries its Upgrade header (see websocket.h). Destroying the handle before `done` abandons it.
+  // Host, Content-Length and (for Upgrade) Connection are filled in; other headers are sent as
+  // given.
+  void Send(const Endpoint& endpoint, Request request, Duration timeout,
+            Function<void(Result<Response>)> done);
+  std::unique_ptr<ClientStream> Stream(const Endpoint& endpoint, Request request,
+                                       ClientStreamCallbacks callbacks);
+  // The request carries its Upgrade header (see websocket.h). Destroying the handle before `done`
+  // abandons it.
   std::unique_ptr<ClientStream> Upgrade(const Endpoint& endpoint, Request request,
                                         Function<void(Result<UpgradeAnswer>)> done);
 

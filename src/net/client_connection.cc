@@ -40,7 +40,8 @@ void ClientCall::DeliverData(std::string_view bytes) {
   }
 }
 
-ClientConnection::ClientConnection(std::shared_ptr<ClientCore> core, std::shared_ptr<ClientSlot> slot, int fd,
+ClientConnection::ClientConnection(std::shared_ptr<ClientCore> core,
+                                   std::shared_ptr<ClientSlot> slot, int fd,
                                    Function<void(Status)> on_dial_failed)
     : Connection(slot->thread, fd),
       core_(std::move(core)),
@@ -57,7 +58,8 @@ void ClientConnection::Begin(std::shared_ptr<ClientCall> call, Duration connect_
   std::unique_ptr<TlsSession> session;
   const Endpoint& endpoint = slot_->endpoint;
   if (endpoint.tls) {
-    session = MakeClientSession(core_->tls, fd(), endpoint.server_name.empty() ? endpoint.host : endpoint.server_name);
+    session = MakeClientSession(
+        core_->tls, fd(), endpoint.server_name.empty() ? endpoint.host : endpoint.server_name);
   }
   Start(std::move(session));
 }
@@ -94,13 +96,21 @@ void ClientConnection::OnData(std::string_view bytes) {
   got_bytes_ = true;
   while (call_ && !closed() && !raw()) {
     Result<Http1Parser::Step> step = parser_.Next(bytes);
-    if (!step) return CloseNow(Status(Reason::kServiceUnavailable, "malformed answer: " + step.error().message()));
+    if (!step)
+      return CloseNow(
+          Status(Reason::kServiceUnavailable, "malformed answer: " + step.error().message()));
     switch (*step) {
-      case Http1Parser::Step::kNeedMore: return;
-      case Http1Parser::Step::kHead: OnHead(bytes); break;
-      case Http1Parser::Step::kData: OnBody(parser_.data()); break;
+      case Http1Parser::Step::kNeedMore:
+        return;
+      case Http1Parser::Step::kHead:
+        OnHead(bytes);
+        break;
+      case Http1Parser::Step::kData:
+        OnBody(parser_.data());
+        break;
       case Http1Parser::Step::kEnd:
-        if (parser_.head().status < 200) {  // 100 Continue and its like: the answer is still to come
+        if (parser_.head().status <
+            200) {  // 100 Continue and its like: the answer is still to come
           parser_.Reset();
           parser_.set_answers_head(call_->request.method == "HEAD");
           break;
@@ -139,8 +149,9 @@ void ClientConnection::OnBody(std::string_view bytes) {
     return;
   }
   if (response_.body.size() + bytes.size() > core_->options.max_response_bytes) {
-    return CloseNow(Status(Reason::kServiceUnavailable,
-                           fmt::format("the answer is longer than {} bytes", core_->options.max_response_bytes)));
+    return CloseNow(Status(
+        Reason::kServiceUnavailable,
+        fmt::format("the answer is longer than {} bytes", core_->options.max_response_bytes)));
   }
   if (response_.body.empty() && parser_.head().content_length) {
     response_.body.reserve(static_cast<size_t>(*parser_.head().content_length));
@@ -162,7 +173,9 @@ void ClientConnection::Complete() {
   }
 }
 
-void ClientConnection::Finish(CallOutcome outcome) { PostOutcome(std::exchange(call_, nullptr), slot_, std::move(outcome)); }
+void ClientConnection::Finish(CallOutcome outcome) {
+  PostOutcome(std::exchange(call_, nullptr), slot_, std::move(outcome));
+}
 
 void ClientConnection::OnEof() {
   if (call_ && got_bytes_ && parser_.AtEof().ok() && !parser_.between_messages()) return Complete();
@@ -195,7 +208,8 @@ void ClientConnection::OnClosed(const Status& why) {
     return;
   }
   CallOutcome outcome;
-  outcome.status = why.ok() ? Status(Reason::kServiceUnavailable, "the connection was closed") : why;
+  outcome.status =
+      why.ok() ? Status(Reason::kServiceUnavailable, "the connection was closed") : why;
   outcome.stale_connection = reused_ && !got_bytes_;
   Finish(std::move(outcome));
 }
@@ -225,14 +239,16 @@ struct Dialing : std::enable_shared_from_this<Dialing> {
     Result<UniqueFd> fd = BeginConnect(address);
     if (!fd) return TryNext(fd.error());
     auto failed = [self = shared_from_this()](Status why) { self->TryNext(std::move(why)); };
-    auto connection = std::make_shared<ClientConnection>(core, slot, fd->Release(), std::move(failed));
+    auto connection =
+        std::make_shared<ClientConnection>(core, slot, fd->Release(), std::move(failed));
     connection->Begin(call, deadline - slot->thread->Now());
   }
 };
 
 }  // namespace
 
-void Dial(std::shared_ptr<ClientCore> core, std::shared_ptr<ClientSlot> slot, std::shared_ptr<ClientCall> call) {
+void Dial(std::shared_ptr<ClientCore> core, std::shared_ptr<ClientSlot> slot,
+          std::shared_ptr<ClientCall> call) {
   if (core->stopping || call->cancelled) return;
   auto dialing = std::make_shared<Dialing>();
   dialing->core = core;
@@ -247,11 +263,12 @@ void Dial(std::shared_ptr<ClientCore> core, std::shared_ptr<ClientSlot> slot, st
     dialing->addresses.push_back({ipv6, endpoint.host, endpoint.port});
     return dialing->TryNext(Status::Ok());
   }
-  slot->thread->Resolve(endpoint.host, endpoint.port, [dialing](Result<std::vector<SocketAddress>> addresses) {
-    if (!addresses) return dialing->Fail(addresses.error());
-    dialing->addresses = *std::move(addresses);
-    dialing->TryNext(Status(Reason::kServiceUnavailable, "the host has no address"));
-  });
+  slot->thread->Resolve(
+      endpoint.host, endpoint.port, [dialing](Result<std::vector<SocketAddress>> addresses) {
+        if (!addresses) return dialing->Fail(addresses.error());
+        dialing->addresses = *std::move(addresses);
+        dialing->TryNext(Status(Reason::kServiceUnavailable, "the host has no address"));
+      });
 }
 
 }  // namespace muster::net

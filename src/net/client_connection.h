@@ -1,10 +1,11 @@
 // src/net/client_connection.h   (internal to net)
 //
-// ClientConnection: the client's half of HTTP/1.1 on one connection. ClientCall: one request and its answer, shared by
-// the connection (I/O thread) and HttpClient (loop thread). ClientSlot: how the loop's pool names a connection.
+// ClientConnection: the client's half of HTTP/1.1 on one connection. ClientCall: one request and
+// its answer, shared by the connection (I/O thread) and HttpClient (loop thread). ClientSlot: how
+// the loop's pool names a connection.
 //
-// Life cycle: a connection lives until it closed; calls and slots as long as either side holds them.
-// Thread:     as marked.
+// Life cycle: a connection lives until it closed; calls and slots as long as either side holds
+// them. Thread:     as marked.
 
 #pragma once
 
@@ -27,11 +28,11 @@ struct ClientCall;
 struct ClientSlot;
 
 struct CallOutcome {
-  Status status;                 // not Ok: there is no (whole) answer
-  bool nothing_sent = false;     // certainly not seen by the server
-  bool stale_connection = false; // a kept-alive connection that died before any byte of an answer
-  bool reusable = false;         // the connection may serve the next call
-  Response response;             // of Send, and of Upgrade unless 101
+  Status status;                  // not Ok: there is no (whole) answer
+  bool nothing_sent = false;      // certainly not seen by the server
+  bool stale_connection = false;  // a kept-alive connection that died before any byte of an answer
+  bool reusable = false;          // the connection may serve the next call
+  Response response;              // of Send, and of Upgrade unless 101
   std::unique_ptr<ByteStream> stream;
 };
 
@@ -39,8 +40,8 @@ struct CallOutcome {
 class ClientPool {
  public:
   virtual ~ClientPool() = default;
-  virtual void OnOutcome(const std::shared_ptr<ClientCall>& call, const std::shared_ptr<ClientSlot>& slot,
-                         CallOutcome outcome) = 0;
+  virtual void OnOutcome(const std::shared_ptr<ClientCall>& call,
+                         const std::shared_ptr<ClientSlot>& slot, CallOutcome outcome) = 0;
   virtual void OnIdleClosed(const std::shared_ptr<ClientSlot>& slot) = 0;
 };
 
@@ -49,9 +50,11 @@ struct ClientCore {
   Loop& loop;
   const ClientOptions options;
   std::shared_ptr<TlsContext> tls;
-  std::vector<std::unordered_set<ClientConnection*>> by_thread;  // each entry belongs to one I/O thread
-  std::atomic<bool> stopping{false};  // set before the client is destroyed: the loop may not be touched any more
-  ClientPool* pool = nullptr;         // loop side; null once the client is gone
+  std::vector<std::unordered_set<ClientConnection*>>
+      by_thread;  // each entry belongs to one I/O thread
+  std::atomic<bool> stopping{
+      false};  // set before the client is destroyed: the loop may not be touched any more
+  ClientPool* pool = nullptr;  // loop side; null once the client is gone
 };
 
 struct ClientCall {
@@ -60,7 +63,7 @@ struct ClientCall {
   std::shared_ptr<ClientCore> core;
   Kind kind = Kind::kSend;
   Endpoint endpoint;
-  Request request;                          // without its body, which is
+  Request request;  // without its body, which is
   std::shared_ptr<const std::string> body;
 
   // I/O side.
@@ -129,8 +132,10 @@ class ClientConnection final : public Connection {
 };
 
 // Finds the address, connects and serves `call`; the outcome goes to the pool. On slot->thread.
-void Dial(std::shared_ptr<ClientCore> core, std::shared_ptr<ClientSlot> slot, std::shared_ptr<ClientCall> call);
+void Dial(std::shared_ptr<ClientCore> core, std::shared_ptr<ClientSlot> slot,
+          std::shared_ptr<ClientCall> call);
 // To the pool, on the loop. From an I/O thread.
-void PostOutcome(const std::shared_ptr<ClientCall>& call, const std::shared_ptr<ClientSlot>& slot, CallOutcome outcome);
+void PostOutcome(const std::shared_ptr<ClientCall>& call, const std::shared_ptr<ClientSlot>& slot,
+                 CallOutcome outcome);
 
 }  // namespace muster::net

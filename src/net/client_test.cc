@@ -27,12 +27,14 @@ TEST(HttpClient, CarriesLargeBodiesBothWays) {
   TestNet net;
   for (bool tls : {false, true}) {
     ServerOptions options = tls ? net.TlsOptions() : ServerOptions{};
-    auto server = net.Serve([](Request request, const ResponseWriterPtr& writer) { writer->Send(Text(request.body)); },
-                            options);
+    auto server = net.Serve(
+        [](Request request, const ResponseWriterPtr& writer) { writer->Send(Text(request.body)); },
+        options);
     auto client = net.Client();
     std::string body(kMaxBodyBytes, 'a');
     for (size_t i = 0; i < body.size(); i += 997) body[i] = static_cast<char>('a' + i % 26);
-    auto answer = net.Fetch(*client, net.EndpointOf(*server, tls), {.method = "POST", .target = "/", .body = body});
+    auto answer = net.Fetch(*client, net.EndpointOf(*server, tls),
+                            {.method = "POST", .target = "/", .body = body});
     ASSERT_TRUE(answer.has_value()) << answer.error().ToString();
     EXPECT_TRUE(answer->body == body);
   }
@@ -49,7 +51,8 @@ TEST(HttpClient, ReusesConnections) {
       net.TlsOptions());
   auto client = net.Client();
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(net.Fetch(*client, net.EndpointOf(*server, true), {.method = "GET", .target = "/"}).has_value());
+    ASSERT_TRUE(net.Fetch(*client, net.EndpointOf(*server, true), {.method = "GET", .target = "/"})
+                    .has_value());
   }
   EXPECT_EQ(peers.size(), 1u);
 }
@@ -68,17 +71,20 @@ TEST(HttpClient, OpensABoundedNumberOfConnections) {
                  [&](Result<Response> answer) { answers += answer.has_value() ? 1 : 0; });
   }
   EXPECT_TRUE(net.RunUntil([&] { return answers == 1000; }));
-  EXPECT_LE(peers.size(), kMaxRequestsPerEndpoint + 1000 / 8) << "idle ones above the pool's limit are closed";
+  EXPECT_LE(peers.size(), kMaxRequestsPerEndpoint + 1000 / 8)
+      << "idle ones above the pool's limit are closed";
 }
 
 TEST(HttpClient, TriesAgainWhenAKeptAliveConnectionWasClosed) {
   TestNet net;
   ServerOptions options;
   options.idle_timeout = milliseconds(20);
-  auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text("ok")); }, options);
+  auto server = net.Serve(
+      [](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text("ok")); }, options);
   auto client = net.Client();
   for (int i = 0; i < 3; ++i) {
-    auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+    auto answer =
+        net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
     ASSERT_TRUE(answer.has_value()) << answer.error().ToString();
     ASSERT_TRUE(net.RunUntil([&] { return server->connections() == 0; }));
   }
@@ -106,8 +112,8 @@ TEST(HttpClient, TimesOut) {
   });
   auto client = net.Client();
   Status status;
-  client->Send(net.EndpointOf(*server, false), {.method = "GET", .target = "/slow"}, milliseconds(30),
-               [&](Result<Response> answer) { status = answer.error(); });
+  client->Send(net.EndpointOf(*server, false), {.method = "GET", .target = "/slow"},
+               milliseconds(30), [&](Result<Response> answer) { status = answer.error(); });
   ASSERT_TRUE(net.RunUntil([&] { return !status.ok(); }));
   EXPECT_EQ(status.reason(), Reason::kTimeout);
   EXPECT_TRUE(net.RunUntil([&] { return gone; })) << "the connection is given up";
@@ -115,13 +121,15 @@ TEST(HttpClient, TimesOut) {
 
 TEST(HttpClient, RefusesServersOfAnotherAuthority) {
   TestNet net;
-  auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text("ok")); },
-                          net.TlsOptions());
+  auto server =
+      net.Serve([](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text("ok")); },
+                net.TlsOptions());
   Endpoint endpoint = net.EndpointOf(*server, true);
   auto stranger = net.Client({.ca_pem = Pki::Create(RealClock().Wall())->ca_pem()});
   auto answer = net.Fetch(*stranger, endpoint, {.method = "GET", .target = "/"});
   ASSERT_FALSE(answer.has_value());
-  EXPECT_NE(answer.error().message().find("certificate"), std::string::npos) << answer.error().message();
+  EXPECT_NE(answer.error().message().find("certificate"), std::string::npos)
+      << answer.error().message();
 
   Endpoint wrong_name = endpoint;
   wrong_name.server_name = "example.invalid";
@@ -137,7 +145,8 @@ TEST(HttpClient, RefusesServersOfAnotherAuthority) {
 TEST(HttpClient, StreamsUntilTheEnd) {
   TestNet net;
   ResponseWriterPtr writer;
-  auto server = net.Serve([&](const Request&, ResponseWriterPtr w) { writer = std::move(w); }, net.TlsOptions());
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr w) { writer = std::move(w); },
+                          net.TlsOptions());
   auto client = net.Client();
   int status = 0;
   std::string data;
@@ -169,10 +178,11 @@ TEST(HttpClient, ReportsABrokenStream) {
   auto client = net.Client();
   Status end;
   bool started = false;
-  auto stream = client->Stream(net.EndpointOf(*server, false), {.method = "GET", .target = "/watch"},
-                               {.on_head = [&](int, const Headers&) { started = true; },
-                                .on_data = nullptr,
-                                .on_end = [&](Status s) { end = s; }});
+  auto stream =
+      client->Stream(net.EndpointOf(*server, false), {.method = "GET", .target = "/watch"},
+                     {.on_head = [&](int, const Headers&) { started = true; },
+                      .on_data = nullptr,
+                      .on_end = [&](Status s) { end = s; }});
   ASSERT_TRUE(net.RunUntil([&] { return started; }));
   server.reset();
   EXPECT_TRUE(net.RunUntil([&] { return !end.ok(); }));
@@ -190,10 +200,11 @@ TEST(HttpClient, MayDropAStreamFromItsOwnCallback) {
   });
   auto client = net.Client();
   std::unique_ptr<ClientStream> stream;
-  stream = client->Stream(net.EndpointOf(*server, false), {.method = "GET", .target = "/watch"},
-                          {.on_head = nullptr,
-                           .on_data = [&stream](std::string_view) { stream.reset(); },
-                           .on_end = [](Status) { FAIL() << "no callback after the handle is gone"; }});
+  stream =
+      client->Stream(net.EndpointOf(*server, false), {.method = "GET", .target = "/watch"},
+                     {.on_head = nullptr,
+                      .on_data = [&stream](std::string_view) { stream.reset(); },
+                      .on_end = [](Status) { FAIL() << "no callback after the handle is gone"; }});
   EXPECT_TRUE(net.RunUntil([&] { return gone; }));
 }
 
@@ -219,19 +230,23 @@ TEST(HttpClient, SlowsAServerDownThatStreamsFasterThanTheLoopReads) {
 
 TEST(HttpClient, BoundsWhatItCollects) {
   TestNet net;
-  auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text(std::string(2000, 'x'))); });
+  auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) {
+    writer->Send(Text(std::string(2000, 'x')));
+  });
   auto client = net.Client({.max_response_bytes = 1000});
-  EXPECT_FALSE(net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"}).has_value());
+  EXPECT_FALSE(net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"})
+                   .has_value());
 }
 
 TEST(HttpClient, RunsNoCallbackAfterItIsGone) {
   TestNet net;
   std::vector<ResponseWriterPtr> writers;
-  auto server = net.Serve([&](const Request&, ResponseWriterPtr writer) { writers.push_back(std::move(writer)); });
+  auto server = net.Serve(
+      [&](const Request&, ResponseWriterPtr writer) { writers.push_back(std::move(writer)); });
   auto client = net.Client();
   for (int i = 0; i < 200; ++i) {
-    client->Send(net.EndpointOf(*server, false), {.method = "GET", .target = "/"}, milliseconds(100),
-                 [](Result<Response>) { FAIL() << "the client is gone"; });
+    client->Send(net.EndpointOf(*server, false), {.method = "GET", .target = "/"},
+                 milliseconds(100), [](Result<Response>) { FAIL() << "the client is gone"; });
   }
   ASSERT_TRUE(net.RunUntil([&] { return writers.size() == kMaxRequestsPerEndpoint; }));
   client.reset();
@@ -249,7 +264,8 @@ TEST(HttpClient, UpgradesAndTalksBothWays) {
         headers.Add("Connection", "Upgrade");
         headers.Add("Upgrade", "echo");
         server_side = writer->Upgrade(std::move(headers));
-        server_side->OnData([&](std::string_view bytes) { server_side->Write(std::string(bytes)); });
+        server_side->OnData(
+            [&](std::string_view bytes) { server_side->Write(std::string(bytes)); });
         server_side->OnClose([&] { server_closed = true; });
       },
       net.TlsOptions());
@@ -257,10 +273,11 @@ TEST(HttpClient, UpgradesAndTalksBothWays) {
   Request request{.method = "POST", .target = "/exec"};
   request.headers.Add("Upgrade", "echo");
   std::unique_ptr<ByteStream> stream;
-  auto handle = client->Upgrade(net.EndpointOf(*server, true), request, [&](Result<UpgradeAnswer> answer) {
-    ASSERT_TRUE(answer.has_value()) << answer.error().ToString();
-    stream = std::move(answer->stream);
-  });
+  auto handle =
+      client->Upgrade(net.EndpointOf(*server, true), request, [&](Result<UpgradeAnswer> answer) {
+        ASSERT_TRUE(answer.has_value()) << answer.error().ToString();
+        stream = std::move(answer->stream);
+      });
   ASSERT_TRUE(net.RunUntil([&] { return stream != nullptr; }));
   handle.reset();  // the stream goes on
   std::string echoed;
@@ -310,10 +327,11 @@ TEST(HttpServer, TalksToCurl) {
         writer->Send(Text("body of " + std::to_string(request.body.size())));
       },
       net.TlsOptions());
-  std::string command =
-      fmt::format("cd {} && head -c 2000000 /dev/zero | curl -s --http1.1 --cacert ca.crt --cert admin.crt --key admin.key "
-                  "-H 'Transfer-Encoding: chunked' --data-binary @- https://127.0.0.1:{}/x > out & ",
-                  dir.string(), server->port());
+  std::string command = fmt::format(
+      "cd {} && head -c 2000000 /dev/zero | curl -s --http1.1 --cacert ca.crt --cert admin.crt "
+      "--key admin.key "
+      "-H 'Transfer-Encoding: chunked' --data-binary @- https://127.0.0.1:{}/x > out & ",
+      dir.string(), server->port());
   ASSERT_EQ(system(command.c_str()), 0);
   std::string out;
   EXPECT_TRUE(net.RunUntil([&] {

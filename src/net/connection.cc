@@ -47,10 +47,14 @@ void Connection::Progress() {
   }
   if (tls_) {
     switch (tls_->Handshake()) {
-      case IoResult::kOk: break;
-      case IoResult::kWantRead: return fd_->WaitReadable();
-      case IoResult::kWantWrite: return fd_->WaitWritable();
-      default: return CloseNow(Status(Reason::kServiceUnavailable, "TLS handshake: " + tls_->LastError()));
+      case IoResult::kOk:
+        break;
+      case IoResult::kWantRead:
+        return fd_->WaitReadable();
+      case IoResult::kWantWrite:
+        return fd_->WaitWritable();
+      default:
+        return CloseNow(Status(Reason::kServiceUnavailable, "TLS handshake: " + tls_->LastError()));
     }
   }
   open_ = true;
@@ -95,7 +99,8 @@ void Connection::ReadSome() {
       case IoResult::kOk:
         Deliver(std::string_view(scratch.data(), got));
         break;
-      case IoResult::kWantRead: return fd_->WaitReadable();
+      case IoResult::kWantRead:
+        return fd_->WaitReadable();
       case IoResult::kWantWrite:
         read_wants_write_ = true;
         return fd_->WaitWritable();
@@ -103,7 +108,8 @@ void Connection::ReadSome() {
         read_closed_ = true;
         return HandleEof();
       case IoResult::kError:
-        return CloseNow(Status(Reason::kServiceUnavailable, tls_ ? tls_->LastError() : strerror(errno)));
+        return CloseNow(
+            Status(Reason::kServiceUnavailable, tls_ ? tls_->LastError() : strerror(errno)));
     }
     // A short read with nothing left inside OpenSSL: the next bytes will raise a new event.
     bool drained = tls_ ? !closed_ && !tls_->HasPending() : got < scratch.size();
@@ -147,7 +153,8 @@ void Connection::Queue(std::string bytes, bool counted) {
   queued_bytes_ += bytes.size();
   if (queue_head_ < queue_.size()) {
     Piece& last = queue_.back();
-    if (!last.shared && last.counted == counted && last.own.size() + bytes.size() <= kCoalesceBytes) {
+    if (!last.shared && last.counted == counted &&
+        last.own.size() + bytes.size() <= kCoalesceBytes) {
       last.own += bytes;
       return MarkDirty();
     }
@@ -182,9 +189,11 @@ void Connection::Flush() {
       }
       size_t put = 0;
       IoResult result = WriteOnce(put);
-      if (result == IoResult::kWantRead || result == IoResult::kWantWrite) return Blocked(result, total > 0);
+      if (result == IoResult::kWantRead || result == IoResult::kWantWrite)
+        return Blocked(result, total > 0);
       if (result != IoResult::kOk) {
-        return CloseNow(Status(Reason::kServiceUnavailable, tls_ ? tls_->LastError() : strerror(errno)));
+        return CloseNow(
+            Status(Reason::kServiceUnavailable, tls_ ? tls_->LastError() : strerror(errno)));
       }
       total += put;
       Consume(put);
@@ -214,7 +223,8 @@ IoResult Connection::WriteTls(size_t& put) {
   if (front.size() >= scratch.size() || queue_head_ + 1 == queue_.size()) {
     return tls_->Write(front.data(), front.size(), put);
   }
-  // Small pieces share one record. After kWantWrite the same bytes come first again, as OpenSSL demands.
+  // Small pieces share one record. After kWantWrite the same bytes come first again, as OpenSSL
+  // demands.
   size_t size = 0;
   for (size_t i = queue_head_; i < queue_.size() && size < scratch.size(); ++i) {
     std::string_view rest = queue_[i].rest();
@@ -319,7 +329,8 @@ void Connection::SetDeadline(Duration from_now) {
   ArmTimer();
 }
 
-// The timer is lazy: a deadline that moves away leaves it as it is, and an early wake-up sets it again.
+// The timer is lazy: a deadline that moves away leaves it as it is, and an early wake-up sets it
+// again.
 void Connection::ArmTimer() {
   Duration next = deadline_;
   if (write_blocked_) {

@@ -1,11 +1,12 @@
 // src/net/connection.h   (internal to net)
 //
-// Connection: one socket, plain or TLS, with a bounded-by-its-user output queue; then, after an upgrade, the I/O side
-// of a ByteStream. ServerConnection and ClientConnection put HTTP on top.
+// Connection: one socket, plain or TLS, with a bounded-by-its-user output queue; then, after an
+// upgrade, the I/O side of a ByteStream. ServerConnection and ClientConnection put HTTP on top.
 //
 // Life cycle: made with an open descriptor, Start(), kept alive by its IoThread until it closed.
 // Thread:     its IoThread.
-// Invariants: nothing is called on a derived class after OnClosed; queued bytes go out in order, small ones gathered;
+// Invariants: nothing is called on a derived class after OnClosed; queued bytes go out in order,
+// small ones gathered;
 //             bytes shared between connections are never copied for plain sockets.
 
 #pragma once
@@ -25,9 +26,11 @@
 
 namespace muster::net {
 
-inline constexpr size_t kCoalesceBytes = 8 * 1024;          // queued pieces up to this size are copied together
+inline constexpr size_t kCoalesceBytes =
+    8 * 1024;  // queued pieces up to this size are copied together
 inline constexpr size_t kMaxFlushBytesPerTurn = 512 * 1024;  // then others get their turn
-inline constexpr size_t kMaxLingerBytes = 16 * 1024 * 1024;  // read and dropped so that an error answer arrives
+inline constexpr size_t kMaxLingerBytes =
+    16 * 1024 * 1024;  // read and dropped so that an error answer arrives
 inline constexpr Duration kLingerTimeout = seconds(3);
 
 class Connection : public IoObject, public FdEvents, public RawStreamIo {
@@ -49,13 +52,13 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
 
  protected:
   // Events for the derived class.
-  virtual void OnOpen() = 0;                          // TCP and TLS are ready
+  virtual void OnOpen() = 0;  // TCP and TLS are ready
   virtual void OnData(std::string_view bytes) = 0;
-  virtual void OnEof() = 0;                           // the peer will send no more
-  virtual void OnDrained() {}                         // the output queue is empty
+  virtual void OnEof() = 0;    // the peer will send no more
+  virtual void OnDrained() {}  // the output queue is empty
   virtual void OnCountedSent(size_t bytes) { (void)bytes; }
   virtual void OnDeadline() = 0;
-  virtual void OnClosed(const Status& why) = 0;       // the last event
+  virtual void OnClosed(const Status& why) = 0;  // the last event
 
   void Queue(std::string bytes, bool counted = false);
   // `counted` bytes are reported by OnCountedSent.
@@ -68,8 +71,8 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
   void ClearDeadline() { deadline_ = Duration(0); }
   void set_write_stall_timeout(Duration timeout) { write_stall_timeout_ = timeout; }
 
-  // After what is queued went out. `linger`: then read and drop for a while, so that a peer which is still sending
-  // gets to read the answer before its connection is reset.
+  // After what is queued went out. `linger`: then read and drop for a while, so that a peer which
+  // is still sending gets to read the answer before its connection is reset.
   void CloseAfterFlush(bool linger);
   void CloseNow(Status why);
   bool closed() const { return closed_; }
@@ -92,7 +95,9 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
     std::string own;
     size_t offset = 0;
     bool counted = false;
-    std::string_view rest() const { return std::string_view(shared ? *shared : own).substr(offset); }
+    std::string_view rest() const {
+      return std::string_view(shared ? *shared : own).substr(offset);
+    }
   };
 
   void OnReadable() final;
@@ -122,11 +127,11 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
   bool read_closed_ = false;
   bool dirty_ = false;
   bool write_blocked_ = false;
-  bool read_wants_write_ = false;   // TLS
+  bool read_wants_write_ = false;  // TLS
   bool write_wants_read_ = false;
-  bool closing_ = false;     // after the flush
+  bool closing_ = false;  // after the flush
   bool linger_ = false;
-  bool lingering_ = false;   // our side is shut down
+  bool lingering_ = false;  // our side is shut down
   bool closed_ = false;
   size_t lingered_bytes_ = 0;
 

@@ -1,7 +1,7 @@
 // src/net/http.h
 //
-// One handler API for every transport: the HTTP codecs call it, the in-process client calls it, tests call it with a
-// fake writer, simulation calls it through a faulty link.
+// One handler API for every transport: the HTTP codecs call it, the in-process client calls it,
+// tests call it with a fake writer, simulation calls it through a faulty link.
 
 #pragma once
 
@@ -20,7 +20,9 @@ namespace muster::net {
 // In the order received; names compare without case.
 class Headers {
  public:
-  void Add(std::string name, std::string value) { list_.emplace_back(std::move(name), std::move(value)); }
+  void Add(std::string name, std::string value) {
+    list_.emplace_back(std::move(name), std::move(value));
+  }
   void Set(std::string_view name, std::string value);
   std::string_view Get(std::string_view name) const;  // first; "" if absent
   bool Has(std::string_view name) const;
@@ -46,11 +48,13 @@ struct Request {
   Peer peer;
 };
 
-// A body that is produced piece by piece on an I/O thread (a LIST of 30 MB never exists as one string).
+// A body that is produced piece by piece on an I/O thread (a LIST of 30 MB never exists as one
+// string).
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  // Appends the next piece (about `want` bytes) to `out`; false when nothing is left. Any one thread at a time.
+  // Appends the next piece (about `want` bytes) to `out`; false when nothing is left. Any one
+  // thread at a time.
   virtual bool Next(size_t want, std::string& out) = 0;
 };
 
@@ -69,12 +73,14 @@ class ByteStream {
   virtual void OnClose(Task on_close) = 0;
   virtual void Write(std::string bytes) = 0;
   virtual void Close() = 0;  // after what was written
-  // Bytes accepted by Write but not yet by the kernel: a writer slows down, or gives up, when they grow.
+  // Bytes accepted by Write but not yet by the kernel: a writer slows down, or gives up, when they
+  // grow.
   virtual size_t BufferedBytes() const { return 0; }
 };
 
-// Exactly one of Send, StartStream, Upgrade per request. All calls on the handler's loop thread. After the peer is
-// gone every call is harmless. Destroying a writer that answered nothing sends 500.
+// Exactly one of Send, StartStream, Upgrade per request. All calls on the handler's loop thread.
+// After the peer is gone every call is harmless. Destroying a writer that answered nothing sends
+// 500.
 class ResponseWriter {
  public:
   virtual ~ResponseWriter() = default;
@@ -86,7 +92,8 @@ class ResponseWriter {
   // Shared: a watch event is encoded once and sent to every watcher.
   virtual void Write(std::shared_ptr<const std::string> bytes) = 0;
   virtual void End() = 0;
-  // Bytes accepted by Write but not yet by the kernel. A handler closes a stream whose reader is too slow.
+  // Bytes accepted by Write but not yet by the kernel. A handler closes a stream whose reader is
+  // too slow.
   virtual size_t BufferedBytes() const = 0;
 
   virtual std::unique_ptr<ByteStream> Upgrade(Headers headers) = 0;

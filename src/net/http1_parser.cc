@@ -11,10 +11,13 @@ namespace {
 bool IsTokenChar(unsigned char c) {
   if (c >= '0' && c <= '9') return true;
   if ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') return true;
-  return c != 0 && std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+  return c != 0 &&
+         std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
 }
 
-bool IsToken(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), IsTokenChar); }
+bool IsToken(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), IsTokenChar);
+}
 
 bool IsFieldChar(unsigned char c) { return c == '\t' || (c >= 0x20 && c != 0x7f); }
 
@@ -36,7 +39,8 @@ bool ListHas(std::string_view list, std::string_view token) {
 
 Status Http1Parser::Fail(int code, std::string message) {
   error_code_ = code;
-  return Status(code == 413 ? Reason::kRequestEntityTooLarge : Reason::kBadRequest, std::move(message));
+  return Status(code == 413 ? Reason::kRequestEntityTooLarge : Reason::kBadRequest,
+                std::move(message));
 }
 
 void Http1Parser::Reset() {
@@ -52,15 +56,18 @@ void Http1Parser::Reset() {
 }
 
 Status Http1Parser::AtEof() const {
-  if (state_ == State::kUntilEof || state_ == State::kDone || between_messages()) return Status::Ok();
+  if (state_ == State::kUntilEof || state_ == State::kDone || between_messages())
+    return Status::Ok();
   return Error(Reason::kServiceUnavailable, "the connection ended in the middle of a message");
 }
 
 Result<Http1Parser::Step> Http1Parser::Next(std::string_view& input) {
   while (true) {
     switch (state_) {
-      case State::kHead: return TakeHead(input);
-      case State::kFixedBody: return TakeData(input, State::kEnd);
+      case State::kHead:
+        return TakeHead(input);
+      case State::kFixedBody:
+        return TakeData(input, State::kEnd);
       case State::kUntilEof: {
         if (input.empty()) return Step::kNeedMore;
         data_ = std::exchange(input, {});
@@ -72,7 +79,8 @@ Result<Http1Parser::Step> Http1Parser::Next(std::string_view& input) {
         RETURN_IF_ERROR(ParseChunkSize());
         break;
       }
-      case State::kChunkData: return TakeData(input, State::kChunkEnd);
+      case State::kChunkData:
+        return TakeData(input, State::kChunkEnd);
       case State::kChunkEnd: {
         ASSIGN_OR_RETURN(bool complete, TakeLine(input, 0));
         if (!complete) return Step::kNeedMore;
@@ -90,7 +98,8 @@ Result<Http1Parser::Step> Http1Parser::Next(std::string_view& input) {
       case State::kEnd:
         state_ = State::kDone;
         return Step::kEnd;
-      case State::kDone: return Step::kNeedMore;
+      case State::kDone:
+        return Step::kNeedMore;
     }
   }
 }
@@ -119,7 +128,8 @@ Result<Http1Parser::Step> Http1Parser::TakeHead(std::string_view& input) {
   }
   size_t end = buffer_.find(end_mark, searched_);
   if (end == std::string::npos) {
-    if (input.size() >= room) return Error(Fail(431, fmt::format("request head: more than {} bytes", max_head_bytes_)));
+    if (input.size() >= room)
+      return Error(Fail(431, fmt::format("request head: more than {} bytes", max_head_bytes_)));
     searched_ = buffer_.size() < 3 ? 0 : buffer_.size() - 3;
     input = {};
     return Step::kNeedMore;
@@ -142,13 +152,15 @@ Status Http1Parser::ParseHead(std::string_view text) {
     }
     std::string_view line = text.substr(0, end - 1);
     text.remove_prefix(end + 1);
-    if (!std::all_of(line.begin(), line.end(), IsFieldChar)) return Fail(400, "head: control character in a line");
+    if (!std::all_of(line.begin(), line.end(), IsFieldChar))
+      return Fail(400, "head: control character in a line");
     if (first) {
       RETURN_IF_ERROR(role_ == Role::kRequest ? ParseRequestLine(line) : ParseStatusLine(line));
       first = false;
       continue;
     }
-    if (++count > max_header_count_) return Fail(431, fmt::format("head: more than {} headers", max_header_count_));
+    if (++count > max_header_count_)
+      return Fail(431, fmt::format("head: more than {} headers", max_header_count_));
     RETURN_IF_ERROR(ParseHeaderLine(line));
   }
   return Interpret();
@@ -165,12 +177,14 @@ Status Http1Parser::ParseVersion(std::string_view text) {
 Status Http1Parser::ParseRequestLine(std::string_view line) {
   size_t first = line.find(' ');
   size_t last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) return Fail(400, "request line: expected METHOD TARGET VERSION");
+  if (first == std::string_view::npos || first == last)
+    return Fail(400, "request line: expected METHOD TARGET VERSION");
   std::string_view method = line.substr(0, first);
   std::string_view target = line.substr(first + 1, last - first - 1);
   RETURN_IF_ERROR(ParseVersion(line.substr(last + 1)));
   if (!IsToken(method)) return Fail(400, "request line: the method is not a token");
-  if (target.find_first_of(" \t") != std::string_view::npos) return Fail(400, "request line: blank in the target");
+  if (target.find_first_of(" \t") != std::string_view::npos)
+    return Fail(400, "request line: blank in the target");
   // The absolute form (RFC 9112 3.2.2) names the server once more; what counts is the path.
   for (std::string_view scheme : {"http://", "https://"}) {
     if (!target.starts_with(scheme)) continue;
@@ -191,7 +205,8 @@ Status Http1Parser::ParseStatusLine(std::string_view line) {
     return Fail(400, "status line: expected VERSION CODE TEXT");
   }
   head_.status = static_cast<int>(ParseInt(line.substr(9, 3)).value_or(0));
-  if (head_.status < 100 || head_.status > 999) return Fail(400, "status line: expected a code of three digits");
+  if (head_.status < 100 || head_.status > 999)
+    return Fail(400, "status line: expected a code of three digits");
   return Status::Ok();
 }
 
@@ -200,7 +215,8 @@ Status Http1Parser::ParseHeaderLine(std::string_view line) {
   if (colon == std::string_view::npos || !IsToken(line.substr(0, colon))) {
     return Fail(400, "header: expected NAME: VALUE (folded lines are refused)");
   }
-  head_.headers.Add(std::string(line.substr(0, colon)), std::string(TrimBlanks(line.substr(colon + 1))));
+  head_.headers.Add(std::string(line.substr(0, colon)),
+                    std::string(TrimBlanks(line.substr(colon + 1))));
   return Status::Ok();
 }
 
@@ -219,7 +235,8 @@ Status Http1Parser::Interpret() {
       keep = keep || ListHas(value, "keep-alive");
     }
     if (EqualsIgnoreCase(name, "Expect")) {
-      if (!EqualsIgnoreCase(value, "100-continue")) return Fail(417, "Expect: only 100-continue is known");
+      if (!EqualsIgnoreCase(value, "100-continue"))
+        return Fail(417, "Expect: only 100-continue is known");
       head_.expects_continue = role_ == Role::kRequest && head_.minor_version == 1;
     }
   }
@@ -227,8 +244,10 @@ Status Http1Parser::Interpret() {
   if (role_ == Role::kRequest && (hosts > 1 || (hosts == 0 && head_.minor_version == 1))) {
     return Fail(400, "Host: expected exactly one");
   }
-  if (lengths > 1 || codings > 1) return Fail(400, "Content-Length, Transfer-Encoding: expected at most one");
-  if (lengths + codings > 1) return Fail(400, "Content-Length and Transfer-Encoding exclude each other");
+  if (lengths > 1 || codings > 1)
+    return Fail(400, "Content-Length, Transfer-Encoding: expected at most one");
+  if (lengths + codings > 1)
+    return Fail(400, "Content-Length and Transfer-Encoding exclude each other");
   if (codings == 1) {
     if (!EqualsIgnoreCase(head_.headers.Get("Transfer-Encoding"), "chunked")) {
       return Fail(501, "Transfer-Encoding: only chunked is known");
@@ -242,13 +261,15 @@ Status Http1Parser::Interpret() {
 Status Http1Parser::InterpretLength() {
   if (head_.headers.Has("Content-Length")) {
     std::string_view text = head_.headers.Get("Content-Length");
-    bool digits = !text.empty() && text.size() <= 18 &&
-                  std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    bool digits =
+        !text.empty() && text.size() <= 18 &&
+        std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (!digits) return Fail(400, "Content-Length: expected a number");
     head_.content_length = static_cast<uint64_t>(*ParseInt(text));
   }
   if (role_ == Role::kResponse) {
-    bool no_body = answers_head_ || head_.status < 200 || head_.status == 204 || head_.status == 304;
+    bool no_body =
+        answers_head_ || head_.status < 200 || head_.status == 204 || head_.status == 304;
     if (no_body) {
       state_ = State::kEnd;
       return Status::Ok();
@@ -296,16 +317,20 @@ Result<bool> Http1Parser::TakeLine(std::string_view& input, size_t limit) {
 Status Http1Parser::ParseChunkSize() {
   std::string_view line = buffer_;
   std::string_view digits = TrimBlanks(line.substr(0, line.find(';')));
-  if (digits.empty() || digits.size() > 8) return Fail(400, "chunk: expected a size of 1 to 8 hexadecimal digits");
+  if (digits.empty() || digits.size() > 8)
+    return Fail(400, "chunk: expected a size of 1 to 8 hexadecimal digits");
   uint64_t size = 0;
   for (char c : digits) {
-    int digit = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+    int digit = c >= '0' && c <= '9'                     ? c - '0'
+                : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                         : -1;
     if (digit < 0) return Fail(400, "chunk: the size is not hexadecimal");
     size = size * 16 + static_cast<uint64_t>(digit);
   }
   buffer_.clear();
   body_bytes_ += size;
-  if (body_bytes_ > max_body_bytes_) return Fail(413, fmt::format("body: more than {} bytes", max_body_bytes_));
+  if (body_bytes_ > max_body_bytes_)
+    return Fail(413, fmt::format("body: more than {} bytes", max_body_bytes_));
   remaining_ = size;
   state_ = size == 0 ? State::kTrailers : State::kChunkData;
   return Status::Ok();

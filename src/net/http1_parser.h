@@ -1,16 +1,19 @@
 // src/net/http1_parser.h
 //
-// Http1Parser: a strict incremental parser for HTTP/1.1 messages (RFC 9112), without any I/O. What two parsers could
-// read differently is refused: bare LF, folded headers, a space before the colon, two lengths, a length beside chunks.
+// Http1Parser: a strict incremental parser for HTTP/1.1 messages (RFC 9112), without any I/O. What
+// two parsers could read differently is refused: bare LF, folded headers, a space before the colon,
+// two lengths, a length beside chunks.
 //
 //   while (true) {
 //     Result<Step> step = parser.Next(input);      // consumes from the front of `input`
-//     switch (*step) { kNeedMore: read again; kHead: parser.head(); kData: parser.data(); kEnd: parser.Reset(); }
+//     switch (*step) { kNeedMore: read again; kHead: parser.head(); kData: parser.data(); kEnd:
+//     parser.Reset(); }
 //   }
 //
 // Life cycle: one per connection; Reset() between messages.
 // Thread:     any one.
-// Invariants: never reads past `input`; keeps at most max_head_bytes of its own; after an error it must not be used.
+// Invariants: never reads past `input`; keeps at most max_head_bytes of its own; after an error it
+// must not be used.
 
 #pragma once
 
@@ -49,7 +52,9 @@ class Http1Parser {
   };
 
   Http1Parser(Role role, size_t max_head_bytes, size_t max_header_count, uint64_t max_body_bytes)
-      : role_(role), max_head_bytes_(max_head_bytes), max_header_count_(max_header_count),
+      : role_(role),
+        max_head_bytes_(max_head_bytes),
+        max_header_count_(max_header_count),
         max_body_bytes_(max_body_bytes) {}
 
   Result<Step> Next(std::string_view& input);
@@ -68,7 +73,15 @@ class Http1Parser {
 
  private:
   enum class State : uint8_t {
-    kHead, kFixedBody, kUntilEof, kChunkSize, kChunkData, kChunkEnd, kTrailers, kEnd, kDone
+    kHead,
+    kFixedBody,
+    kUntilEof,
+    kChunkSize,
+    kChunkData,
+    kChunkEnd,
+    kTrailers,
+    kEnd,
+    kDone
   };
 
   Status Fail(int code, std::string message);
@@ -93,10 +106,10 @@ class Http1Parser {
   State state_ = State::kHead;
   bool answers_head_ = false;
   int error_code_ = 400;
-  size_t searched_ = 0;        // prefix of buffer_ that holds no end of head
+  size_t searched_ = 0;  // prefix of buffer_ that holds no end of head
   size_t trailer_bytes_ = 0;
-  uint64_t remaining_ = 0;     // of the body or chunk
-  uint64_t body_bytes_ = 0;    // of all chunks
+  uint64_t remaining_ = 0;   // of the body or chunk
+  uint64_t body_bytes_ = 0;  // of all chunks
   std::string buffer_;
   std::string_view data_;
   MessageHead head_;

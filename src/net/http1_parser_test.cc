@@ -13,7 +13,8 @@ struct Parsed {
   std::string rest;
 };
 
-Parsed ParseInPieces(Http1Parser::Role role, std::string_view text, size_t piece, bool answers_head = false) {
+Parsed ParseInPieces(Http1Parser::Role role, std::string_view text, size_t piece,
+                     bool answers_head = false) {
   Http1Parser parser(role, 1024, 10, 100);
   parser.set_answers_head(answers_head);
   Parsed out;
@@ -31,9 +32,15 @@ Parsed ParseInPieces(Http1Parser::Role role, std::string_view text, size_t piece
         return out;
       }
       switch (*step) {
-        case Http1Parser::Step::kNeedMore: more = false; break;
-        case Http1Parser::Step::kHead: out.head = parser.head(); break;
-        case Http1Parser::Step::kData: out.body += parser.data(); break;
+        case Http1Parser::Step::kNeedMore:
+          more = false;
+          break;
+        case Http1Parser::Step::kHead:
+          out.head = parser.head();
+          break;
+        case Http1Parser::Step::kData:
+          out.body += parser.data();
+          break;
         case Http1Parser::Step::kEnd:
           out.complete = true;
           out.rest = std::string(input) + pending;
@@ -56,7 +63,8 @@ Parsed ParseRequest(std::string_view text) {
 }
 
 TEST(Http1Parser, ReadsRequestsInAnyPieces) {
-  Parsed get = ParseRequest("GET /api/v1/pods?limit=5 HTTP/1.1\r\nHost: a\r\nAccept:  x, y \r\n\r\nGET ");
+  Parsed get =
+      ParseRequest("GET /api/v1/pods?limit=5 HTTP/1.1\r\nHost: a\r\nAccept:  x, y \r\n\r\nGET ");
   EXPECT_TRUE(get.complete);
   EXPECT_EQ(get.head.method, "GET");
   EXPECT_EQ(get.head.target, "/api/v1/pods?limit=5");
@@ -64,7 +72,8 @@ TEST(Http1Parser, ReadsRequestsInAnyPieces) {
   EXPECT_TRUE(get.head.keep_alive);
   EXPECT_EQ(get.rest, "GET ");
 
-  Parsed post = ParseRequest("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhelloX");
+  Parsed post = ParseRequest(
+      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhelloX");
   EXPECT_EQ(post.body, "hello");
   EXPECT_EQ(post.rest, "X");
   EXPECT_FALSE(post.head.keep_alive);
@@ -102,7 +111,9 @@ TEST(Http1Parser, RefusesWhatTwoParsersCouldReadDifferently) {
            {"GET / FTP/1.1\r\n" + host + "\r\n", 400},
            {"GET /\r\n" + host + "\r\n", 400},
            {"POST / HTTP/1.1\r\n" + host + "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 400},
-           {"POST / HTTP/1.1\r\n" + host + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+           {"POST / HTTP/1.1\r\n" + host +
+                "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400},
            {"POST / HTTP/1.1\r\n" + host + "Content-Length: +1\r\n\r\n", 400},
            {"POST / HTTP/1.1\r\n" + host + "Content-Length: 1, 1\r\n\r\n", 400},
            {"POST / HTTP/1.1\r\n" + host + "Content-Length: 99999999999999999999\r\n\r\n", 400},
@@ -113,11 +124,14 @@ TEST(Http1Parser, RefusesWhatTwoParsersCouldReadDifferently) {
            {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n0x5\r\nhello", 400},
            {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n\r\n", 400},
            {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5\nhello", 400},
-           {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloo\r\n", 400},
-           {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n64\r\n" + std::string(100, 'x') +
-                "\r\n1\r\n",
+           {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloo\r\n",
+            400},
+           {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n64\r\n" +
+                std::string(100, 'x') + "\r\n1\r\n",
             413},
-           {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5;" + std::string(300, 'x') + "\r\n", 400},
+           {"POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n5;" +
+                std::string(300, 'x') + "\r\n",
+            400},
            {"POST / HTTP/1.1\r\n" + host + "Expect: miracles\r\n\r\n", 417},
        }) {
     EXPECT_EQ(ParseRequest(c.text).error, c.error) << c.text;
@@ -125,12 +139,15 @@ TEST(Http1Parser, RefusesWhatTwoParsersCouldReadDifferently) {
 }
 
 TEST(Http1Parser, BoundsTheHead) {
-  EXPECT_EQ(ParseRequest("GET / HTTP/1.1\r\nHost: a\r\nA: " + std::string(2000, 'x') + "\r\n\r\n").error, 431);
+  EXPECT_EQ(
+      ParseRequest("GET / HTTP/1.1\r\nHost: a\r\nA: " + std::string(2000, 'x') + "\r\n\r\n").error,
+      431);
   EXPECT_EQ(ParseRequest("GET /" + std::string(2000, 'x')).error, 431);
   std::string many = "GET / HTTP/1.1\r\nHost: a\r\n";
   for (int i = 0; i < 10; ++i) many += "A: b\r\n";
   EXPECT_EQ(ParseRequest(many + "\r\n").error, 431);
-  EXPECT_EQ(ParseRequest("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + std::string(2000, 'x'))
+  EXPECT_EQ(ParseRequest("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" +
+                         std::string(2000, 'x'))
                 .error,
             400);
 }

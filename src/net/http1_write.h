@@ -1,7 +1,7 @@
 // src/net/http1_write.h   (internal to net)
 //
-// Heads of HTTP/1.1 messages as text. Control characters in names and values become spaces: no value that a handler
-// passes on can split a message.
+// Heads of HTTP/1.1 messages as text. Control characters in names and values become spaces: no
+// value that a handler passes on can split a message.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 namespace muster::net {
 
 void AppendHeader(std::string& out, std::string_view name, std::string_view value);
-// Status line and headers, without the empty line. Date is added; hop-by-hop headers (Connection, Transfer-Encoding)
-// are the connection's business and left out, unless `upgrade`.
+// Status line and headers, without the empty line. Date is added; hop-by-hop headers (Connection,
+// Transfer-Encoding) are the connection's business and left out, unless `upgrade`.
 void AppendResponseHead(std::string& out, int status, const Headers& headers, bool upgrade);
 void AppendRequestHead(std::string& out, const Request& request);
 void AppendChunkHead(std::string& out, size_t size);

@@ -52,8 +52,8 @@ class ReadyFdImpl final : public ReadyFd {
 
 class IoThreadImpl final : public IoThread {
  public:
-  explicit IoThreadImpl(int index) : timer_(context_), read_scratch_(kReadScratchBytes),
-                                     write_scratch_(kWriteScratchBytes) {
+  explicit IoThreadImpl(int index)
+      : timer_(context_), read_scratch_(kReadScratchBytes), write_scratch_(kWriteScratchBytes) {
     thread_ = std::thread([this, index] {
       pthread_setname_np(pthread_self(), fmt::format("net-io-{}", index).c_str());
       auto guard = asio::make_work_guard(context_);
@@ -78,7 +78,8 @@ class IoThreadImpl final : public IoThread {
 
   TimerId After(Duration delay, Task task) override {
     TimerId id = ++last_timer_;
-    auto position = timers_.emplace(Now() + std::max(delay, Duration(0)), std::make_pair(id, std::move(task)));
+    auto position =
+        timers_.emplace(Now() + std::max(delay, Duration(0)), std::make_pair(id, std::move(task)));
     timer_positions_[id] = position;
     if (position == timers_.begin()) ArmTimer();
     return id;
@@ -187,7 +188,8 @@ class IoThreadImpl final : public IoThread {
 
   // This thread only.
   std::multimap<Duration, std::pair<TimerId, Task>> timers_;
-  std::unordered_map<TimerId, std::multimap<Duration, std::pair<TimerId, Task>>::iterator> timer_positions_;
+  std::unordered_map<TimerId, std::multimap<Duration, std::pair<TimerId, Task>>::iterator>
+      timer_positions_;
   TimerId last_timer_ = 0;
   std::unordered_map<IoObject*, std::shared_ptr<IoObject>> kept_;
   std::vector<std::shared_ptr<IoObject>> released_;
@@ -207,38 +209,44 @@ ReadyFdImpl::~ReadyFdImpl() {
 
 void ReadyFdImpl::WaitReadable() {
   if (std::exchange(shared_->reading, true)) return;
-  shared_->stream.async_wait(asio::posix::stream_descriptor::wait_read, [shared = shared_](error_code) {
-    shared->reading = false;
-    if (shared->events == nullptr) return;
-    shared->thread.Turn([&shared] { shared->events->OnReadable(); });
-  });
+  shared_->stream.async_wait(asio::posix::stream_descriptor::wait_read,
+                             [shared = shared_](error_code) {
+                               shared->reading = false;
+                               if (shared->events == nullptr) return;
+                               shared->thread.Turn([&shared] { shared->events->OnReadable(); });
+                             });
 }
 
 void ReadyFdImpl::WaitWritable() {
   if (std::exchange(shared_->writing, true)) return;
-  shared_->stream.async_wait(asio::posix::stream_descriptor::wait_write, [shared = shared_](error_code) {
-    shared->writing = false;
-    if (shared->events == nullptr) return;
-    shared->thread.Turn([&shared] { shared->events->OnWritable(); });
-  });
+  shared_->stream.async_wait(asio::posix::stream_descriptor::wait_write,
+                             [shared = shared_](error_code) {
+                               shared->writing = false;
+                               if (shared->events == nullptr) return;
+                               shared->thread.Turn([&shared] { shared->events->OnWritable(); });
+                             });
 }
 
 void IoThreadImpl::Resolve(const std::string& host, uint16_t port,
                            Function<void(Result<std::vector<SocketAddress>>)> done) {
   auto resolver = std::make_shared<asio::ip::tcp::resolver>(context_);
-  auto shared_done = std::make_shared<Function<void(Result<std::vector<SocketAddress>>)>>(std::move(done));
+  auto shared_done =
+      std::make_shared<Function<void(Result<std::vector<SocketAddress>>)>>(std::move(done));
   resolver->async_resolve(
       host, std::to_string(port), asio::ip::resolver_base::numeric_service,
-      [this, resolver, shared_done, host](error_code error, const asio::ip::tcp::resolver::results_type& results) {
+      [this, resolver, shared_done, host](error_code error,
+                                          const asio::ip::tcp::resolver::results_type& results) {
         Turn([&] {
           if (error) {
-            (*shared_done)(Error(Reason::kServiceUnavailable, "host {:?} was not found: {}", host, error.message()));
+            (*shared_done)(Error(Reason::kServiceUnavailable, "host {:?} was not found: {}", host,
+                                 error.message()));
             return;
           }
           std::vector<SocketAddress> addresses;
           for (const auto& entry : results) {
             const asio::ip::tcp::endpoint& endpoint = entry.endpoint();
-            addresses.push_back({endpoint.address().is_v6(), endpoint.address().to_string(), endpoint.port()});
+            addresses.push_back(
+                {endpoint.address().is_v6(), endpoint.address().to_string(), endpoint.port()});
           }
           (*shared_done)(std::move(addresses));
         });

@@ -1,11 +1,11 @@
 // src/net/io_thread.h   (internal to net)
 //
-// IoThread: one thread with a reactor. Everything that belongs to a connection runs on the thread that owns it, so
-// connections need no locks. Work from other threads comes through Post().
+// IoThread: one thread with a reactor. Everything that belongs to a connection runs on the thread
+// that owns it, so connections need no locks. Work from other threads comes through Post().
 //
-// Life cycle: made and joined by IoThreads; others hold a shared_ptr so that a late Post() finds a closed mailbox.
-// Thread:     Post() from any; everything else on this thread.
-// Invariants: output queued during one turn (an event, or a batch of posted tasks) is flushed once at its end; an
+// Life cycle: made and joined by IoThreads; others hold a shared_ptr so that a late Post() finds a
+// closed mailbox. Thread:     Post() from any; everything else on this thread. Invariants: output
+// queued during one turn (an event, or a batch of posted tasks) is flushed once at its end; an
 //             object that is released lives until the end of the turn.
 
 #pragma once

@@ -1,11 +1,14 @@
 // src/net/io_threads.h
 //
-// IoThreads: the threads on which bytes move (sockets, TLS, framing). Servers and clients share them; no other code
-// runs there, so a stalled control plane never stalls a transfer that has begun.
+// IoThreads: the threads on which bytes move (sockets, TLS, framing). Servers and clients share
+// them; no other code runs there, so a stalled control plane never stalls a transfer that has
+// begun.
 //
-// Life cycle: made before, and destroyed after, every HttpServer and HttpClient that uses it. The destructor drops
+// Life cycle: made before, and destroyed after, every HttpServer and HttpClient that uses it. The
+// destructor drops
 //             what is still open and joins the threads.
-// Thread:     the constructor and destructor run on the owner's thread; everything else is internal to `net`.
+// Thread:     the constructor and destructor run on the owner's thread; everything else is internal
+// to `net`.
 
 #pragma once
 

@@ -1,6 +1,7 @@
 // src/net/net_testing.h
 //
-// For tests: a real loop and real I/O threads, a server with a handler made of a lambda, and a blocking raw socket.
+// For tests: a real loop and real I/O threads, a server with a handler made of a lambda, and a
+// blocking raw socket.
 
 #pragma once
 
@@ -19,7 +20,9 @@ class LambdaHandler final : public Handler {
  public:
   using Function = std::function<void(Request, ResponseWriterPtr)>;
   explicit LambdaHandler(Function handle) : handle_(std::move(handle)) {}
-  void Handle(Request request, ResponseWriterPtr writer) override { handle_(std::move(request), std::move(writer)); }
+  void Handle(Request request, ResponseWriterPtr writer) override {
+    handle_(std::move(request), std::move(writer));
+  }
 
  private:
   Function handle_;
@@ -39,7 +42,9 @@ class TestNet {
   // TLS with certificates of `pki`; client certificates are asked for.
   ServerOptions TlsOptions() const;
   std::unique_ptr<HttpClient> Client(ClientOptions options = {});
-  Endpoint EndpointOf(const HttpServer& server, bool tls) const { return {tls, "127.0.0.1", server.port(), ""}; }
+  Endpoint EndpointOf(const HttpServer& server, bool tls) const {
+    return {tls, "127.0.0.1", server.port(), ""};
+  }
   // Sends and waits.
   Result<Response> Fetch(HttpClient& client, const Endpoint& endpoint, Request request);
 

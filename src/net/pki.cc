@@ -76,7 +76,9 @@ KeyPtr KeyFromPem(std::string_view pem) {
   return KeyPtr(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
 }
 
-time_t Seconds(Time time) { return std::chrono::duration_cast<seconds>(time.time_since_epoch()).count(); }
+time_t Seconds(Time time) {
+  return std::chrono::duration_cast<seconds>(time.time_since_epoch()).count();
+}
 
 struct Template {
   std::string common_name;
@@ -86,13 +88,15 @@ struct Template {
 };
 
 void AddName(X509_NAME* name, const char* field, const std::string& value) {
-  X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(value.data()),
+  X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8,
+                             reinterpret_cast<const unsigned char*>(value.data()),
                              static_cast<int>(value.size()), -1, 0);
 }
 
 Status SetSerial(X509* certificate) {
   unsigned char bytes[16];
-  if (RAND_bytes(bytes, sizeof bytes) != 1) return Error(Reason::kInternalError, "random numbers: {}", OpenSslError());
+  if (RAND_bytes(bytes, sizeof bytes) != 1)
+    return Error(Reason::kInternalError, "random numbers: {}", OpenSslError());
   bytes[0] = (bytes[0] & 0x7f) | 0x40;  // positive, and always of the same length
   BIGNUM* number = BN_bin2bn(bytes, sizeof bytes, nullptr);
   BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
@@ -104,8 +108,11 @@ Status SetSerial(X509* certificate) {
 Result<KeyPair> Issue(const Template& wanted, const KeyPair* issuer, Time now) {
   KeyPtr key(EVP_EC_gen("P-256"));
   X509Ptr certificate(X509_new());
-  if (!key || !certificate) return Error(Reason::kInternalError, "certificate {:?}: {}", wanted.common_name, OpenSslError());
-  X509Ptr issuer_certificate = issuer != nullptr ? CertificateFromPem(issuer->certificate_pem) : nullptr;
+  if (!key || !certificate)
+    return Error(Reason::kInternalError, "certificate {:?}: {}", wanted.common_name,
+                 OpenSslError());
+  X509Ptr issuer_certificate =
+      issuer != nullptr ? CertificateFromPem(issuer->certificate_pem) : nullptr;
   KeyPtr issuer_key = issuer != nullptr ? KeyFromPem(issuer->key_pem) : nullptr;
   if (issuer != nullptr && (!issuer_certificate || !issuer_key)) {
     return Error(Reason::kInternalError, "certificate authority: {}", OpenSslError());
@@ -118,20 +125,24 @@ Result<KeyPair> Issue(const Template& wanted, const KeyPair* issuer, Time now) {
   X509_NAME* subject = X509_get_subject_name(made);
   for (const std::string& organization : wanted.organizations) AddName(subject, "O", organization);
   AddName(subject, "CN", wanted.common_name);
-  X509_set_issuer_name(made, issuer_certificate ? X509_get_subject_name(issuer_certificate.get()) : subject);
+  X509_set_issuer_name(
+      made, issuer_certificate ? X509_get_subject_name(issuer_certificate.get()) : subject);
   X509_set_pubkey(made, key.get());
 
   X509V3_CTX context;
   X509V3_set_ctx_nodb(&context);
-  X509V3_set_ctx(&context, issuer_certificate ? issuer_certificate.get() : made, made, nullptr, nullptr, 0);
+  X509V3_set_ctx(&context, issuer_certificate ? issuer_certificate.get() : made, made, nullptr,
+                 nullptr, 0);
   for (const auto& [nid, text] : wanted.extensions) {
     ExtensionPtr extension(X509V3_EXT_conf_nid(nullptr, &context, nid, text.c_str()));
     if (!extension || X509_add_ext(made, extension.get(), -1) != 1) {
-      return Error(Reason::kInvalid, "certificate {:?}: extension {:?}: {}", wanted.common_name, text, OpenSslError());
+      return Error(Reason::kInvalid, "certificate {:?}: extension {:?}: {}", wanted.common_name,
+                   text, OpenSslError());
     }
   }
   if (X509_sign(made, issuer_key ? issuer_key.get() : key.get(), EVP_sha256()) == 0) {
-    return Error(Reason::kInternalError, "certificate {:?}: {}", wanted.common_name, OpenSslError());
+    return Error(Reason::kInternalError, "certificate {:?}: {}", wanted.common_name,
+                 OpenSslError());
   }
   return KeyPair{ToPem(made), ToPem(key.get())};
 }
@@ -139,7 +150,8 @@ Result<KeyPair> Issue(const Template& wanted, const KeyPair* issuer, Time now) {
 Result<std::string> ReadFile(const std::string& path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    return Error(errno == ENOENT ? Reason::kNotFound : Reason::kInternalError, "{}: {}", path, strerror(errno));
+    return Error(errno == ENOENT ? Reason::kNotFound : Reason::kInternalError, "{}: {}", path,
+                 strerror(errno));
   }
   std::string text;
   char buffer[8192];
@@ -188,7 +200,8 @@ bool IssuedBy(const KeyPair& pair, const KeyPair& authority) {
 }
 
 // A usable pair from disk, or a new one from `issue`.
-Result<KeyPair> LoadOrIssue(const std::string& dir, std::string_view file_name, const KeyPair& authority, Time now,
+Result<KeyPair> LoadOrIssue(const std::string& dir, std::string_view file_name,
+                            const KeyPair& authority, Time now,
                             const std::function<bool(const CertificateInfo&)>& fits,
                             const std::function<Result<KeyPair>()>& issue) {
   if (dir.empty()) return issue();
@@ -223,7 +236,8 @@ std::vector<std::string> Sorted(std::vector<std::string> list) {
 std::string CanonicalIp(const std::string& ip) {
   unsigned char bytes[16];
   char text[INET6_ADDRSTRLEN] = "";
-  if (inet_pton(AF_INET6, ip.c_str(), bytes) == 1) return inet_ntop(AF_INET6, bytes, text, sizeof text);
+  if (inet_pton(AF_INET6, ip.c_str(), bytes) == 1)
+    return inet_ntop(AF_INET6, bytes, text, sizeof text);
   return ip;
 }
 
@@ -278,13 +292,16 @@ Result<Pki> Pki::LoadOrCreate(const std::string& dir, Time now) {
     return Pki(dir, std::move(authority));
   }
   if (!KeyFits(*loaded)) {
-    return Error(Reason::kInternalError, "{}/ca.crt and ca.key: not a certificate and its key; restore both, or remove "
-                 "both to make a new authority (all kubeconfigs must then be made again)", dir);
+    return Error(Reason::kInternalError,
+                 "{}/ca.crt and ca.key: not a certificate and its key; restore both, or remove "
+                 "both to make a new authority (all kubeconfigs must then be made again)",
+                 dir);
   }
   return Pki(dir, *std::move(loaded));
 }
 
-Result<KeyPair> Pki::IssueServer(std::string_view common_name, const ServerNames& names, Time now) const {
+Result<KeyPair> Pki::IssueServer(std::string_view common_name, const ServerNames& names,
+                                 Time now) const {
   Template wanted;
   wanted.common_name = std::string(common_name);
   wanted.lifetime = kCertificateLifetime;
@@ -307,11 +324,13 @@ Result<KeyPair> Pki::IssueServer(std::string_view common_name, const ServerNames
                        {NID_key_usage, "critical,digitalSignature"},
                        {NID_ext_key_usage, "serverAuth"},
                        {NID_authority_key_identifier, "keyid"}};
-  if (!alternatives.empty()) wanted.extensions.emplace_back(NID_subject_alt_name, Join(alternatives, ","));
+  if (!alternatives.empty())
+    wanted.extensions.emplace_back(NID_subject_alt_name, Join(alternatives, ","));
   return Issue(wanted, &authority_, now);
 }
 
-Result<KeyPair> Pki::IssueClient(std::string_view user, const std::vector<std::string>& groups, Time now) const {
+Result<KeyPair> Pki::IssueClient(std::string_view user, const std::vector<std::string>& groups,
+                                 Time now) const {
   Template wanted;
   wanted.common_name = std::string(user);
   wanted.organizations = groups;
@@ -323,11 +342,14 @@ Result<KeyPair> Pki::IssueClient(std::string_view user, const std::vector<std::s
   return Issue(wanted, &authority_, now);
 }
 
-Result<KeyPair> Pki::LoadOrIssueServer(std::string_view file_name, const ServerNames& names, Time now) const {
+Result<KeyPair> Pki::LoadOrIssueServer(std::string_view file_name, const ServerNames& names,
+                                       Time now) const {
   auto fits = [&names](const CertificateInfo& info) {
-    return Sorted(info.dns) == Sorted(names.dns) && CanonicalIps(info.ips) == CanonicalIps(names.ips);
+    return Sorted(info.dns) == Sorted(names.dns) &&
+           CanonicalIps(info.ips) == CanonicalIps(names.ips);
   };
-  return LoadOrIssue(dir_, file_name, authority_, now, fits, [&] { return IssueServer("muster", names, now); });
+  return LoadOrIssue(dir_, file_name, authority_, now, fits,
+                     [&] { return IssueServer("muster", names, now); });
 }
 
 Result<KeyPair> Pki::LoadOrIssueClient(std::string_view file_name, std::string_view user,
@@ -335,7 +357,8 @@ Result<KeyPair> Pki::LoadOrIssueClient(std::string_view file_name, std::string_v
   auto fits = [&](const CertificateInfo& info) {
     return info.common_name == user && Sorted(info.organizations) == Sorted(groups);
   };
-  return LoadOrIssue(dir_, file_name, authority_, now, fits, [&] { return IssueClient(user, groups, now); });
+  return LoadOrIssue(dir_, file_name, authority_, now, fits,
+                     [&] { return IssueClient(user, groups, now); });
 }
 
 Result<CertificateInfo> ReadCertificate(std::string_view certificate_pem) {
@@ -347,9 +370,11 @@ Result<CertificateInfo> ReadCertificate(std::string_view certificate_pem) {
     X509_NAME_ENTRY* entry = X509_NAME_get_entry(subject, i);
     int nid = OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry));
     if (nid == NID_commonName) info.common_name = NameText(X509_NAME_ENTRY_get_data(entry));
-    if (nid == NID_organizationName) info.organizations.push_back(NameText(X509_NAME_ENTRY_get_data(entry)));
+    if (nid == NID_organizationName)
+      info.organizations.push_back(NameText(X509_NAME_ENTRY_get_data(entry)));
   }
-  auto* names = static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr));
+  auto* names = static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate.get(), NID_subject_alt_name, nullptr, nullptr));
   for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names, i);
     if (name->type == GEN_DNS) info.dns.push_back(NameText(name->d.dNSName));
@@ -389,7 +414,8 @@ Status WriteFileAtomically(const std::string& path, std::string_view bytes, int 
   int dir_fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool synced = dir_fd >= 0 && fsync(dir_fd) == 0;
   if (dir_fd >= 0) close(dir_fd);
-  if (!synced) return Error(Reason::kInternalError, "{}: fsync of the directory: {}", dir, strerror(errno));
+  if (!synced)
+    return Error(Reason::kInternalError, "{}: fsync of the directory: {}", dir, strerror(errno));
   return Status::Ok();
 }
 

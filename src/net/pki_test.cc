@@ -39,10 +39,12 @@ TEST_F(PkiTest, ServesTheSameCertificatesAtTheNextStart) {
   auto again = Pki::LoadOrCreate(dir, now_ + hours(24));
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->ca_pem(), first->ca_pem());
-  EXPECT_EQ(again->LoadOrIssueServer("server", names, now_)->certificate_pem, server->certificate_pem);
-  EXPECT_EQ(again->LoadOrIssueClient("admin", "muster-admin", {"system:masters"}, now_)->key_pem, admin->key_pem);
+  EXPECT_EQ(again->LoadOrIssueServer("server", names, now_)->certificate_pem,
+            server->certificate_pem);
+  EXPECT_EQ(again->LoadOrIssueClient("admin", "muster-admin", {"system:masters"}, now_)->key_pem,
+            admin->key_pem);
   for (const auto& entry : fs::directory_iterator(dir)) {
-    struct stat info {};
+    struct stat info{};
     ASSERT_EQ(stat(entry.path().c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u) << entry.path();
   }
@@ -53,7 +55,8 @@ TEST_F(PkiTest, NamesWhatAServerIsCalled) {
   auto pair = pki->IssueServer("muster", DefaultServerNames("box", {"10.0.0.7"}), now_);
   auto info = ReadCertificate(pair->certificate_pem);
   ASSERT_TRUE(info.has_value());
-  for (const char* dns : {"localhost", "kubernetes", "kubernetes.default.svc.cluster.local", "box"}) {
+  for (const char* dns :
+       {"localhost", "kubernetes", "kubernetes.default.svc.cluster.local", "box"}) {
     EXPECT_NE(std::find(info->dns.begin(), info->dns.end(), dns), info->dns.end()) << dns;
   }
   for (const char* ip : {"127.0.0.1", "::1", "10.43.0.1", "10.0.0.7"}) {
@@ -64,7 +67,8 @@ TEST_F(PkiTest, NamesWhatAServerIsCalled) {
 
 TEST_F(PkiTest, PutsUserAndGroupsIntoClientCertificates) {
   auto pki = Pki::Create(now_);
-  auto info = ReadCertificate(pki->IssueClient("system:node:n1", {"system:nodes", "b"}, now_)->certificate_pem);
+  auto info = ReadCertificate(
+      pki->IssueClient("system:node:n1", {"system:nodes", "b"}, now_)->certificate_pem);
   ASSERT_TRUE(info.has_value());
   EXPECT_EQ(info->common_name, "system:node:n1");
   EXPECT_EQ(info->organizations, (std::vector<std::string>{"system:nodes", "b"}));
@@ -74,10 +78,12 @@ TEST_F(PkiTest, RenewsInTimeAndWhenNamesChange) {
   auto pki = Pki::LoadOrCreate(dir_, now_);
   auto first = pki->LoadOrIssueServer("server", DefaultServerNames("a", {}), now_);
   Time late = now_ + kCertificateLifetime - kRenewBefore;
-  EXPECT_EQ(pki->LoadOrIssueServer("server", DefaultServerNames("a", {}), late)->key_pem, first->key_pem);
+  EXPECT_EQ(pki->LoadOrIssueServer("server", DefaultServerNames("a", {}), late)->key_pem,
+            first->key_pem);
   auto renewed = pki->LoadOrIssueServer("server", DefaultServerNames("a", {}), late + seconds(1));
   EXPECT_NE(renewed->key_pem, first->key_pem);
-  EXPECT_NE(pki->LoadOrIssueServer("server", DefaultServerNames("b", {}), late)->key_pem, renewed->key_pem);
+  EXPECT_NE(pki->LoadOrIssueServer("server", DefaultServerNames("b", {}), late)->key_pem,
+            renewed->key_pem);
 }
 
 TEST_F(PkiTest, IssuesAgainForANewAuthority) {
@@ -112,7 +118,7 @@ TEST_F(PkiTest, WritesFilesWholeOrNotAtAll) {
   std::string text;
   std::ifstream(path) >> text;
   EXPECT_EQ(text, "two");
-  struct stat info {};
+  struct stat info{};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   EXPECT_FALSE(WriteFileAtomically(dir_ / "none" / "file", "x", 0600).ok());

@@ -8,7 +8,9 @@ namespace muster::net {
 
 void RawStreamState::PostData(std::string bytes) {
   undelivered += bytes.size();
-  loop.Post([self = shared_from_this(), data = std::move(bytes)]() mutable { self->Deliver(std::move(data)); });
+  loop.Post([self = shared_from_this(), data = std::move(bytes)]() mutable {
+    self->Deliver(std::move(data));
+  });
 }
 
 void RawStreamState::PostClosed() {

@@ -1,10 +1,11 @@
 // src/net/raw_stream.h   (internal to net)
 //
-// RawStream: the ByteStream of an upgraded connection. The loop side (RawStream) and the I/O side (Connection) share a
-// RawStreamState; bytes cross by Post in both directions.
+// RawStream: the ByteStream of an upgraded connection. The loop side (RawStream) and the I/O side
+// (Connection) share a RawStreamState; bytes cross by Post in both directions.
 //
-// Thread:     RawStream on the loop; RawStreamIo on the connection's I/O thread; RawStreamState as marked.
-// Invariants: the I/O side reads no further while more than kMaxUndeliveredBytes wait for the loop.
+// Thread:     RawStream on the loop; RawStreamIo on the connection's I/O thread; RawStreamState as
+// marked. Invariants: the I/O side reads no further while more than kMaxUndeliveredBytes wait for
+// the loop.
 
 #pragma once
 
@@ -40,7 +41,7 @@ struct RawStreamState : std::enable_shared_from_this<RawStreamState> {
   // Loop side.
   Function<void(std::string_view)> on_data;
   Task on_close;
-  std::string early;          // arrived before OnData
+  std::string early;  // arrived before OnData
   bool peer_closed = false;
   bool close_delivered = false;
   bool destroyed = false;

@@ -20,7 +20,10 @@ constexpr Duration kAcceptRetryDelay = milliseconds(100);  // when descriptors h
 class Listener final : public IoObject, public FdEvents {
  public:
   Listener(std::shared_ptr<ServerCore> core, IoThreads& io, UniqueFd fd)
-      : core_(std::move(core)), io_(io), thread_(io.At(0)), fd_(thread_->Watch(fd.Release(), *this)) {}
+      : core_(std::move(core)),
+        io_(io),
+        thread_(io.At(0)),
+        fd_(thread_->Watch(fd.Release(), *this)) {}
 
   void Begin() {
     thread_->Keep(shared_from_this());
@@ -58,14 +61,17 @@ class Listener final : public IoObject, public FdEvents {
   void Admit(int fd, std::string peer) {
     if (core_->connections >= core_->options.max_connections || core_->stopping) {
       close(fd);
-      if (!std::exchange(full_, true)) LOG_WARN("net: connection limit of {} reached", core_->options.max_connections);
+      if (!std::exchange(full_, true))
+        LOG_WARN("net: connection limit of {} reached", core_->options.max_connections);
       return;
     }
     full_ = false;
     ++core_->connections;
     size_t index = next_++ % io_.size();
-    auto begin = [core = core_, thread = io_.At(index), index, fd, peer = std::move(peer)]() mutable {
-      auto connection = std::make_shared<ServerConnection>(core, thread, index, fd, std::move(peer));
+    auto begin = [core = core_, thread = io_.At(index), index, fd,
+                  peer = std::move(peer)]() mutable {
+      auto connection =
+          std::make_shared<ServerConnection>(core, thread, index, fd, std::move(peer));
       connection->Begin();
       if (core->stopping) connection->Cut();
     };
@@ -98,7 +104,8 @@ struct HttpServer::Impl {
   // Runs `action` on every connection, on its thread; `after` on each thread when done.
   void ForEach(void (ServerConnection::*action)(), Function<void()>* after_on_each) {
     for (size_t i = 0; i < io.size(); ++i) {
-      io.At(i)->Post([core = core, listener = i == 0 ? listener : nullptr, i, action, after_on_each] {
+      io.At(i)->Post([core = core, listener = i == 0 ? listener : nullptr, i, action,
+                      after_on_each] {
         if (listener) listener->Close();
         std::vector<ServerConnection*> all(core->by_thread[i].begin(), core->by_thread[i].end());
         for (ServerConnection* connection : all) (connection->*action)();
@@ -130,7 +137,8 @@ HttpServer::~HttpServer() {
   impl_->core->alive = false;
   impl_->core->stopping = true;
   impl_->core->loop.Cancel(impl_->core->stop_timer);
-  // Waits, so that no connection refers to the loop or the handler any more; I/O threads never wait for the loop.
+  // Waits, so that no connection refers to the loop or the handler any more; I/O threads never wait
+  // for the loop.
   std::latch done(static_cast<ptrdiff_t>(impl_->io.size()));
   Function<void()> count_down = [&done] { done.count_down(); };
   impl_->ForEach(&ServerConnection::Cut, &count_down);

@@ -1,19 +1,26 @@
 // src/net/server.h
 //
-// HttpServer: listens on one address and hands HTTP/1.1 requests, over TLS or plain, to a Handler on a Loop.
+// HttpServer: listens on one address and hands HTTP/1.1 requests, over TLS or plain, to a Handler
+// on a Loop.
 //
-//   ASSIGN_OR_RETURN(auto server, HttpServer::Start(loop, io_threads, handler, {.port = 6443, .tls = tls}));
-//   LOG_INFO("apiserver: listening address={}", server->address());
-//   server->Stop(seconds(5), [] { ... });        // streams end, requests in flight get five seconds
+//   ASSIGN_OR_RETURN(auto server, HttpServer::Start(loop, io_threads, handler, {.port = 6443, .tls
+//   = tls})); LOG_INFO("apiserver: listening address={}", server->address());
+//   server->Stop(seconds(5), [] { ... });        // streams end, requests in flight get five
+//   seconds
 //
-// Life cycle: Start() listens at once; Stop() is graceful and asynchronous; the destructor cuts what is left. The
-//             Loop, the Handler and the IoThreads must outlive the server. Writers may outlive it: they go silent.
-// Thread:     made, used and destroyed on the thread of `loop`; requests are parsed and bytes move on the IoThreads.
-// Invariants: - Handler::Handle and all callbacks of writers run on the loop; one request at a time per connection,
+// Life cycle: Start() listens at once; Stop() is graceful and asynchronous; the destructor cuts
+// what is left. The
+//             Loop, the Handler and the IoThreads must outlive the server. Writers may outlive it:
+//             they go silent.
+// Thread:     made, used and destroyed on the thread of `loop`; requests are parsed and bytes move
+// on the IoThreads. Invariants: - Handler::Handle and all callbacks of writers run on the loop; one
+// request at a time per connection,
 //               in order (pipelined requests wait);
-//             - every queue and buffer per connection is bounded by a constant below or by ServerOptions; a stream's
+//             - every queue and buffer per connection is bounded by a constant below or by
+//             ServerOptions; a stream's
 //               writer sees its own backlog in BufferedBytes();
-//             - a client certificate counts (Peer.user, Peer.groups) only if the client CA signed it.
+//             - a client certificate counts (Peer.user, Peer.groups) only if the client CA signed
+//             it.
 
 #pragma once
 
@@ -32,11 +39,13 @@
 
 namespace muster::net {
 
-inline constexpr size_t kMaxHeadBytes = 64 * 1024;  // request or status line and all headers; more is 431
+inline constexpr size_t kMaxHeadBytes =
+    64 * 1024;  // request or status line and all headers; more is 431
 inline constexpr size_t kMaxHeaderCount = 200;
 inline constexpr size_t kMaxBodyBytes = 3 * 1024 * 1024;  // as upstream's API server; more is 413
-inline constexpr size_t kMaxConnections = 20'000;         // of one server; a further one is closed at once
-inline constexpr size_t kMaxPipelinedBytes = 64 * 1024;   // read ahead while a request is being answered
+inline constexpr size_t kMaxConnections = 20'000;  // of one server; a further one is closed at once
+inline constexpr size_t kMaxPipelinedBytes =
+    64 * 1024;  // read ahead while a request is being answered
 inline constexpr Duration kHandshakeAndHeadTimeout = seconds(20);
 inline constexpr Duration kBodyTimeout = seconds(60);         // for each body to arrive
 inline constexpr Duration kIdleTimeout = minutes(3);          // between two requests
@@ -45,7 +54,7 @@ inline constexpr Duration kWriteStallTimeout = seconds(120);  // the peer took n
 struct TlsServerOptions {
   std::string certificate_pem;  // the chain, own certificate first
   std::string key_pem;
-  std::string client_ca_pem;    // "" = client certificates are not asked for
+  std::string client_ca_pem;  // "" = client certificates are not asked for
 };
 
 struct ServerOptions {
@@ -62,17 +71,18 @@ struct ServerOptions {
 
 class HttpServer {
  public:
-  static Result<std::unique_ptr<HttpServer>> Start(Loop& loop, IoThreads& io, Handler& handler, ServerOptions options);
+  static Result<std::unique_ptr<HttpServer>> Start(Loop& loop, IoThreads& io, Handler& handler,
+                                                   ServerOptions options);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  uint16_t port() const;              // the real one
-  const std::string& address() const; // "127.0.0.1:6443", "[::1]:6443"
+  uint16_t port() const;               // the real one
+  const std::string& address() const;  // "127.0.0.1:6443", "[::1]:6443"
   size_t connections() const;
 
-  // Accepts no more, closes idle connections, ends streams; `done` runs on the loop when all connections are gone, at
-  // the latest after `grace`.
+  // Accepts no more, closes idle connections, ends streams; `done` runs on the loop when all
+  // connections are gone, at the latest after `grace`.
   void Stop(Duration grace, Task done);
 
  private:

@@ -19,12 +19,14 @@ void ServerCore::CheckStopped() {
   done();
 }
 
-ServerConnection::ServerConnection(std::shared_ptr<ServerCore> core, std::shared_ptr<IoThread> thread,
-                                   size_t thread_index, int fd, std::string peer_address)
+ServerConnection::ServerConnection(std::shared_ptr<ServerCore> core,
+                                   std::shared_ptr<IoThread> thread, size_t thread_index, int fd,
+                                   std::string peer_address)
     : Connection(std::move(thread), fd),
       core_(std::move(core)),
       thread_index_(thread_index),
-      parser_(Http1Parser::Role::kRequest, kMaxHeadBytes, kMaxHeaderCount, core_->options.max_body_bytes) {
+      parser_(Http1Parser::Role::kRequest, kMaxHeadBytes, kMaxHeaderCount,
+              core_->options.max_body_bytes) {
   peer_.address = std::move(peer_address);
   set_write_stall_timeout(core_->options.write_stall_timeout);
 }
@@ -56,10 +58,15 @@ void ServerConnection::Parse(std::string_view bytes) {
     if (!step) return Refuse(parser_.error_code(), step.error().message());
     switch (*step) {
       case Http1Parser::Step::kNeedMore:
-        if (request_.method.empty() && !parser_.between_messages()) SetDeadline(core_->options.head_timeout);
+        if (request_.method.empty() && !parser_.between_messages())
+          SetDeadline(core_->options.head_timeout);
         return;
-      case Http1Parser::Step::kHead: OnHead(); break;
-      case Http1Parser::Step::kData: request_.body += parser_.data(); break;
+      case Http1Parser::Step::kHead:
+        OnHead();
+        break;
+      case Http1Parser::Step::kData:
+        request_.body += parser_.data();
+        break;
       case Http1Parser::Step::kEnd:
         ahead_ = std::string(bytes);
         return Dispatch();
@@ -115,7 +122,8 @@ void ServerConnection::AppendBodyHeaders(std::string& head, const Response& resp
   chunked_ = false;
   if (response.source) {
     source_sized_ = response.headers.Has("Content-Length");
-    source_left_ = static_cast<uint64_t>(ParseInt(response.headers.Get("Content-Length")).value_or(0));
+    source_left_ =
+        static_cast<uint64_t>(ParseInt(response.headers.Get("Content-Length")).value_or(0));
     chunked_ = !source_sized_ && !http10_;
     if (chunked_) head += "Transfer-Encoding: chunked\r\n";
     if (!chunked_ && !source_sized_) keep_alive_ = false;
@@ -154,7 +162,8 @@ void ServerConnection::PullSource() {
   bool more = source_->Next(kSourcePieceBytes, piece);
   if (source_sized_) {
     bool wrong_length = piece.size() > source_left_ || (!more && piece.size() != source_left_);
-    if (wrong_length) return CloseNow(Status(Reason::kInternalError, "a body does not have its declared length"));
+    if (wrong_length)
+      return CloseNow(Status(Reason::kInternalError, "a body does not have its declared length"));
     source_left_ -= piece.size();
   }
   if (!piece.empty()) {
@@ -170,7 +179,8 @@ void ServerConnection::PullSource() {
   FinishAnswer();
 }
 
-void ServerConnection::StartStream(const ExchangePtr& exchange, int status, const Headers& headers) {
+void ServerConnection::StartStream(const ExchangePtr& exchange, int status,
+                                   const Headers& headers) {
   if (!IsCurrent(exchange) || state_ != State::kAnswering) return;
   if (peer_eof_) return CloseNow(Status::Ok());
   std::string head;
@@ -184,7 +194,8 @@ void ServerConnection::StartStream(const ExchangePtr& exchange, int status, cons
   state_ = State::kStreaming;
 }
 
-void ServerConnection::StreamWrite(const ExchangePtr& exchange, std::shared_ptr<const std::string> bytes) {
+void ServerConnection::StreamWrite(const ExchangePtr& exchange,
+                                   std::shared_ptr<const std::string> bytes) {
   if (!IsCurrent(exchange) || state_ != State::kStreaming || finish_when_drained_) return;
   if (head_request_) {
     exchange->buffered -= bytes->size();
@@ -207,7 +218,8 @@ void ServerConnection::EndStream(const ExchangePtr& exchange) {
 }
 
 void ServerConnection::CutStream(const ExchangePtr& exchange) {
-  if (IsCurrent(exchange)) CloseNow(Status(Reason::kInternalError, "the handler left its stream unfinished"));
+  if (IsCurrent(exchange))
+    CloseNow(Status(Reason::kInternalError, "the handler left its stream unfinished"));
 }
 
 void ServerConnection::Upgrade(const ExchangePtr& exchange, const Headers& headers,
@@ -279,13 +291,15 @@ void ServerConnection::OnClosed(const Status&) {
 void ServerConnection::BeginStop() {
   if (raw()) return RawClose();
   switch (state_) {
-    case State::kReading: return CloseNow(Status::Ok());
+    case State::kReading:
+      return CloseNow(Status::Ok());
     case State::kStreaming:
       NotifyGone();
       if (chunked_ && !finish_when_drained_) Queue("0\r\n\r\n");
       return CloseAfterFlush(/*linger=*/false);
     case State::kAnswering:
-    case State::kSource: keep_alive_ = false;
+    case State::kSource:
+      keep_alive_ = false;
   }
 }
 

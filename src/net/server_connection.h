@@ -1,10 +1,11 @@
 // src/net/server_connection.h   (internal to net)
 //
-// ServerConnection: the server's half of HTTP/1.1 on one connection. Exchange: one request and its answer, shared by
-// the connection (I/O thread) and the ResponseWriter (loop thread).
+// ServerConnection: the server's half of HTTP/1.1 on one connection. Exchange: one request and its
+// answer, shared by the connection (I/O thread) and the ResponseWriter (loop thread).
 //
 // Life cycle: a connection lives until it closed; an Exchange as long as either side holds it.
-// Thread:     as marked. Commands of a writer are posted to the I/O thread and carry their Exchange: one that is not
+// Thread:     as marked. Commands of a writer are posted to the I/O thread and carry their
+// Exchange: one that is not
 //             current any more is ignored.
 
 #pragma once
@@ -32,7 +33,8 @@ struct ServerCore {
   Handler& handler;
   const ServerOptions options;
   std::shared_ptr<TlsContext> tls;  // null for plain HTTP
-  std::vector<std::unordered_set<ServerConnection*>> by_thread;  // each entry belongs to one I/O thread
+  std::vector<std::unordered_set<ServerConnection*>>
+      by_thread;  // each entry belongs to one I/O thread
 
   std::atomic<size_t> connections{0};
   std::atomic<bool> stopping{false};
@@ -58,8 +60,8 @@ using ExchangePtr = std::shared_ptr<Exchange>;
 
 class ServerConnection final : public Connection {
  public:
-  ServerConnection(std::shared_ptr<ServerCore> core, std::shared_ptr<IoThread> thread, size_t thread_index, int fd,
-                   std::string peer_address);
+  ServerConnection(std::shared_ptr<ServerCore> core, std::shared_ptr<IoThread> thread,
+                   size_t thread_index, int fd, std::string peer_address);
 
   // REQUIRES: on the I/O thread, like all below.
   void Begin();
@@ -70,7 +72,8 @@ class ServerConnection final : public Connection {
   void StreamWrite(const ExchangePtr& exchange, std::shared_ptr<const std::string> bytes);
   void EndStream(const ExchangePtr& exchange);
   void CutStream(const ExchangePtr& exchange);
-  void Upgrade(const ExchangePtr& exchange, const Headers& headers, std::shared_ptr<RawStreamState> raw);
+  void Upgrade(const ExchangePtr& exchange, const Headers& headers,
+               std::shared_ptr<RawStreamState> raw);
 
   void BeginStop();
   void Cut();
@@ -102,7 +105,7 @@ class ServerConnection final : public Connection {
   Http1Parser parser_;
   State state_ = State::kReading;
   Request request_;
-  std::string ahead_;      // pipelined bytes that wait for the current answer
+  std::string ahead_;  // pipelined bytes that wait for the current answer
   bool peer_eof_ = false;
 
   ExchangePtr current_;

@@ -45,8 +45,9 @@ TEST(HttpServer, AnswersPipelinedRequestsInOrder) {
   TestNet net;
   auto server = net.Serve(EchoTarget);
   RawSocket socket(server->port());
-  socket.Write("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
-               "GET /3 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  socket.Write(
+      "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi"
+      "GET /3 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   ASSERT_TRUE(net.RunUntil([&] { return socket.Ended(); }));
   size_t first = socket.received.find("GET /1 ");
   size_t second = socket.received.find("POST /2 hi");
@@ -69,7 +70,8 @@ TEST(HttpServer, SendsContinueBeforeTheBody) {
 
 TEST(HttpServer, AnswersHeadWithoutABody) {
   TestNet net;
-  auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text("12345")); });
+  auto server = net.Serve(
+      [](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text("12345")); });
   RawSocket socket(server->port());
   socket.Write("HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   ASSERT_TRUE(net.RunUntil([&] { return socket.Ended(); }));
@@ -87,14 +89,16 @@ TEST(HttpServer, RefusesTooLongBodiesAndLetsTheClientReadWhy) {
   declared.Write(std::string(8'000'000, 'x'));
   EXPECT_TRUE(net.RunUntil([&] { return declared.Has("HTTP/1.1 413 "); }));
   RawSocket chunked(server->port());
-  chunked.Write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n400\r\n" + std::string(1024, 'x') + "\r\n");
+  chunked.Write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n400\r\n" +
+                std::string(1024, 'x') + "\r\n");
   EXPECT_TRUE(net.RunUntil([&] { return chunked.Has("HTTP/1.1 413 "); }));
 }
 
 TEST(HttpServer, RefusesMalformedRequests) {
   TestNet net;
   auto server = net.Serve(EchoTarget);
-  for (const char* bad : {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n\r\n\r\n"}) {
+  for (const char* bad :
+       {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n\r\n\r\n"}) {
     RawSocket socket(server->port());
     socket.Write(bad);
     EXPECT_TRUE(net.RunUntil([&] { return socket.Has("HTTP/1.1 400 "); })) << bad;
@@ -120,7 +124,8 @@ TEST(HttpServer, ClosesSlowAndIdleConnections) {
   half_body.Write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
   RawSocket idle(server->port());
   idle.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  EXPECT_TRUE(net.RunUntil([&] { return silent.Ended() && half_head.Ended() && half_body.Ended() && idle.Ended(); }));
+  EXPECT_TRUE(net.RunUntil(
+      [&] { return silent.Ended() && half_head.Ended() && half_body.Ended() && idle.Ended(); }));
   EXPECT_EQ(silent.received, "");
   EXPECT_TRUE(half_head.Has("HTTP/1.1 408 "));
   EXPECT_TRUE(half_body.Has("HTTP/1.1 408 "));
@@ -234,7 +239,8 @@ TEST(HttpServer, PullsBodiesOnlyAsFastAsTheyAreRead) {
       writer->Send(std::move(response));
     });
     auto client = net.Client();
-    auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+    auto answer =
+        net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
     ASSERT_TRUE(answer.has_value()) << answer.error().ToString();
     EXPECT_EQ(answer->body.size(), kTotal);
   }
@@ -244,7 +250,8 @@ TEST(HttpServer, AnswersForAHandlerThatForgot) {
   TestNet net;
   auto server = net.Serve([](const Request&, const ResponseWriterPtr&) {});
   auto client = net.Client();
-  auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+  auto answer =
+      net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->status, 500);
 }
@@ -256,7 +263,8 @@ TEST(HttpServer, CutsAStreamWhoseWriterIsDropped) {
     writer->Write(Shared("half"));
   });
   auto client = net.Client();
-  auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+  auto answer =
+      net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
   EXPECT_FALSE(answer.has_value()) << "an unfinished stream must not look whole";
 }
 
@@ -268,7 +276,8 @@ TEST(HttpServer, KeepsHeaderValuesFromSplittingTheAnswer) {
     writer->Send(std::move(response));
   });
   auto client = net.Client();
-  auto answer = net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
+  auto answer =
+      net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
   ASSERT_TRUE(answer.has_value());
   EXPECT_FALSE(answer->headers.Has("X-Injected"));
 }
@@ -315,7 +324,8 @@ TEST(HttpServer, ServesAThousandStreamsAtOnce) {
 TEST(HttpServer, StopsGracefully) {
   TestNet net;
   std::map<std::string, ResponseWriterPtr> writers;
-  auto server = net.Serve([&](const Request& request, ResponseWriterPtr w) { writers[request.target] = std::move(w); });
+  auto server = net.Serve(
+      [&](const Request& request, ResponseWriterPtr w) { writers[request.target] = std::move(w); });
   RawSocket idle(server->port());
   RawSocket stream(server->port());
   stream.Write("GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -373,12 +383,14 @@ TEST(HttpServer, ReadsIdentityFromVerifiedCertificatesOnly) {
   EXPECT_EQ(peer.groups, (std::vector<std::string>{"system:masters", "b"}));
 
   KeyPair forged = *Pki::Create(now)->IssueClient("admin", {"system:masters"}, now);
-  auto stranger = net.Client({.certificate_pem = forged.certificate_pem, .key_pem = forged.key_pem});
+  auto stranger =
+      net.Client({.certificate_pem = forged.certificate_pem, .key_pem = forged.key_pem});
   ASSERT_TRUE(net.Fetch(*stranger, endpoint, {.method = "GET", .target = "/"}).has_value());
   EXPECT_EQ(peer.user, "") << "a certificate of another authority is no identity";
 
   KeyPair server_pair = *net.pki.IssueServer("x", DefaultServerNames("", {}), now);
-  auto wrong_use = net.Client({.certificate_pem = server_pair.certificate_pem, .key_pem = server_pair.key_pem});
+  auto wrong_use =
+      net.Client({.certificate_pem = server_pair.certificate_pem, .key_pem = server_pair.key_pem});
   ASSERT_TRUE(net.Fetch(*wrong_use, endpoint, {.method = "GET", .target = "/"}).has_value());
   EXPECT_EQ(peer.user, "") << "a server certificate is no client certificate";
 }
@@ -390,7 +402,8 @@ TEST(HttpServer, SaysWhyItCannotListen) {
   auto second = HttpServer::Start(net.loop, net.io, handler, {.port = server->port()});
   ASSERT_FALSE(second.has_value());
   EXPECT_NE(second.error().message().find("choose another port"), std::string::npos);
-  EXPECT_FALSE(HttpServer::Start(net.loop, net.io, handler, {.host = "not-an-address"}).has_value());
+  EXPECT_FALSE(
+      HttpServer::Start(net.loop, net.io, handler, {.host = "not-an-address"}).has_value());
 }
 
 }  // namespace

@@ -21,7 +21,9 @@ class ServerWriter final : public ResponseWriter {
       response.body = "500 Internal Server Error: the request was dropped without an answer\n";
       Send(std::move(response));
     } else if (state_ == State::kStreaming) {
-      Command([](ServerConnection& connection, const ExchangePtr& exchange) { connection.CutStream(exchange); });
+      Command([](ServerConnection& connection, const ExchangePtr& exchange) {
+        connection.CutStream(exchange);
+      });
     }
   }
 
@@ -29,7 +31,8 @@ class ServerWriter final : public ResponseWriter {
     CHECK(state_ == State::kFresh);
     state_ = State::kDone;
     exchange_->on_gone = nullptr;
-    Command([response = std::move(response)](ServerConnection& connection, const ExchangePtr& exchange) mutable {
+    Command([response = std::move(response)](ServerConnection& connection,
+                                             const ExchangePtr& exchange) mutable {
       connection.Answer(exchange, std::move(response));
     });
   }
@@ -37,7 +40,8 @@ class ServerWriter final : public ResponseWriter {
   void StartStream(int status, Headers headers) override {
     CHECK(state_ == State::kFresh);
     state_ = State::kStreaming;
-    Command([status, headers = std::move(headers)](ServerConnection& connection, const ExchangePtr& exchange) {
+    Command([status, headers = std::move(headers)](ServerConnection& connection,
+                                                   const ExchangePtr& exchange) {
       connection.StartStream(exchange, status, headers);
     });
   }
@@ -46,7 +50,8 @@ class ServerWriter final : public ResponseWriter {
     CHECK(state_ != State::kFresh);
     if (state_ != State::kStreaming || bytes->empty()) return;
     exchange_->buffered += bytes->size();
-    Command([bytes = std::move(bytes)](ServerConnection& connection, const ExchangePtr& exchange) mutable {
+    Command([bytes = std::move(bytes)](ServerConnection& connection,
+                                       const ExchangePtr& exchange) mutable {
       connection.StreamWrite(exchange, std::move(bytes));
     });
   }
@@ -56,7 +61,9 @@ class ServerWriter final : public ResponseWriter {
     if (state_ != State::kStreaming) return;
     state_ = State::kDone;
     exchange_->on_gone = nullptr;
-    Command([](ServerConnection& connection, const ExchangePtr& exchange) { connection.EndStream(exchange); });
+    Command([](ServerConnection& connection, const ExchangePtr& exchange) {
+      connection.EndStream(exchange);
+    });
   }
 
   size_t BufferedBytes() const override { return exchange_->buffered; }
@@ -101,6 +108,8 @@ class ServerWriter final : public ResponseWriter {
 
 }  // namespace
 
-ResponseWriterPtr MakeServerWriter(ExchangePtr exchange) { return std::make_shared<ServerWriter>(std::move(exchange)); }
+ResponseWriterPtr MakeServerWriter(ExchangePtr exchange) {
+  return std::make_shared<ServerWriter>(std::move(exchange));
+}
 
 }  // namespace muster::net

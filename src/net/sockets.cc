@@ -45,14 +45,18 @@ uint16_t PortOf(const Address& address) {
 std::string Printed(const Address& address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address.storage.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text, sizeof text);
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_addr, text,
+              sizeof text);
     return fmt::format("{}:{}", text, PortOf(address));
   }
-  inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text, sizeof text);
+  inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr, text,
+            sizeof text);
   return fmt::format("[{}]:{}", text, PortOf(address));
 }
 
-void SetInt(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); }
+void SetInt(int fd, int level, int option, int value) {
+  setsockopt(fd, level, option, &value, sizeof value);
+}
 
 }  // namespace
 
@@ -71,16 +75,21 @@ void UniqueFd::Reset() {
 Result<Listening> ListenOn(const std::string& ip, uint16_t port) {
   Address address;
   if (!MakeAddress(ip, port, address)) {
-    return Error(Reason::kInvalid, "listen address {:?}: expected an IP address, e.g. 127.0.0.1", ip);
+    return Error(Reason::kInvalid, "listen address {:?}: expected an IP address, e.g. 127.0.0.1",
+                 ip);
   }
   Listening out;
-  out.fd = UniqueFd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  out.fd =
+      UniqueFd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (out.fd.get() < 0) return Error(Reason::kInternalError, "socket: {}", strerror(errno));
   SetInt(out.fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (ip == "::") SetInt(out.fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  if (bind(out.fd.get(), address.get(), address.size) != 0 || listen(out.fd.get(), kListenBacklog) != 0) {
-    std::string hint = errno == EADDRINUSE ? " (another process listens there: choose another port)" : "";
-    return Error(Reason::kServiceUnavailable, "cannot listen on {}: {}{}", Printed(address), strerror(errno), hint);
+  if (bind(out.fd.get(), address.get(), address.size) != 0 ||
+      listen(out.fd.get(), kListenBacklog) != 0) {
+    std::string hint =
+        errno == EADDRINUSE ? " (another process listens there: choose another port)" : "";
+    return Error(Reason::kServiceUnavailable, "cannot listen on {}: {}{}", Printed(address),
+                 strerror(errno), hint);
   }
   address.size = sizeof address.storage;
   if (getsockname(out.fd.get(), address.get(), &address.size) != 0) {

@@ -1,6 +1,7 @@
 // src/net/sockets.h   (internal to net)
 //
-// The few socket calls that we need, as Results. All descriptors are non-blocking and close-on-exec.
+// The few socket calls that we need, as Results. All descriptors are non-blocking and
+// close-on-exec.
 
 #pragma once
 

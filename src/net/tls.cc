@@ -76,7 +76,8 @@ int SocketRead(BIO* bio, char* data, int size) {
   return static_cast<int>(n);
 }
 
-long SocketControl(BIO*, int command, long, void*) {  // NOLINT(google-runtime-int): OpenSSL's signature
+long SocketControl(BIO*, int command, long,
+                   void*) {  // NOLINT(google-runtime-int): OpenSSL's signature
   return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
@@ -138,14 +139,19 @@ class TlsSessionImpl final : public TlsSession {
     if (result == 1) return IoResult::kOk;
     int saved_errno = errno;
     switch (SSL_get_error(ssl_, result)) {
-      case SSL_ERROR_WANT_READ: return IoResult::kWantRead;
-      case SSL_ERROR_WANT_WRITE: return IoResult::kWantWrite;
-      case SSL_ERROR_ZERO_RETURN: return IoResult::kClosed;
-      default: break;
+      case SSL_ERROR_WANT_READ:
+        return IoResult::kWantRead;
+      case SSL_ERROR_WANT_WRITE:
+        return IoResult::kWantWrite;
+      case SSL_ERROR_ZERO_RETURN:
+        return IoResult::kClosed;
+      default:
+        break;
     }
     failed_ = true;
     // OpenSSL 3 reports a peer that left without a close_notify as an error of its own.
-    bool unexpected_eof = ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
+    bool unexpected_eof =
+        ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
     long verify = SSL_get_verify_result(ssl_);  // NOLINT(google-runtime-int): OpenSSL's type
     if (verify != X509_V_OK && context_->verify_server && SSL_is_server(ssl_) == 0) {
       error_ = fmt::format("certificate: {}", X509_verify_cert_error_string(verify));
@@ -201,7 +207,8 @@ Result<std::shared_ptr<TlsContext>> MakeContext(const SSL_METHOD* method) {
   return context;
 }
 
-Status UseCertificate(SSL_CTX* context, std::string_view certificate_pem, std::string_view key_pem) {
+Status UseCertificate(SSL_CTX* context, std::string_view certificate_pem,
+                      std::string_view key_pem) {
   BioPtr bio = MemoryBio(certificate_pem);
   X509Ptr leaf(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   if (!leaf || SSL_CTX_use_certificate(context, leaf.get()) != 1) {
@@ -213,8 +220,10 @@ Status UseCertificate(SSL_CTX* context, std::string_view certificate_pem, std::s
   ERR_clear_error();
   BioPtr key_bio = MemoryBio(key_pem);
   KeyPtr key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, nullptr));
-  if (!key || SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
-    return Error(Reason::kInvalid, "TLS key: not the PEM private key of the certificate: {}", OpenSslError());
+  if (!key || SSL_CTX_use_PrivateKey(context, key.get()) != 1 ||
+      SSL_CTX_check_private_key(context) != 1) {
+    return Error(Reason::kInvalid, "TLS key: not the PEM private key of the certificate: {}",
+                 OpenSslError());
   }
   return Status::Ok();
 }
@@ -233,18 +242,20 @@ Status AddAuthorities(SSL_CTX* context, std::string_view pem, bool name_them) {
   return Status::Ok();
 }
 
-int ChooseAlpn(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in, unsigned in_size,
-               void*) {
+int ChooseAlpn(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in,
+               unsigned in_size, void*) {
   static constexpr unsigned char kHttp11[] = "\x08http/1.1";
   unsigned char* chosen = nullptr;
-  if (SSL_select_next_proto(&chosen, out_size, kHttp11, sizeof kHttp11 - 1, in, in_size) != OPENSSL_NPN_NEGOTIATED) {
+  if (SSL_select_next_proto(&chosen, out_size, kHttp11, sizeof kHttp11 - 1, in, in_size) !=
+      OPENSSL_NPN_NEGOTIATED) {
     return SSL_TLSEXT_ERR_NOACK;
   }
   *out = chosen;
   return SSL_TLSEXT_ERR_OK;
 }
 
-// An unknown certificate does not end the connection: its holder is anonymous, and the API answers 401 with words.
+// An unknown certificate does not end the connection: its holder is anonymous, and the API answers
+// 401 with words.
 int AcceptAnyClient(int, X509_STORE_CTX*) { return 1; }
 
 }  // namespace
@@ -291,7 +302,8 @@ std::unique_ptr<TlsSession> MakeClientSession(const std::shared_ptr<TlsContext>&
   auto session = std::make_unique<TlsSessionImpl>(context, fd);
   SSL_set_connect_state(session->ssl());
   unsigned char address[16];
-  bool is_address = inet_pton(AF_INET, name.c_str(), address) == 1 || inet_pton(AF_INET6, name.c_str(), address) == 1;
+  bool is_address = inet_pton(AF_INET, name.c_str(), address) == 1 ||
+                    inet_pton(AF_INET6, name.c_str(), address) == 1;
   if (!is_address) SSL_set_tlsext_host_name(session->ssl(), name.c_str());
   if (context->verify_server) {
     if (is_address) {

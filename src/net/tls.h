@@ -1,9 +1,10 @@
 // src/net/tls.h   (internal to net)
 //
-// TLS over a non-blocking descriptor: OpenSSL behind plain calls that say what to wait for. TLS 1.2 and 1.3, ALPN
-// http/1.1, no session tickets.
+// TLS over a non-blocking descriptor: OpenSSL behind plain calls that say what to wait for. TLS 1.2
+// and 1.3, ALPN http/1.1, no session tickets.
 //
-// Life cycle: a TlsContext is shared by all sessions of a server or client; a TlsSession belongs to one connection and
+// Life cycle: a TlsContext is shared by all sessions of a server or client; a TlsSession belongs to
+// one connection and
 //             does not own the descriptor.
 // Thread:     a context any, a session one.
 
@@ -50,6 +51,7 @@ class TlsSession {
 
 std::unique_ptr<TlsSession> MakeServerSession(const std::shared_ptr<TlsContext>& context, int fd);
 // `name` is the host name or address that the certificate must carry.
-std::unique_ptr<TlsSession> MakeClientSession(const std::shared_ptr<TlsContext>& context, int fd, const std::string& name);
+std::unique_ptr<TlsSession> MakeClientSession(const std::shared_ptr<TlsContext>& context, int fd,
+                                              const std::string& name);
 
 }  // namespace muster::net

@@ -57,7 +57,8 @@ Status ParseQuery(std::string_view text, Query& query) {
     std::string_view raw_value = equals == std::string_view::npos ? "" : part.substr(equals + 1);
     std::optional<std::string> name = PercentDecode(part.substr(0, equals), true);
     std::optional<std::string> value = PercentDecode(raw_value, true);
-    if (!name || !value) return Error(Reason::kBadRequest, "query parameter {:?}: broken % escape", std::string(part));
+    if (!name || !value)
+      return Error(Reason::kBadRequest, "query parameter {:?}: broken % escape", std::string(part));
     query.Add(*std::move(name), *std::move(value));
   }
   return Status::Ok();
@@ -67,7 +68,8 @@ Status ParseQuery(std::string_view text, Query& query) {
 
 Result<SplitTarget> ParseTarget(std::string_view target) {
   if (target.empty() || target[0] != '/') {
-    return Error(Reason::kBadRequest, "request target {:?}: must start with \"/\"", std::string(target));
+    return Error(Reason::kBadRequest, "request target {:?}: must start with \"/\"",
+                 std::string(target));
   }
   target = target.substr(0, target.find('#'));
   SplitTarget out;
@@ -75,15 +77,18 @@ Result<SplitTarget> ParseTarget(std::string_view target) {
   out.path = std::string(target.substr(0, question));
   for (std::string_view part : SplitNonEmpty(out.path, '/')) {
     std::optional<std::string> segment = PercentDecode(part, false);
-    if (!segment) return Error(Reason::kBadRequest, "path segment {:?}: broken % escape", std::string(part));
+    if (!segment)
+      return Error(Reason::kBadRequest, "path segment {:?}: broken % escape", std::string(part));
     if (*segment == "." || *segment == ".." || segment->find('/') != std::string::npos ||
         segment->find('\0') != std::string::npos) {
-      return Error(Reason::kBadRequest, "path segment {:?}: may not be \".\" or \"..\" or contain \"/\" or NUL",
+      return Error(Reason::kBadRequest,
+                   "path segment {:?}: may not be \".\" or \"..\" or contain \"/\" or NUL",
                    std::string(part));
     }
     out.segments.push_back(*std::move(segment));
   }
-  if (question != std::string_view::npos) RETURN_IF_ERROR(ParseQuery(target.substr(question + 1), out.query));
+  if (question != std::string_view::npos)
+    RETURN_IF_ERROR(ParseQuery(target.substr(question + 1), out.query));
   return out;
 }
 
@@ -97,18 +102,21 @@ Result<ParsedUrl> ParseUrl(std::string_view url) {
     rest.remove_prefix(7);
     out.endpoint.tls = false;
   } else {
-    return Error(Reason::kInvalid, "URL {:?}: must start with https:// or http://", std::string(url));
+    return Error(Reason::kInvalid, "URL {:?}: must start with https:// or http://",
+                 std::string(url));
   }
   size_t slash = rest.find_first_of("/?#");
   std::string_view authority = rest.substr(0, slash);
   if (slash != std::string_view::npos) out.path = std::string(rest.substr(slash));
   if (authority.find('@') != std::string_view::npos) {
-    return Error(Reason::kInvalid, "URL {:?}: user names in URLs are not supported", std::string(url));
+    return Error(Reason::kInvalid, "URL {:?}: user names in URLs are not supported",
+                 std::string(url));
   }
   std::string_view port_text;
   if (authority.starts_with('[')) {
     size_t close = authority.find(']');
-    if (close == std::string_view::npos) return Error(Reason::kInvalid, "URL {:?}: \"]\" is missing", std::string(url));
+    if (close == std::string_view::npos)
+      return Error(Reason::kInvalid, "URL {:?}: \"]\" is missing", std::string(url));
     out.endpoint.host = std::string(authority.substr(1, close - 1));
     std::string_view tail = authority.substr(close + 1);
     if (!tail.empty() && tail[0] != ':') {
@@ -120,7 +128,8 @@ Result<ParsedUrl> ParseUrl(std::string_view url) {
     out.endpoint.host = std::string(authority.substr(0, colon));
     if (colon != std::string_view::npos) port_text = authority.substr(colon + 1);
   }
-  if (out.endpoint.host.empty()) return Error(Reason::kInvalid, "URL {:?}: the host is missing", std::string(url));
+  if (out.endpoint.host.empty())
+    return Error(Reason::kInvalid, "URL {:?}: the host is missing", std::string(url));
   int64_t port = out.endpoint.tls ? 443 : 80;
   if (!port_text.empty()) port = ParseInt(port_text).value_or(0);
   if (port < 1 || port > 65535) {
@@ -132,7 +141,8 @@ Result<ParsedUrl> ParseUrl(std::string_view url) {
 
 std::string Endpoint::ToString() const {
   bool ipv6 = host.find(':') != std::string::npos;
-  return fmt::format("{}://{}{}{}:{}", tls ? "https" : "http", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port);
+  return fmt::format("{}://{}{}{}:{}", tls ? "https" : "http", ipv6 ? "[" : "", host,
+                     ipv6 ? "]" : "", port);
 }
 
 }  // namespace muster::net

@@ -18,7 +18,8 @@ TEST(ParseTarget, SplitsAndDecodes) {
 }
 
 TEST(ParseTarget, RefusesBrokenOnes) {
-  for (const char* bad : {"", "api", "*", "/%zz", "/%2", "/a%2Fb", "/a%00", "/../x", "/%2e%2e/x", "/a?b=%"}) {
+  for (const char* bad :
+       {"", "api", "*", "/%zz", "/%2", "/a%2Fb", "/a%00", "/../x", "/%2e%2e/x", "/a?b=%"}) {
     EXPECT_FALSE(ParseTarget(bad).has_value()) << bad;
   }
   std::string many = "/?";
@@ -43,8 +44,8 @@ TEST(ParseUrl, ReadsEndpoints) {
   EXPECT_EQ(ParseUrl("https://[::1]:1")->endpoint.ToString(), "https://[::1]:1");
   EXPECT_EQ(ParseUrl("https://host")->endpoint.port, 443);
   EXPECT_EQ(ParseUrl("http://host/")->endpoint.port, 80);
-  for (const char* bad : {"", "host:1", "ftp://a", "https://", "https://a:0", "https://a:65536", "https://a:x",
-                          "https://[::1", "https://[::1]x", "https://u@h"}) {
+  for (const char* bad : {"", "host:1", "ftp://a", "https://", "https://a:0", "https://a:65536",
+                          "https://a:x", "https://[::1", "https://[::1]x", "https://u@h"}) {
     EXPECT_FALSE(ParseUrl(bad).has_value()) << bad;
   }
 }

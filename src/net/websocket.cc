@@ -14,7 +14,14 @@ namespace {
 
 constexpr std::string_view kHandshakeGuid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";  // RFC 6455 1.3
 
-enum Opcode : uint8_t { kContinuation = 0, kText = 1, kBinary = 2, kCloseFrame = 8, kPing = 9, kPong = 10 };
+enum Opcode : uint8_t {
+  kContinuation = 0,
+  kText = 1,
+  kBinary = 2,
+  kCloseFrame = 8,
+  kPing = 9,
+  kPong = 10
+};
 
 std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');
@@ -50,18 +57,23 @@ std::vector<std::string> RequestedProtocols(const Headers& headers) {
 }
 
 void Unmask(std::string& payload, std::string_view mask) {
-  for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<char>(payload[i] ^ mask[i & 3]);
+  for (size_t i = 0; i < payload.size(); ++i)
+    payload[i] = static_cast<char>(payload[i] ^ mask[i & 3]);
 }
 
 }  // namespace
 
 bool IsWebSocketRequest(const Request& request) {
-  return ListHas(request.headers, "Connection", "upgrade") && ListHas(request.headers, "Upgrade", "websocket");
+  return ListHas(request.headers, "Connection", "upgrade") &&
+         ListHas(request.headers, "Upgrade", "websocket");
 }
 
-Result<WebSocketAccept> AcceptWebSocket(const Request& request, const std::vector<std::string>& supported) {
+Result<WebSocketAccept> AcceptWebSocket(const Request& request,
+                                        const std::vector<std::string>& supported) {
   if (!IsWebSocketRequest(request) || request.method != "GET") {
-    return Error(Reason::kBadRequest, "expected a WebSocket handshake: GET with Connection: Upgrade, Upgrade: websocket");
+    return Error(
+        Reason::kBadRequest,
+        "expected a WebSocket handshake: GET with Connection: Upgrade, Upgrade: websocket");
   }
   if (request.headers.Get("Sec-WebSocket-Version") != "13") {
     return Error(Reason::kBadRequest, "Sec-WebSocket-Version: expected 13");
@@ -72,11 +84,13 @@ Result<WebSocketAccept> AcceptWebSocket(const Request& request, const std::vecto
   }
   WebSocketAccept accept;
   std::vector<std::string> requested = RequestedProtocols(request.headers);
-  auto chosen = std::find_if(requested.begin(), requested.end(), [&supported](const std::string& protocol) {
-    return std::find(supported.begin(), supported.end(), protocol) != supported.end();
-  });
+  auto chosen =
+      std::find_if(requested.begin(), requested.end(), [&supported](const std::string& protocol) {
+        return std::find(supported.begin(), supported.end(), protocol) != supported.end();
+      });
   if (!requested.empty() && chosen == requested.end()) {
-    return Error(Reason::kBadRequest, "Sec-WebSocket-Protocol: none of {} is known; expected one of {}",
+    return Error(Reason::kBadRequest,
+                 "Sec-WebSocket-Protocol: none of {} is known; expected one of {}",
                  Join(requested, ", "), Join(supported, ", "));
   }
   accept.headers.Add("Upgrade", "websocket");
@@ -100,17 +114,20 @@ void PrepareWebSocket(Request& request, const std::vector<std::string>& protocol
 
 Result<std::string> CheckWebSocketAnswer(const Request& request, const Response& answer) {
   if (answer.status != 101) {
-    return Error(Reason::kServiceUnavailable, "no WebSocket: the server answered {} {}", answer.status,
-                 StatusText(answer.status));
+    return Error(Reason::kServiceUnavailable, "no WebSocket: the server answered {} {}",
+                 answer.status, StatusText(answer.status));
   }
-  if (answer.headers.Get("Sec-WebSocket-Accept") != AcceptKey(request.headers.Get("Sec-WebSocket-Key"))) {
-    return Error(Reason::kServiceUnavailable, "no WebSocket: Sec-WebSocket-Accept does not fit our key");
+  if (answer.headers.Get("Sec-WebSocket-Accept") !=
+      AcceptKey(request.headers.Get("Sec-WebSocket-Key"))) {
+    return Error(Reason::kServiceUnavailable,
+                 "no WebSocket: Sec-WebSocket-Accept does not fit our key");
   }
   std::string protocol(answer.headers.Get("Sec-WebSocket-Protocol"));
   std::vector<std::string> requested = RequestedProtocols(request.headers);
   bool known = std::find(requested.begin(), requested.end(), protocol) != requested.end();
   if (requested.empty() ? !protocol.empty() : !known) {
-    return Error(Reason::kServiceUnavailable, "no WebSocket: the server chose the protocol {:?}, which we did not offer",
+    return Error(Reason::kServiceUnavailable,
+                 "no WebSocket: the server chose the protocol {:?}, which we did not offer",
                  protocol);
   }
   return protocol;
@@ -125,13 +142,15 @@ void AppendWebSocketFrame(std::string& out, uint8_t opcode, bool final, std::str
   } else {
     bool wide = payload.size() > 0xffff;
     out += static_cast<char>(mask_bit | (wide ? 127 : 126));
-    for (int shift = wide ? 56 : 8; shift >= 0; shift -= 8) out += static_cast<char>(payload.size() >> shift & 0xff);
+    for (int shift = wide ? 56 : 8; shift >= 0; shift -= 8)
+      out += static_cast<char>(payload.size() >> shift & 0xff);
   }
   out += mask;
   size_t start = out.size();
   out += payload;
   if (mask.empty()) return;
-  for (size_t i = 0; i < payload.size(); ++i) out[start + i] = static_cast<char>(out[start + i] ^ mask[i & 3]);
+  for (size_t i = 0; i < payload.size(); ++i)
+    out[start + i] = static_cast<char>(out[start + i] ^ mask[i & 3]);
 }
 
 Status WebSocketDecoder::Feed(std::string_view bytes, std::vector<WebSocketFrame>& frames) {
@@ -160,15 +179,18 @@ Status WebSocketDecoder::ParseOne(size_t& offset, bool& complete, WebSocketFrame
   uint64_t size = second & 0x7f;
   bool control = frame.opcode >= 8;
   close_code_ = 1002;
-  if ((first & 0x70) != 0) return Error(Reason::kBadRequest, "WebSocket frame: reserved bits are set");
+  if ((first & 0x70) != 0)
+    return Error(Reason::kBadRequest, "WebSocket frame: reserved bits are set");
   if ((frame.opcode > kBinary && !control) || frame.opcode > kPong) {
     return Error(Reason::kBadRequest, "WebSocket frame: unknown opcode {}", frame.opcode);
   }
   if (control && (!frame.final || size > 125)) {
-    return Error(Reason::kBadRequest, "WebSocket frame: a control frame is whole and at most 125 bytes long");
+    return Error(Reason::kBadRequest,
+                 "WebSocket frame: a control frame is whole and at most 125 bytes long");
   }
   if (masked != expect_masked_) {
-    return Error(Reason::kBadRequest, "WebSocket frame: {} masked", masked ? "must not be" : "must be");
+    return Error(Reason::kBadRequest, "WebSocket frame: {} masked",
+                 masked ? "must not be" : "must be");
   }
   size_t header = 2;
   size_t length_bytes = size == 126 ? 2 : size == 127 ? 8 : 0;
@@ -182,7 +204,8 @@ Status WebSocketDecoder::ParseOne(size_t& offset, bool& complete, WebSocketFrame
   }
   if (size > kMaxMessageBytes) {
     close_code_ = 1009;
-    return Error(Reason::kRequestEntityTooLarge, "WebSocket frame: {} bytes, the limit is {}", size, kMaxMessageBytes);
+    return Error(Reason::kRequestEntityTooLarge, "WebSocket frame: {} bytes, the limit is {}", size,
+                 kMaxMessageBytes);
   }
   header += length_bytes;
   size_t mask_bytes = masked ? 4 : 0;
@@ -203,7 +226,7 @@ struct WebSocket::Impl : std::enable_shared_from_this<WebSocket::Impl> {
   WebSocketDecoder decoder;
   Function<void(std::string_view, bool)> on_message;
   Function<void(uint16_t, std::string_view)> on_close;
-  std::string message;                // fragments so far
+  std::string message;  // fragments so far
   bool in_message = false;
   bool binary = false;
   bool close_sent = false;
@@ -215,7 +238,8 @@ struct WebSocket::Impl : std::enable_shared_from_this<WebSocket::Impl> {
 
   void SendFrame(uint8_t opcode, std::string_view payload) {
     std::string out;
-    AppendWebSocketFrame(out, opcode, true, payload, role == Role::kClient ? RandomBytes(4) : std::string());
+    AppendWebSocketFrame(out, opcode, true, payload,
+                         role == Role::kClient ? RandomBytes(4) : std::string());
     stream->Write(std::move(out));
   }
 
@@ -246,9 +270,12 @@ struct WebSocket::Impl : std::enable_shared_from_this<WebSocket::Impl> {
       case kPing:
         if (!close_sent) SendFrame(kPong, frame.payload);
         return;
-      case kPong: return;
-      case kCloseFrame: return OnCloseFrame(frame.payload);
-      default: return OnDataFrame(frame);
+      case kPong:
+        return;
+      case kCloseFrame:
+        return OnCloseFrame(frame.payload);
+      default:
+        return OnDataFrame(frame);
     }
   }
 
@@ -257,7 +284,8 @@ struct WebSocket::Impl : std::enable_shared_from_this<WebSocket::Impl> {
     if (continues != in_message) return Fail(1002, "WebSocket: fragments out of order");
     if (!continues) binary = frame.opcode == kBinary;
     if (message.size() + frame.payload.size() > kMaxMessageBytes) {
-      return Fail(1009, fmt::format("WebSocket: a message is longer than {} bytes", kMaxMessageBytes));
+      return Fail(1009,
+                  fmt::format("WebSocket: a message is longer than {} bytes", kMaxMessageBytes));
     }
     message += frame.payload;
     in_message = !frame.final;
@@ -272,7 +300,8 @@ struct WebSocket::Impl : std::enable_shared_from_this<WebSocket::Impl> {
   void OnCloseFrame(std::string_view payload) {
     closed_code = 1005;
     if (payload.size() >= 2) {
-      closed_code = static_cast<uint16_t>(static_cast<uint8_t>(payload[0]) << 8 | static_cast<uint8_t>(payload[1]));
+      closed_code = static_cast<uint16_t>(static_cast<uint8_t>(payload[0]) << 8 |
+                                          static_cast<uint8_t>(payload[1]));
       closed_reason = std::string(payload.substr(2));
     }
     SendClose(closed_code, "");
@@ -296,7 +325,8 @@ struct WebSocket::Impl : std::enable_shared_from_this<WebSocket::Impl> {
   }
 };
 
-WebSocket::WebSocket(Role role, std::unique_ptr<ByteStream> stream) : impl_(std::make_shared<Impl>(role)) {
+WebSocket::WebSocket(Role role, std::unique_ptr<ByteStream> stream)
+    : impl_(std::make_shared<Impl>(role)) {
   impl_->stream = std::move(stream);
   impl_->stream->OnClose([weak = std::weak_ptr(impl_)] {
     if (auto impl = weak.lock()) impl->ReportClosed();
@@ -318,7 +348,9 @@ void WebSocket::OnMessage(Function<void(std::string_view, bool)> on_message) {
   });
 }
 
-void WebSocket::OnClose(Function<void(uint16_t, std::string_view)> on_close) { impl_->on_close = std::move(on_close); }
+void WebSocket::OnClose(Function<void(uint16_t, std::string_view)> on_close) {
+  impl_->on_close = std::move(on_close);
+}
 
 void WebSocket::Send(std::string_view message, bool binary) {
   CHECK(message.size() <= kMaxMessageBytes);

@@ -2,15 +2,21 @@
 //
 // WebSocket (RFC 6455): negotiation over HTTP/1.1 and messages over a ByteStream. No extensions.
 //
-//   server:  ASSIGN_OR_RETURN(WebSocketAccept accept, AcceptWebSocket(request, {"v5.channel.k8s.io", "v4.channel.k8s.io"}));
-//            WebSocket socket(WebSocket::Role::kServer, writer->Upgrade(std::move(accept.headers)));
-//   client:  PrepareWebSocket(request, {"v5.channel.k8s.io"}); client.Upgrade(endpoint, request, ...);
-//            ASSIGN_OR_RETURN(std::string protocol, CheckWebSocketAnswer(request, answer.response));
+//   server:  ASSIGN_OR_RETURN(WebSocketAccept accept, AcceptWebSocket(request,
+//   {"v5.channel.k8s.io", "v4.channel.k8s.io"}));
+//            WebSocket socket(WebSocket::Role::kServer,
+//            writer->Upgrade(std::move(accept.headers)));
+//   client:  PrepareWebSocket(request, {"v5.channel.k8s.io"}); client.Upgrade(endpoint, request,
+//   ...);
+//            ASSIGN_OR_RETURN(std::string protocol, CheckWebSocketAnswer(request,
+//            answer.response));
 //
-// Life cycle: a WebSocket owns its stream; destroying it closes the connection. The owner may destroy it from inside a
+// Life cycle: a WebSocket owns its stream; destroying it closes the connection. The owner may
+// destroy it from inside a
 //             callback.
 // Thread:     the loop thread of the stream.
-// Invariants: a message is at most kMaxMessageBytes (else close 1009); frames from a client are masked, from a server
+// Invariants: a message is at most kMaxMessageBytes (else close 1009); frames from a client are
+// masked, from a server
 //             not (else close 1002); pings are answered; after OnClose nothing runs any more.
 
 #pragma once
@@ -34,10 +40,13 @@ struct WebSocketAccept {
   std::string protocol;  // the chosen one; "" if the client named none
 };
 
-// True if the request asks for a WebSocket at all (then AcceptWebSocket says whether it can have one).
+// True if the request asks for a WebSocket at all (then AcceptWebSocket says whether it can have
+// one).
 bool IsWebSocketRequest(const Request& request);
-// Chooses the client's first protocol that is in `supported`. BadRequest if the handshake is malformed or none fits.
-Result<WebSocketAccept> AcceptWebSocket(const Request& request, const std::vector<std::string>& supported);
+// Chooses the client's first protocol that is in `supported`. BadRequest if the handshake is
+// malformed or none fits.
+Result<WebSocketAccept> AcceptWebSocket(const Request& request,
+                                        const std::vector<std::string>& supported);
 
 // Adds the handshake's headers, with a fresh random key.
 void PrepareWebSocket(Request& request, const std::vector<std::string>& protocols);
@@ -60,7 +69,8 @@ class WebSocket {
 
   // REQUIRES: message.size() <= kMaxMessageBytes.
   void Send(std::string_view message, bool binary = true);
-  // Sends a close frame and ends the connection after it; what still arrives is dropped, OnClose runs in the end.
+  // Sends a close frame and ends the connection after it; what still arrives is dropped, OnClose
+  // runs in the end.
   void Close(uint16_t code = 1000, std::string_view reason = {});
   size_t BufferedBytes() const;
 
@@ -78,7 +88,8 @@ struct WebSocketFrame {
 class WebSocketDecoder {
  public:
   explicit WebSocketDecoder(bool expect_masked) : expect_masked_(expect_masked) {}
-  // Appends complete frames. After an error the decoder must not be used again; code() says how to close.
+  // Appends complete frames. After an error the decoder must not be used again; code() says how to
+  // close.
   Status Feed(std::string_view bytes, std::vector<WebSocketFrame>& frames);
   uint16_t close_code() const { return close_code_; }
 
@@ -90,6 +101,7 @@ class WebSocketDecoder {
   std::string buffer_;
 };
 // `mask` is a 4-byte key for client frames, "" for server frames.
-void AppendWebSocketFrame(std::string& out, uint8_t opcode, bool final, std::string_view payload, std::string_view mask);
+void AppendWebSocketFrame(std::string& out, uint8_t opcode, bool final, std::string_view payload,
+                          std::string_view mask);
 
 }  // namespace muster::net

@@ -46,7 +46,8 @@ TEST(WebSocketHandshake, RefusesMalformedOnes) {
   EXPECT_FALSE(CheckWebSocketAnswer(request, answer).has_value()) << "an answer to another key";
 }
 
-Status Decode(std::string_view bytes, bool expect_masked, std::vector<WebSocketFrame>& frames, uint16_t* code = nullptr) {
+Status Decode(std::string_view bytes, bool expect_masked, std::vector<WebSocketFrame>& frames,
+              uint16_t* code = nullptr) {
   WebSocketDecoder decoder(expect_masked);
   Status status;
   for (char c : bytes) {
@@ -84,8 +85,10 @@ TEST(WebSocketDecoder, RefusesBrokenFrames) {
   EXPECT_EQ(code_of("\x83\x01x", false), 1002) << "unknown opcode";
   EXPECT_EQ(code_of("\x09\x01x", false), 1002) << "fragmented ping";
   EXPECT_EQ(code_of("\x89\x7e\x01\x00", false), 1002) << "long ping";
-  EXPECT_EQ(code_of(std::string("\x82\x7e\x00\x05", 4), false), 1002) << "length not in its shortest form";
-  EXPECT_EQ(code_of(std::string("\x82\x7f\x00\x00\x00\x00\x00\x20\x00\x00", 10), false), 1009) << "too long";
+  EXPECT_EQ(code_of(std::string("\x82\x7e\x00\x05", 4), false), 1002)
+      << "length not in its shortest form";
+  EXPECT_EQ(code_of(std::string("\x82\x7f\x00\x00\x00\x00\x00\x20\x00\x00", 10), false), 1009)
+      << "too long";
 }
 
 // A pair of connected sockets over a real server.
@@ -96,26 +99,30 @@ class WebSocketTest : public testing::Test {
         [this](const Request& request, const ResponseWriterPtr& writer) {
           auto accept = AcceptWebSocket(request, {"v5.channel.k8s.io"});
           ASSERT_TRUE(accept.has_value());
-          there_ = std::make_unique<WebSocket>(WebSocket::Role::kServer, writer->Upgrade(accept->headers));
-          there_->OnMessage([this](std::string_view message, bool binary) { there_->Send(message, binary); });
+          there_ = std::make_unique<WebSocket>(WebSocket::Role::kServer,
+                                               writer->Upgrade(accept->headers));
+          there_->OnMessage(
+              [this](std::string_view message, bool binary) { there_->Send(message, binary); });
           there_->OnClose([this](uint16_t code, std::string_view) { there_closed_ = code; });
         },
         net_.TlsOptions());
     client_ = net_.Client();
     Request request = Handshake({"v5.channel.k8s.io"});
-    auto handle = client_->Upgrade(net_.EndpointOf(*server_, true), request, [&](Result<UpgradeAnswer> answer) {
-      ASSERT_TRUE(answer.has_value());
-      ASSERT_EQ(CheckWebSocketAnswer(request, answer->response).value_or("-"), "v5.channel.k8s.io");
-      here_ = std::make_unique<WebSocket>(WebSocket::Role::kClient, std::move(answer->stream));
-      here_->OnMessage([this](std::string_view message, bool binary) {
-        received_.emplace_back(message);
-        binary_ = binary;
-      });
-      here_->OnClose([this](uint16_t code, std::string_view reason) {
-        here_closed_ = code;
-        reason_ = std::string(reason);
-      });
-    });
+    auto handle = client_->Upgrade(
+        net_.EndpointOf(*server_, true), request, [&](Result<UpgradeAnswer> answer) {
+          ASSERT_TRUE(answer.has_value());
+          ASSERT_EQ(CheckWebSocketAnswer(request, answer->response).value_or("-"),
+                    "v5.channel.k8s.io");
+          here_ = std::make_unique<WebSocket>(WebSocket::Role::kClient, std::move(answer->stream));
+          here_->OnMessage([this](std::string_view message, bool binary) {
+            received_.emplace_back(message);
+            binary_ = binary;
+          });
+          here_->OnClose([this](uint16_t code, std::string_view reason) {
+            here_closed_ = code;
+            reason_ = std::string(reason);
+          });
+        });
     ASSERT_TRUE(net_.RunUntil([&] { return here_ != nullptr; }));
   }
 
@@ -166,7 +173,9 @@ class FakeStream final : public ByteStream {
     bool closed = false;
   };
   explicit FakeStream(State& state) : state_(state) {}
-  void OnData(Function<void(std::string_view)> on_data) override { state_.on_data = std::move(on_data); }
+  void OnData(Function<void(std::string_view)> on_data) override {
+    state_.on_data = std::move(on_data);
+  }
   void OnClose(Task) override {}
   void Write(std::string bytes) override { state_.written += bytes; }
   void Close() override { state_.closed = true; }

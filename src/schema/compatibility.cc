@@ -37,9 +37,10 @@ class KindTable {
   }
 
   void AddRow(const Field& field, const std::string& place) {
-    const std::string_view happens = field.support == Field::Support::kRestrictsNotYet
-                                         ? "warning; the pod fails rather than run without the restriction"
-                                         : "warning; stored, no effect";
+    const std::string_view happens =
+        field.support == Field::Support::kRestrictsNotYet
+            ? "warning; the pod fails rather than run without the restriction"
+            : "warning; stored, no effect";
     rows_ += "| `" + place + "` | " + std::string(happens) + " | " + field.description + " |\n";
   }
 
@@ -62,12 +63,16 @@ void AddKind(const Kind& kind, std::string& out) {
 std::string CompatibilityMarkdown() {
   std::string out =
       "# Compatibility\n\n"
-      "Written by `tools/schema/compatibility` from the `support` options in `schema/`; change them there.\n\n"
-      "Every kind below is served with all of upstream's fields: they are stored, validated and given back. Fields that\n"
+      "Written by `tools/schema/compatibility` from the `support` options in `schema/`; change "
+      "them there.\n\n"
+      "Every kind below is served with all of upstream's fields: they are stored, validated and "
+      "given back. Fields that\n"
       "have an effect upstream and none here yet are listed. Setting one is answered with\n"
-      "`Warning: <field> is not acted on yet`. A field that *restricts* a pod (user, capabilities, seccomp, ...) makes\n"
+      "`Warning: <field> is not acted on yet`. A field that *restricts* a pod (user, capabilities, "
+      "seccomp, ...) makes\n"
       "the pod fail with a reason rather than run without the restriction.\n\n"
-      "A type that occurs in several places (containers, init containers) is listed where it occurs first. Pod templates\n"
+      "A type that occurs in several places (containers, init containers) is listed where it "
+      "occurs first. Pod templates\n"
       "inside jobs follow the table of Pod.\n";
   for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, out);
   for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, out);

@@ -13,12 +13,14 @@ TEST(CompatibilityTest, TheCommittedDocumentIsCurrent) {
   if (!in) GTEST_SKIP() << "docs/compatibility.md is not here: run from the project's root";
   std::stringstream committed;
   committed << in.rdbuf();
-  EXPECT_EQ(committed.str(), CompatibilityMarkdown()) << "run tools/schema/compatibility and commit the result";
+  EXPECT_EQ(committed.str(), CompatibilityMarkdown())
+      << "run tools/schema/compatibility and commit the result";
 }
 
 TEST(CompatibilityTest, RestrictionsAreNamedAndActedOnFieldsAreNot) {
   const std::string text = CompatibilityMarkdown();
-  EXPECT_NE(text.find("| `spec.securityContext.runAsUser` | warning; the pod fails"), std::string::npos);
+  EXPECT_NE(text.find("| `spec.securityContext.runAsUser` | warning; the pod fails"),
+            std::string::npos);
   EXPECT_NE(text.find("| `spec.containers[].livenessProbe` | warning; stored"), std::string::npos);
   EXPECT_EQ(text.find("| `spec.containers[].command` |"), std::string::npos);
   EXPECT_EQ(text.find("spec.initContainers[].livenessProbe"), std::string::npos);

@@ -1,7 +1,8 @@
 // src/schema/kind.h
 //
-// Kind: what the API server needs to know of one served kind. Built-in kinds come from schema/*.proto through
-// Registry::BuiltIn(); custom kinds are made from CustomResourceDefinition objects (schema/crd.h).
+// Kind: what the API server needs to know of one served kind. Built-in kinds come from
+// schema/*.proto through Registry::BuiltIn(); custom kinds are made from CustomResourceDefinition
+// objects (schema/crd.h).
 
 #pragma once
 
@@ -15,12 +16,12 @@
 namespace muster::schema {
 
 struct PrinterColumn {
-  std::string name;        // "Age"
-  std::string type;        // string, integer, number, boolean, date
+  std::string name;  // "Age"
+  std::string type;  // string, integer, number, boolean, date
   std::string format;
   std::string description;
-  std::string json_path;   // ".status.phase"; "" when the API server computes the cell (pods: READY)
-  int priority = 0;        // > 0: only with -o wide
+  std::string json_path;  // ".status.phase"; "" when the API server computes the cell (pods: READY)
+  int priority = 0;       // > 0: only with -o wide
 };
 
 struct ScaleSubresource {
@@ -28,12 +29,12 @@ struct ScaleSubresource {
 };
 
 struct Kind {
-  std::string group;    // "" for core
-  std::string version;  // "v1"
-  std::string kind;     // "Pod"
+  std::string group;      // "" for core
+  std::string version;    // "v1"
+  std::string kind;       // "Pod"
   std::string list_kind;  // "PodList"
-  std::string plural;   // "pods"
-  std::string singular; // "pod"
+  std::string plural;     // "pods"
+  std::string singular;   // "pod"
   std::vector<std::string> short_names;
   std::vector<std::string> categories;
   bool namespaced = true;
@@ -43,7 +44,8 @@ struct Kind {
   bool storage = true;  // the version that is stored
   SchemaPtr schema;     // of the whole object
   std::vector<PrinterColumn> columns;
-  std::vector<std::string> selectable_fields;  // "spec.nodeName", besides metadata.name and metadata.namespace
+  std::vector<std::string>
+      selectable_fields;  // "spec.nodeName", besides metadata.name and metadata.namespace
 
   std::string GroupVersion() const { return group.empty() ? version : group + "/" + version; }
   // "pods" or "pytorchjobs.kubeflow.org": how error messages name the resource.

@@ -38,10 +38,18 @@ json::Value Inline(const Schema& schema, const std::vector<std::string>& enum_va
       Put(out, "type", "object");
       Put(out, "additionalProperties", Use(*schema.items, enum_values));
       return out;
-    case Type::kInteger: Put(out, "type", "integer"); break;
-    case Type::kNumber: Put(out, "type", "number"); break;
-    case Type::kBoolean: Put(out, "type", "boolean"); break;
-    default: Put(out, "type", "string"); break;
+    case Type::kInteger:
+      Put(out, "type", "integer");
+      break;
+    case Type::kNumber:
+      Put(out, "type", "number");
+      break;
+    case Type::kBoolean:
+      Put(out, "type", "boolean");
+      break;
+    default:
+      Put(out, "type", "string");
+      break;
   }
   if (!schema.format.empty()) Put(out, "format", schema.format);
   if (!enum_values.empty()) Put(out, "enum", json::Strings(enum_values));
@@ -57,9 +65,10 @@ void PutMergeRules(const Field& field, json::Object& out) {
       Put(out, "x-kubernetes-list-type", field.list_type == ListType::kSet ? "set" : "atomic");
     }
   }
-  if (!field.patch_merge_key.empty()) Put(out, "x-kubernetes-patch-merge-key", field.patch_merge_key);
+  if (!field.patch_merge_key.empty())
+    Put(out, "x-kubernetes-patch-merge-key", field.patch_merge_key);
   if (field.patch_merge || field.patch_retain_keys) {
-    const std::string_view strategy = !field.patch_merge         ? "retainKeys"
+    const std::string_view strategy = !field.patch_merge        ? "retainKeys"
                                       : field.patch_retain_keys ? "merge,retainKeys"
                                                                 : "merge";
     Put(out, "x-kubernetes-patch-strategy", strategy);
@@ -98,11 +107,13 @@ json::Value ObjectSchema(const Schema& schema, json::Object out) {
 json::Value TypeMetaProperties(const json::Value& properties) {
   json::Object out;
   const Schema& pod = *Registry::BuiltIn().FindMessage("v1", "Pod");
-  for (const std::string_view name : {"apiVersion", "kind"}) out.emplace_back(name, Property(*pod.Find(name)));
+  for (const std::string_view name : {"apiVersion", "kind"})
+    out.emplace_back(name, Property(*pod.Find(name)));
   out.emplace_back("metadata", json::Obj({{"description", "Name, labels and other metadata."},
                                           {"allOf", json::List({ComponentRef(kObjectMeta)})}}));
   for (const json::Member& member : properties.members())
-    if (member.first != "apiVersion" && member.first != "kind" && member.first != "metadata") out.push_back(member);
+    if (member.first != "apiVersion" && member.first != "kind" && member.first != "metadata")
+      out.push_back(member);
   return out;
 }
 
@@ -112,12 +123,14 @@ json::Value ComponentRef(std::string_view name) {
   return json::Obj({{"$ref", "#/components/schemas/" + std::string(name)}});
 }
 
-json::Value GroupVersionKind(std::string_view group, std::string_view version, std::string_view kind) {
+json::Value GroupVersionKind(std::string_view group, std::string_view version,
+                             std::string_view kind) {
   return json::Obj({{"group", group}, {"kind", kind}, {"version", version}});
 }
 
 std::string ComponentName(const Kind& kind) {
-  if (kind.schema != nullptr && !kind.schema->name.empty() && !kind.custom) return kind.schema->name;
+  if (kind.schema != nullptr && !kind.schema->name.empty() && !kind.custom)
+    return kind.schema->name;
   std::string name;
   std::vector<std::string_view> parts = Split(kind.group, '.');
   std::reverse(parts.begin(), parts.end());
@@ -129,12 +142,15 @@ json::Value ComponentSchema(const Schema& schema) {
   json::Object out;
   if (!schema.description.empty()) Put(out, "description", schema.description);
   switch (schema.type) {
-    case Type::kObject: return ObjectSchema(schema, std::move(out));
+    case Type::kObject:
+      return ObjectSchema(schema, std::move(out));
     case Type::kIntOrString:
       Put(out, "format", "int-or-string");
       Put(out, "oneOf", json::List({TypeOnly("integer"), TypeOnly("string")}));
       break;
-    case Type::kQuantity: Put(out, "oneOf", json::List({TypeOnly("string"), TypeOnly("number")})); break;
+    case Type::kQuantity:
+      Put(out, "oneOf", json::List({TypeOnly("string"), TypeOnly("number")}));
+      break;
     case Type::kTime:
     case Type::kMicroTime:
       Put(out, "type", "string");
@@ -148,7 +164,8 @@ json::Value ComponentSchema(const Schema& schema) {
         Put(out, "x-kubernetes-preserve-unknown-fields", true);
       }
       break;
-    default: return Inline(schema, {});
+    default:
+      return Inline(schema, {});
   }
   return out;
 }
@@ -156,7 +173,8 @@ json::Value ComponentSchema(const Schema& schema) {
 void OpenApiSchemas::AddSchema(const Schema& schema, json::Value extra_gvk) {
   if (schemas_.contains(schema.name)) return;
   json::Value component = ComponentSchema(schema);
-  if (!extra_gvk.IsNull()) component = component.Set(kGvkExtension, json::List({std::move(extra_gvk)}));
+  if (!extra_gvk.IsNull())
+    component = component.Set(kGvkExtension, json::List({std::move(extra_gvk)}));
   schemas_.emplace(schema.name, std::move(component));
   AddReferences(schema);
 }
@@ -180,13 +198,15 @@ void OpenApiSchemas::AddKind(const Kind& kind) {
   } else {
     AddSchema(*kind.schema, GroupVersionKind(kind.group, kind.version, kind.kind));
     const Schema* list = Registry::BuiltIn().FindSchema(kind.schema->name + "List");
-    if (list != nullptr) AddSchema(*list, GroupVersionKind(kind.group, kind.version, kind.list_kind));
+    if (list != nullptr)
+      AddSchema(*list, GroupVersionKind(kind.group, kind.version, kind.list_kind));
   }
 }
 
 void OpenApiSchemas::AddCustomKind(const Kind& kind) {
   json::Value source = kind.schema == nullptr ? json::Value() : kind.schema->source;
-  if (!source.IsObject()) source = json::Obj({{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}});
+  if (!source.IsObject())
+    source = json::Obj({{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}});
   const json::Value component =
       source.Set("properties", TypeMetaProperties(source["properties"]))
           .Set(kGvkExtension, json::List({GroupVersionKind(kind.group, kind.version, kind.kind)}));
@@ -198,12 +218,14 @@ void OpenApiSchemas::AddCustomKind(const Kind& kind) {
 void OpenApiSchemas::AddListOf(const Kind& kind) {
   const Schema& pods = *Registry::BuiltIn().FindMessage("v1", "PodList");
   json::Object properties;
-  for (const std::string_view name : {"apiVersion", "kind"}) properties.emplace_back(name, Property(*pods.Find(name)));
+  for (const std::string_view name : {"apiVersion", "kind"})
+    properties.emplace_back(name, Property(*pods.Find(name)));
   properties.emplace_back("items", json::Obj({{"description", "The objects of the list."},
                                               {"type", "array"},
                                               {"items", ComponentRef(ComponentName(kind))}}));
-  properties.emplace_back("metadata", json::Obj({{"description", "Revision and paging of the list."},
-                                                 {"allOf", json::List({ComponentRef(kListMeta)})}}));
+  properties.emplace_back("metadata",
+                          json::Obj({{"description", "Revision and paging of the list."},
+                                     {"allOf", json::List({ComponentRef(kListMeta)})}}));
   const json::Value list =
       json::Obj({{"description", "A list of " + kind.kind + " objects."},
                  {"type", "object"},

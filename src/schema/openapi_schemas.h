@@ -1,6 +1,7 @@
 // src/schema/openapi_schemas.h
 //
-// The component schemas of an OpenAPI v3 document (openapi_v3.h), collected from the kinds it serves.
+// The component schemas of an OpenAPI v3 document (openapi_v3.h), collected from the kinds it
+// serves.
 //
 // Life cycle: one collector per document.
 // Thread:     not shared.
@@ -39,6 +40,7 @@ class OpenApiSchemas {
 // {"$ref": "#/components/schemas/NAME"}.
 json::Value ComponentRef(std::string_view name);
 // {"group": ..., "kind": ..., "version": ...} as x-kubernetes-group-version-kind carries it.
-json::Value GroupVersionKind(std::string_view group, std::string_view version, std::string_view kind);
+json::Value GroupVersionKind(std::string_view group, std::string_view version,
+                             std::string_view kind);
 
 }  // namespace muster::schema

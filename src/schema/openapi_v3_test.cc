@@ -17,7 +17,8 @@ json::Value CoreDocument() {
     if (!kind->group.empty()) continue;
     OpenApiKind served{kind, {}};
     if (kind->plural == "pods") {
-      served.subresources = {{"binding", {"post"}, "", "v1", "Binding"}, {"log", {"get"}, "", "", ""}};
+      served.subresources = {{"binding", {"post"}, "", "v1", "Binding"},
+                             {"log", {"get"}, "", "", ""}};
     }
     kinds.push_back(std::move(served));
   }
@@ -87,11 +88,13 @@ TEST(OpenApiV3Test, PatchTellsKubectlThatFieldsAreValidatedHere) {
 TEST(OpenApiV3Test, BuiltInKindsTakeStrategicMergeAndCustomOnesDoNot) {
   const char* const type = "application/strategic-merge-patch+json";
   const json::Value core = CoreDocument();
-  EXPECT_TRUE(core.Path({"paths", "/api/v1/namespaces/{namespace}/pods/{name}", "patch", "requestBody", "content"})
+  EXPECT_TRUE(core.Path({"paths", "/api/v1/namespaces/{namespace}/pods/{name}", "patch",
+                         "requestBody", "content"})
                   .Has(type));
   const json::Value training = TrainingDocument();
-  const json::Value& content = training.Path({"paths", "/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs/{name}",
-                                              "patch", "requestBody", "content"});
+  const json::Value& content =
+      training.Path({"paths", "/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs/{name}",
+                     "patch", "requestBody", "content"});
   EXPECT_TRUE(content.Has("application/merge-patch+json"));
   EXPECT_FALSE(content.Has(type));
 }
@@ -113,7 +116,8 @@ TEST(OpenApiV3Test, ReferencesResolve) {
 TEST(OpenApiV3Test, ComponentsCarryKindsMergeKeysDefaultsAndWords) {
   const json::Value document = CoreDocument();
   const json::Value& pod = Component(document, "io.k8s.api.core.v1.Pod");
-  EXPECT_EQ(json::Write(pod["x-kubernetes-group-version-kind"]), R"([{"group":"","kind":"Pod","version":"v1"}])");
+  EXPECT_EQ(json::Write(pod["x-kubernetes-group-version-kind"]),
+            R"([{"group":"","kind":"Pod","version":"v1"}])");
   const json::Value& properties = Component(document, "io.k8s.api.core.v1.PodSpec")["properties"];
   EXPECT_EQ(properties["containers"]["x-kubernetes-patch-merge-key"].AsString(), "name");
   EXPECT_EQ(properties["containers"]["x-kubernetes-patch-strategy"].AsString(), "merge");
@@ -122,8 +126,9 @@ TEST(OpenApiV3Test, ComponentsCarryKindsMergeKeysDefaultsAndWords) {
   EXPECT_EQ(properties["restartPolicy"]["default"].AsString(), "Always");
   EXPECT_EQ(properties["restartPolicy"]["enum"], json::Strings({"Always", "OnFailure", "Never"}));
   EXPECT_FALSE(properties["nodeName"]["description"].AsString().empty());
-  EXPECT_EQ(Component(document, "io.k8s.apimachinery.pkg.util.intstr.IntOrString")["format"].AsString(),
-            "int-or-string");
+  EXPECT_EQ(
+      Component(document, "io.k8s.apimachinery.pkg.util.intstr.IntOrString")["format"].AsString(),
+      "int-or-string");
 }
 
 TEST(OpenApiV3Test, EveryFieldOfAServedKindHasAWordOfExplanation) {
@@ -142,7 +147,8 @@ TEST(OpenApiV3Test, CustomKindsPublishTheirAuthorsSchemaWithMetadata) {
   EXPECT_TRUE(job["properties"]["spec"]["properties"].Has("pytorchReplicaSpecs"));
   EXPECT_TRUE(job["properties"]["metadata"].Has("allOf"));
   EXPECT_TRUE(Component(document, "org.kubeflow.v1.PyTorchJobList")["properties"].Has("items"));
-  EXPECT_TRUE(document["paths"].Has("/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs/{name}/scale"));
+  EXPECT_TRUE(document["paths"].Has(
+      "/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs/{name}/scale"));
 }
 
 TEST(OpenApiV3Test, PathsOfTheIndex) {

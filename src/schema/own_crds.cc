@@ -9,7 +9,8 @@ namespace {
 
 // What upstream's CRDs accept as a quantity (k8s.io/apimachinery/pkg/api/resource).
 constexpr std::string_view kQuantityPattern =
-    R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)";
+    R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+)))"
+    R"((([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)";
 
 void Put(json::Object& object, std::string_view key, json::Value value) {
   object.emplace_back(std::string(key), std::move(value));
@@ -21,7 +22,8 @@ json::Value Structural(const Schema& schema, const std::vector<std::string>& lis
 json::Value Property(const Schema& parent, const Field& field, bool is_map_key) {
   json::Object out;
   if (!field.description.empty()) Put(out, "description", field.description);
-  // The defaults of a pod belong to pods: a job keeps its template as the user wrote it. Keys of lists need one.
+  // The defaults of a pod belong to pods: a job keeps its template as the user wrote it. Keys of
+  // lists need one.
   const bool ours = !parent.name.starts_with("io.k8s.");
   if (!field.default_value.IsNull() && (ours || is_map_key)) {
     Put(out, "default", field.default_value);
@@ -29,7 +31,8 @@ json::Value Property(const Schema& parent, const Field& field, bool is_map_key) 
     Put(out, "default", "");
   }
   const bool keyed = field.list_type == ListType::kMap;
-  const json::Value inner = Structural(*field.schema, keyed ? field.list_map_keys : std::vector<std::string>());
+  const json::Value inner =
+      Structural(*field.schema, keyed ? field.list_map_keys : std::vector<std::string>());
   for (const json::Member& member : inner.members())
     if (member.first != "description" || field.description.empty()) out.push_back(member);
   if (!field.enum_values.empty() && field.schema->type == Type::kString)
@@ -44,13 +47,15 @@ json::Value Property(const Schema& parent, const Field& field, bool is_map_key) 
 json::Value ObjectProperties(const Schema& schema, const std::vector<std::string>& list_map_keys) {
   json::Object properties;
   for (const Field& field : schema.fields) {
-    const bool is_key = std::find(list_map_keys.begin(), list_map_keys.end(), field.name) != list_map_keys.end();
+    const bool is_key =
+        std::find(list_map_keys.begin(), list_map_keys.end(), field.name) != list_map_keys.end();
     properties.emplace_back(field.name, Property(schema, field, is_key));
   }
   return properties;
 }
 
-json::Value ObjectSchema(const Schema& schema, json::Object out, const std::vector<std::string>& list_map_keys) {
+json::Value ObjectSchema(const Schema& schema, json::Object out,
+                         const std::vector<std::string>& list_map_keys) {
   Put(out, "type", "object");
   Put(out, "properties", ObjectProperties(schema, list_map_keys));
   std::vector<std::string> required;
@@ -64,13 +69,14 @@ json::Value IntegerOrString() {
   return json::List({json::Obj({{"type", "integer"}}), json::Obj({{"type", "string"}})});
 }
 
-// A structural schema with nothing left to refer to. `list_map_keys`: the properties that tell the items of the list
-// around it apart.
+// A structural schema with nothing left to refer to. `list_map_keys`: the properties that tell the
+// items of the list around it apart.
 json::Value Structural(const Schema& schema, const std::vector<std::string>& list_map_keys) {
   json::Object out;
   if (!schema.description.empty()) Put(out, "description", schema.description);
   switch (schema.type) {
-    case Type::kObject: return ObjectSchema(schema, std::move(out), list_map_keys);
+    case Type::kObject:
+      return ObjectSchema(schema, std::move(out), list_map_keys);
     case Type::kMap:
       Put(out, "type", "object");
       Put(out, "additionalProperties", Structural(*schema.items, {}));
@@ -92,10 +98,18 @@ json::Value Structural(const Schema& schema, const std::vector<std::string>& lis
       Put(out, "pattern", kQuantityPattern);
       Put(out, "x-kubernetes-int-or-string", true);
       return out;
-    case Type::kInteger: Put(out, "type", "integer"); break;
-    case Type::kNumber: Put(out, "type", "number"); break;
-    case Type::kBoolean: Put(out, "type", "boolean"); break;
-    default: Put(out, "type", "string"); break;
+    case Type::kInteger:
+      Put(out, "type", "integer");
+      break;
+    case Type::kNumber:
+      Put(out, "type", "number");
+      break;
+    case Type::kBoolean:
+      Put(out, "type", "boolean");
+      break;
+    default:
+      Put(out, "type", "string");
+      break;
   }
   if (!schema.format.empty()) Put(out, "format", schema.format);
   return out;
@@ -111,9 +125,10 @@ json::Value Subresources(const Kind& kind) {
   json::Object out;
   if (kind.status_subresource) Put(out, "status", json::Obj());
   if (kind.scale != nullptr) {
-    Put(out, "scale", json::Obj({{"specReplicasPath", kind.scale->spec_replicas_path},
-                                 {"statusReplicasPath", kind.scale->status_replicas_path},
-                                 {"labelSelectorPath", kind.scale->label_selector_path}}));
+    Put(out, "scale",
+        json::Obj({{"specReplicasPath", kind.scale->spec_replicas_path},
+                   {"statusReplicasPath", kind.scale->status_replicas_path},
+                   {"labelSelectorPath", kind.scale->label_selector_path}}));
   }
   return out;
 }

@@ -1,7 +1,8 @@
 // src/schema/own_crds.h
 //
-// The CustomResourceDefinition objects of our own kinds (PyTorchJob, PodGroup), made from their .proto files: the API
-// server stores them at its first boot and serves the kinds through them like any other CRD.
+// The CustomResourceDefinition objects of our own kinds (PyTorchJob, PodGroup), made from their
+// .proto files: the API server stores them at its first boot and serves the kinds through them like
+// any other CRD.
 //
 // Thread: any (pure).
 
@@ -14,7 +15,8 @@
 
 namespace muster::schema {
 
-// Ready to be created: apiVersion, kind, metadata.name and spec, with fully inlined structural schemas. No status.
+// Ready to be created: apiVersion, kind, metadata.name and spec, with fully inlined structural
+// schemas. No status.
 std::vector<json::Value> OwnCrds();
 
 // The CRD of one kind of Registry::own_custom_kinds().

@@ -25,7 +25,8 @@ const json::Value& Root(const json::Value& crd) {
 void Walk(const json::Value& schema, const std::string& path,
           const std::function<void(const json::Value&, const std::string&)>& visit) {
   visit(schema, path);
-  for (const auto& [name, property] : schema["properties"].members()) Walk(property, path + "." + name, visit);
+  for (const auto& [name, property] : schema["properties"].members())
+    Walk(property, path + "." + name, visit);
   if (schema.Has("items")) Walk(schema["items"], path + "[]", visit);
   if (schema.Has("additionalProperties")) Walk(schema["additionalProperties"], path + "{}", visit);
 }
@@ -52,7 +53,8 @@ TEST(OwnCrdsTest, DescribeVolcanosPodGroup) {
   const json::Value crd = Crd("podgroups.scheduling.volcano.sh");
   EXPECT_EQ(crd["spec"]["group"].AsString(), "scheduling.volcano.sh");
   EXPECT_EQ(crd["spec"]["names"]["shortNames"], json::Strings({"pg", "podgroup-v1beta1"}));
-  const json::Value& resources = Root(crd).Path({"properties", "spec", "properties", "minResources"});
+  const json::Value& resources =
+      Root(crd).Path({"properties", "spec", "properties", "minResources"});
   EXPECT_TRUE(resources["additionalProperties"]["x-kubernetes-int-or-string"].AsBool());
 }
 
@@ -60,13 +62,15 @@ TEST(OwnCrdsTest, SchemasAreStructuralAndComplete) {
   for (const json::Value& crd : OwnCrds()) {
     Walk(Root(crd), "", [](const json::Value& schema, const std::string& path) {
       EXPECT_FALSE(schema.Has("$ref")) << path;
-      EXPECT_TRUE(schema["type"].IsString() || schema["x-kubernetes-int-or-string"].AsBool()) << path;
+      EXPECT_TRUE(schema["type"].IsString() || schema["x-kubernetes-int-or-string"].AsBool())
+          << path;
       // Upstream refuses a map-like list whose keys are neither required nor defaulted.
       for (const json::Value& key : schema["x-kubernetes-list-map-keys"].items()) {
         const json::Value& items = schema["items"];
         bool required = false;
         for (const json::Value& name : items["required"].items()) required |= name == key;
-        EXPECT_TRUE(required || items["properties"][key.AsString()].Has("default")) << path << " " << key.AsString();
+        EXPECT_TRUE(required || items["properties"][key.AsString()].Has("default"))
+            << path << " " << key.AsString();
       }
     });
   }
@@ -74,8 +78,9 @@ TEST(OwnCrdsTest, SchemasAreStructuralAndComplete) {
 
 TEST(OwnCrdsTest, TemplatesKeepLabelsAndGetNoPodDefaults) {
   const json::Value crd = Crd("pytorchjobs.kubeflow.org");
-  const json::Value& pod = Root(crd).Path({"properties", "spec", "properties", "pytorchReplicaSpecs",
-                                           "additionalProperties", "properties", "template", "properties"});
+  const json::Value& pod =
+      Root(crd).Path({"properties", "spec", "properties", "pytorchReplicaSpecs",
+                      "additionalProperties", "properties", "template", "properties"});
   EXPECT_TRUE(pod["metadata"]["properties"].Has("labels"));
   EXPECT_TRUE(pod["spec"]["properties"].Has("containers"));
   EXPECT_FALSE(pod["spec"]["properties"]["restartPolicy"].Has("default"));

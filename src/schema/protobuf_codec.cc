@@ -13,7 +13,8 @@ enum UnknownField : int { kTypeMeta = 1, kRaw = 2, kContentEncoding = 3, kConten
 enum TypeMetaField : int { kApiVersion = 1, kKind = 2 };
 
 ErrorStatus Malformed(std::string_view what) {
-  return Error(Reason::kBadRequest, "protobuf body: {}; expected \"k8s\\0\" and a runtime.Unknown message", what);
+  return Error(Reason::kBadRequest,
+               "protobuf body: {}; expected \"k8s\\0\" and a runtime.Unknown message", what);
 }
 
 Status ReadTypeMeta(std::string_view bytes, ProtobufEnvelope& envelope) {
@@ -35,8 +36,8 @@ bool IsProtobufEnvelope(std::string_view body) { return body.starts_with(kProtob
 Result<ProtobufEnvelope> ReadProtobufEnvelope(std::string_view body) {
   if (!IsProtobufEnvelope(body)) return Malformed("the first four bytes are wrong");
   if (body.size() > kMaxProtobufBytes) {
-    return Error(Reason::kRequestEntityTooLarge, "protobuf body: {} bytes, at most {} are taken", body.size(),
-                 kMaxProtobufBytes);
+    return Error(Reason::kRequestEntityTooLarge, "protobuf body: {} bytes, at most {} are taken",
+                 body.size(), kMaxProtobufBytes);
   }
   ProtobufEnvelope envelope;
   WireReader reader(body.substr(kProtobufMagic.size()));
@@ -57,8 +58,9 @@ Result<json::Value> DecodeProtobuf(std::string_view body) {
   ASSIGN_OR_RETURN(const ProtobufEnvelope envelope, ReadProtobufEnvelope(body));
   const Schema* schema = Registry::BuiltIn().FindMessage(envelope.api_version, envelope.kind);
   if (schema == nullptr) {
-    return Error(Reason::kBadRequest, "no kind {} is registered for version {} as protobuf; send JSON",
-                 envelope.kind, envelope.api_version);
+    return Error(Reason::kBadRequest,
+                 "no kind {} is registered for version {} as protobuf; send JSON", envelope.kind,
+                 envelope.api_version);
   }
   ASSIGN_OR_RETURN(const json::Value object, DecodeMessage(*schema, envelope.raw));
   json::Object members;
@@ -74,7 +76,8 @@ Result<std::string> EncodeProtobuf(const json::Value& object) {
   const std::string_view kind = object["kind"].AsString();
   const Schema* schema = Registry::BuiltIn().FindMessage(api_version, kind);
   if (schema == nullptr) {
-    return Error(Reason::kBadRequest, "no kind {} is registered for version {} as protobuf; ask for JSON", kind,
+    return Error(Reason::kBadRequest,
+                 "no kind {} is registered for version {} as protobuf; ask for JSON", kind,
                  api_version);
   }
   ASSIGN_OR_RETURN(const std::string raw, EncodeMessage(*schema, object));

@@ -1,4 +1,5 @@
-// Any bytes decode to an error or to an object, and what decodes can be encoded and decoded again to the same.
+// Any bytes decode to an error or to an object, and what decodes can be encoded and decoded again
+// to the same.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,13 +9,12 @@
 #include "schema/protobuf_codec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace muster;  // NOLINT
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  const Result<json::Value> decoded = schema::DecodeProtobuf(body);
+  const muster::Result<muster::json::Value> decoded = muster::schema::DecodeProtobuf(body);
   if (!decoded.has_value()) return 0;
-  const Result<std::string> encoded = schema::EncodeProtobuf(*decoded);
+  const muster::Result<std::string> encoded = muster::schema::EncodeProtobuf(*decoded);
   CHECK(encoded.has_value());
-  const Result<json::Value> again = schema::DecodeProtobuf(*encoded);
+  const muster::Result<muster::json::Value> again = muster::schema::DecodeProtobuf(*encoded);
   CHECK(again.has_value());
   CHECK(*again == *decoded);
   return 0;

@@ -48,11 +48,13 @@ class GoldenVectorsTest : public testing::Test {
  protected:
   void SetUp() override {
     const std::filesystem::path archive = "../shared/vectors/k8s-api-testdata.tar.xz";
-    if (!std::filesystem::exists(archive)) GTEST_SKIP() << "golden vectors not present: " << archive;
+    if (!std::filesystem::exists(archive))
+      GTEST_SKIP() << "golden vectors not present: " << archive;
     directory_ = testing::TempDir() + "muster-golden-vectors";
     std::filesystem::create_directories(directory_);
     const std::string command = "tar -C '" + directory_ + "' -xJf '" + archive.string() + "'";
-    if (std::system(command.c_str()) != 0) GTEST_SKIP() << "cannot unpack the golden vectors (needs tar and xz)";
+    if (std::system(command.c_str()) != 0)
+      GTEST_SKIP() << "cannot unpack the golden vectors (needs tar and xz)";
   }
   void TearDown() override {
     if (!directory_.empty()) std::filesystem::remove_all(directory_);
@@ -69,7 +71,8 @@ class GoldenVectorsTest : public testing::Test {
       Vector vector{entry.path().stem().string(), "", ReadFile(entry.path())};
       const Result<ProtobufEnvelope> envelope = ReadProtobufEnvelope(vector.protobuf);
       if (!envelope.has_value()) continue;
-      if (Registry::BuiltIn().FindMessage(envelope->api_version, envelope->kind) == nullptr) continue;
+      if (Registry::BuiltIn().FindMessage(envelope->api_version, envelope->kind) == nullptr)
+        continue;
       vector.json = ReadFile(std::filesystem::path(entry.path()).replace_extension(".json"));
       known.push_back(std::move(vector));
     }
@@ -85,13 +88,14 @@ TEST_F(GoldenVectorsTest, DecodeToUpstreamsJsonAndEncodeToItsBytes) {
     const json::Value expected = MustParse(vector.json);
     const Result<json::Value> decoded = DecodeProtobuf(vector.protobuf);
     ASSERT_TRUE(decoded.has_value()) << vector.name << ": " << decoded.error().message();
-    EXPECT_TRUE(*decoded == expected) << vector.name << "\nwant " << json::Write(expected) << "\nhave "
-                                      << json::Write(*decoded);
+    EXPECT_TRUE(*decoded == expected)
+        << vector.name << "\nwant " << json::Write(expected) << "\nhave " << json::Write(*decoded);
     const Result<std::string> encoded = EncodeProtobuf(expected);
     ASSERT_TRUE(encoded.has_value()) << vector.name << ": " << encoded.error().message();
     EXPECT_EQ(Hex(*encoded), Hex(vector.protobuf)) << vector.name;
   }
-  // The kinds of the registry and Binding, DeleteOptions, Status, Scale, less the CRD, which has no vector.
+  // The kinds of the registry and Binding, DeleteOptions, Status, Scale, less the CRD, which has no
+  // vector.
   EXPECT_GE(known.size(), 16u);
 }
 
@@ -99,7 +103,8 @@ TEST_F(GoldenVectorsTest, EveryTruncationIsAnErrorOrAnObject) {
   for (const Vector& vector : Known()) {
     for (size_t size = 0; size < vector.protobuf.size(); size += 1 + vector.protobuf.size() / 400) {
       const Result<json::Value> decoded = DecodeProtobuf(vector.protobuf.substr(0, size));
-      EXPECT_TRUE(decoded.has_value() || decoded.error().reason() == Reason::kBadRequest) << vector.name;
+      EXPECT_TRUE(decoded.has_value() || decoded.error().reason() == Reason::kBadRequest)
+          << vector.name;
     }
   }
 }
@@ -109,7 +114,8 @@ TEST_F(GoldenVectorsTest, FlippedBytesNeverCrash) {
   for (const Vector& vector : Known()) {
     for (int round = 0; round < 100; ++round) {
       std::string broken = vector.protobuf;
-      for (int flips = 0; flips < 3; ++flips) broken[rng.Below(broken.size())] ^= static_cast<char>(1 + rng.Below(255));
+      for (int flips = 0; flips < 3; ++flips)
+        broken[rng.Below(broken.size())] ^= static_cast<char>(1 + rng.Below(255));
       (void)DecodeProtobuf(broken);
     }
   }
@@ -194,7 +200,8 @@ TEST(ProtobufCodecTest, NestingHasALimit) {
 TEST(ProtobufCodecTest, ItemsHaveALimit) {
   std::string list;
   for (size_t i = 0; i <= kMaxProtobufItems; ++i) PutBytesField(list, 3, "");  // command
-  EXPECT_FALSE(DecodeMessage(*Registry::BuiltIn().FindSchema("io.k8s.api.core.v1.Container"), list).has_value());
+  EXPECT_FALSE(DecodeMessage(*Registry::BuiltIn().FindSchema("io.k8s.api.core.v1.Container"), list)
+                   .has_value());
 }
 
 TEST(ProtobufCodecTest, BodiesHaveALimit) {
@@ -204,8 +211,9 @@ TEST(ProtobufCodecTest, BodiesHaveALimit) {
 }
 
 TEST(ProtobufCodecTest, RefusesWhatIsNoEnvelope) {
-  for (const std::string_view body : {std::string_view(""), std::string_view("k8s"), std::string_view("{}"),
-                                      std::string_view("k8s\0\xff", 5), std::string_view("k8s\0", 4)}) {
+  for (const std::string_view body :
+       {std::string_view(""), std::string_view("k8s"), std::string_view("{}"),
+        std::string_view("k8s\0\xff", 5), std::string_view("k8s\0", 4)}) {
     const Result<json::Value> decoded = DecodeProtobuf(body);
     ASSERT_FALSE(decoded.has_value());
     EXPECT_EQ(decoded.error().reason(), Reason::kBadRequest);
@@ -213,13 +221,15 @@ TEST(ProtobufCodecTest, RefusesWhatIsNoEnvelope) {
 }
 
 TEST(ProtobufCodecTest, CustomKindsHaveNoProtobuf) {
-  const Result<std::string> encoded = EncodeProtobuf(Obj({{"apiVersion", "example.org/v1"}, {"kind", "Thing"}}));
+  const Result<std::string> encoded =
+      EncodeProtobuf(Obj({{"apiVersion", "example.org/v1"}, {"kind", "Thing"}}));
   ASSERT_FALSE(encoded.has_value());
   EXPECT_EQ(encoded.error().reason(), Reason::kBadRequest);
 }
 
 TEST(ProtobufCodecTest, CustomResourceDefinitionsSurviveTheRoundTrip) {
-  const json::Value crd = MustParse(R"({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+  const json::Value crd =
+      MustParse(R"({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
     "metadata": {"name": "things.example.org"},
     "spec": {"group": "example.org", "names": {"plural": "things", "kind": "Thing"}, "scope": "Namespaced",
       "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {

@@ -25,12 +25,16 @@ bool IsMessage(const Schema& schema) {
     case Type::kIntOrString:
     case Type::kQuantity:
     case Type::kTime:
-    case Type::kMicroTime: return true;
-    default: return false;
+    case Type::kMicroTime:
+      return true;
+    default:
+      return false;
   }
 }
 
-bool IsVarint(const Schema& schema) { return schema.type == Type::kInteger || schema.type == Type::kBoolean; }
+bool IsVarint(const Schema& schema) {
+  return schema.type == Type::kInteger || schema.type == Type::kBoolean;
+}
 
 WireType ExpectedWireType(const Schema& schema) {
   if (IsVarint(schema)) return WireType::kVarint;
@@ -39,12 +43,18 @@ WireType ExpectedWireType(const Schema& schema) {
 
 std::string_view TypeName(const Schema& schema) {
   switch (schema.type) {
-    case Type::kInteger: return "an integer";
-    case Type::kBoolean: return "a boolean";
-    case Type::kNumber: return "a double";
-    case Type::kString: return "a string";
-    case Type::kBytes: return "bytes";
-    default: return "a message";
+    case Type::kInteger:
+      return "an integer";
+    case Type::kBoolean:
+      return "a boolean";
+    case Type::kNumber:
+      return "a double";
+    case Type::kString:
+      return "a string";
+    case Type::kBytes:
+      return "bytes";
+    default:
+      return "a message";
   }
 }
 
@@ -55,11 +65,16 @@ json::Value Text(std::string_view bytes) {
 
 bool IsZero(const json::Value& value) {
   switch (value.kind()) {
-    case json::Kind::kNull: return true;
-    case json::Kind::kBool: return !value.AsBool();
-    case json::Kind::kNumber: return value.AsDouble() == 0;
-    case json::Kind::kString: return value.AsString().empty();
-    default: return value.empty();
+    case json::Kind::kNull:
+      return true;
+    case json::Kind::kBool:
+      return !value.AsBool();
+    case json::Kind::kNumber:
+      return value.AsDouble() == 0;
+    case json::Kind::kString:
+      return value.AsString().empty();
+    default:
+      return value.empty();
   }
 }
 
@@ -67,14 +82,20 @@ bool IsZero(const json::Value& value) {
 json::Value ZeroOf(const Schema& schema) {
   switch (schema.type) {
     case Type::kString:
-    case Type::kBytes: return "";
+    case Type::kBytes:
+      return "";
     case Type::kInteger:
     case Type::kNumber:
-    case Type::kIntOrString: return 0;
-    case Type::kBoolean: return false;
-    case Type::kQuantity: return "0";
-    case Type::kObject: return json::Obj();
-    default: return nullptr;
+    case Type::kIntOrString:
+      return 0;
+    case Type::kBoolean:
+      return false;
+    case Type::kQuantity:
+      return "0";
+    case Type::kObject:
+      return json::Obj();
+    default:
+      return nullptr;
   }
 }
 
@@ -93,7 +114,8 @@ json::Value UniqueKeys(json::Object entries) {
   return json::Value(std::move(unique));
 }
 
-// Small messages with numbered members: Time {1: seconds, 2: nanos}, IntOrString {1: type, 2: int, 3: string}.
+// Small messages with numbered members: Time {1: seconds, 2: nanos}, IntOrString {1: type, 2: int,
+// 3: string}.
 struct SmallMessage {
   int64_t one = 0, two = 0;
   std::string_view three;
@@ -108,8 +130,10 @@ SmallMessage ReadSmall(std::string_view bytes) {
       small.ok = false;
       break;
     }
-    if (field->type == WireType::kVarint && field->number == 1) small.one = static_cast<int64_t>(field->integer);
-    if (field->type == WireType::kVarint && field->number == 2) small.two = static_cast<int64_t>(field->integer);
+    if (field->type == WireType::kVarint && field->number == 1)
+      small.one = static_cast<int64_t>(field->integer);
+    if (field->type == WireType::kVarint && field->number == 2)
+      small.two = static_cast<int64_t>(field->integer);
     if (field->type == WireType::kBytes && field->number == 3) small.three = field->bytes;
   }
   return small;
@@ -144,10 +168,13 @@ Status ProtobufDecoder::Count() {
 }
 
 Result<json::Value> ProtobufDecoder::Message(const Schema& schema, std::string_view bytes) {
-  if (path_.size() >= static_cast<size_t>(kMaxProtobufDepth)) return Bad("messages are nested too deep");
+  if (path_.size() >= static_cast<size_t>(kMaxProtobufDepth))
+    return Bad("messages are nested too deep");
   switch (schema.type) {
-    case Type::kObject: return Object(schema, bytes);
-    case Type::kAny: return schema.wire_form == WireForm::kRaw ? Raw(bytes) : SchemaOr(schema, bytes);
+    case Type::kObject:
+      return Object(schema, bytes);
+    case Type::kAny:
+      return schema.wire_form == WireForm::kRaw ? Raw(bytes) : SchemaOr(schema, bytes);
     case Type::kQuantity: {
       const std::optional<std::string_view> text = ReadBytes(bytes, 1);
       if (!text) return Bad("malformed message");
@@ -164,12 +191,14 @@ Result<json::Value> ProtobufDecoder::Message(const Schema& schema, std::string_v
       const SmallMessage small = ReadSmall(bytes);
       if (!small.ok) return Bad("malformed message");
       if (bytes.empty() || small.one == kZeroTimeSeconds) return json::Value();
-      if (small.one > kMaxTimeSeconds || small.one < -kMaxTimeSeconds || small.two < 0 || small.two >= kNanosPerSecond)
+      if (small.one > kMaxTimeSeconds || small.one < -kMaxTimeSeconds || small.two < 0 ||
+          small.two >= kNanosPerSecond)
         return Bad("a time outside the years 1678 to 2261");
       const Time time{seconds(small.one) + std::chrono::nanoseconds(small.two)};
       return json::Value(schema.type == Type::kTime ? FormatTime(time) : FormatMicroTime(time));
     }
-    default: return Bad("not a message");
+    default:
+      return Bad("not a message");
   }
 }
 
@@ -257,7 +286,8 @@ Status ProtobufDecoder::ReadField(const Field& field, const WireField& wire, Slo
   slot.seen = true;
   if (schema.type == Type::kArray) return ReadItem(*schema.items, wire, slot);
   if (schema.type == Type::kMap) return ReadEntry(*schema.items, wire, slot);
-  if (wire.type != ExpectedWireType(schema)) return Bad(fmt::format("expected {}", TypeName(schema)));
+  if (wire.type != ExpectedWireType(schema))
+    return Bad(fmt::format("expected {}", TypeName(schema)));
   slot.last = wire;
   if (!IsMessage(schema)) return Status::Ok();
   if (slot.merged.empty()) {
@@ -271,7 +301,8 @@ Status ProtobufDecoder::ReadField(const Field& field, const WireField& wire, Slo
 }
 
 Status ProtobufDecoder::ReadItem(const Schema& items, const WireField& wire, Slot& slot) {
-  if (IsVarint(items) && wire.type == WireType::kBytes) return ReadPackedItems(items, wire.bytes, slot);
+  if (IsVarint(items) && wire.type == WireType::kBytes)
+    return ReadPackedItems(items, wire.bytes, slot);
   RETURN_IF_ERROR(Count());
   if (wire.type != ExpectedWireType(items)) return Bad(fmt::format("expected {}", TypeName(items)));
   ASSIGN_OR_RETURN(json::Value item, Single(items, wire));
@@ -306,7 +337,8 @@ Status ProtobufDecoder::ReadEntry(const Schema& values, const WireField& wire, S
       if (member->type != WireType::kBytes) return Bad("expected a string as key");
       key = member->bytes;
     } else if (member->number == 2) {
-      if (member->type != ExpectedWireType(values)) return Bad(fmt::format("expected {}", TypeName(values)));
+      if (member->type != ExpectedWireType(values))
+        return Bad(fmt::format("expected {}", TypeName(values)));
       ASSIGN_OR_RETURN(json::Value read, Single(values, *member));
       if (!read.IsNull()) value = std::move(read);
     }
@@ -319,7 +351,8 @@ Result<json::Value> ProtobufDecoder::FieldValue(const Field& field, Slot& slot) 
   const Schema& schema = *field.schema;
   if (schema.type == Type::kArray)
     return slot.items.empty() ? json::Value() : json::Value(std::move(slot.items));
-  if (schema.type == Type::kMap) return slot.entries.empty() ? json::Value() : UniqueKeys(std::move(slot.entries));
+  if (schema.type == Type::kMap)
+    return slot.entries.empty() ? json::Value() : UniqueKeys(std::move(slot.entries));
   json::Value value;
   if (slot.seen) {
     if (IsMessage(schema)) slot.last.bytes = slot.merged;
@@ -333,14 +366,20 @@ Result<json::Value> ProtobufDecoder::FieldValue(const Field& field, Slot& slot) 
 
 Result<json::Value> ProtobufDecoder::Single(const Schema& schema, const WireField& wire) {
   switch (schema.type) {
-    case Type::kString: return Text(wire.bytes);
-    case Type::kBytes: return json::Value(Base64Encode(wire.bytes));
-    case Type::kBoolean: return json::Value(wire.integer != 0);
-    case Type::kNumber: return json::Value(std::bit_cast<double>(wire.integer));
+    case Type::kString:
+      return Text(wire.bytes);
+    case Type::kBytes:
+      return json::Value(Base64Encode(wire.bytes));
+    case Type::kBoolean:
+      return json::Value(wire.integer != 0);
+    case Type::kNumber:
+      return json::Value(std::bit_cast<double>(wire.integer));
     case Type::kInteger:
-      if (schema.format == "int32") return json::Value(static_cast<int64_t>(static_cast<int32_t>(wire.integer)));
+      if (schema.format == "int32")
+        return json::Value(static_cast<int64_t>(static_cast<int32_t>(wire.integer)));
       return json::Value(static_cast<int64_t>(wire.integer));
-    default: return Message(schema, wire.bytes);
+    default:
+      return Message(schema, wire.bytes);
   }
 }
 

@@ -28,14 +28,16 @@ class ProtobufDecoder {
   // What was seen of one field of a message.
   struct Slot {
     bool seen = false;
-    WireField last;             // scalars: the last one wins
-    std::string_view merged;    // messages: all occurrences, one after the other, as protobuf merges them
+    WireField last;  // scalars: the last one wins
+    std::string_view
+        merged;  // messages: all occurrences, one after the other, as protobuf merges them
     json::Array items;
     json::Object entries;
   };
 
   Result<json::Value> Object(const Schema& schema, std::string_view bytes);
-  Status ReadFields(const Schema& schema, std::string_view bytes, int inlined_in, std::vector<Slot>& slots);
+  Status ReadFields(const Schema& schema, std::string_view bytes, int inlined_in,
+                    std::vector<Slot>& slots);
   Status ReadField(const Field& field, const WireField& wire, Slot& slot);
   Status ReadItem(const Schema& items, const WireField& wire, Slot& slot);
   Status ReadPackedItems(const Schema& items, std::string_view bytes, Slot& slot);

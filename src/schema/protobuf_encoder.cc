@@ -23,14 +23,15 @@ ErrorStatus ProtobufEncoder::Bad(std::string_view expected) const {
     if (!path.empty()) path += '.';
     path += name;
   }
-  return Error(Reason::kBadRequest, "cannot write as protobuf: {}: expected {}", path.empty() ? "object" : path,
-               expected);
+  return Error(Reason::kBadRequest, "cannot write as protobuf: {}: expected {}",
+               path.empty() ? "object" : path, expected);
 }
 
 Status ProtobufEncoder::Message(const Schema& schema, const json::Value& value, std::string& out) {
   if (path_.size() >= static_cast<size_t>(kMaxProtobufDepth)) return Bad("fewer nested objects");
   switch (schema.type) {
-    case Type::kObject: return Object(schema, value, out);
+    case Type::kObject:
+      return Object(schema, value, out);
     case Type::kQuantity:
       if (value.IsNull()) {
         PutBytesField(out, 1, "0");
@@ -42,14 +43,17 @@ Status ProtobufEncoder::Message(const Schema& schema, const json::Value& value, 
         return Bad("a quantity");
       }
       return Status::Ok();
-    case Type::kIntOrString: return IntOrString(value, out);
+    case Type::kIntOrString:
+      return IntOrString(value, out);
     case Type::kTime:
-    case Type::kMicroTime: return Timestamp(value, out);
+    case Type::kMicroTime:
+      return Timestamp(value, out);
     case Type::kAny:
       if (schema.wire_form != WireForm::kRaw) return SchemaOr(schema, value, out);
       if (!value.IsNull()) PutBytesField(out, 1, json::Write(value));
       return Status::Ok();
-    default: return Bad("a message");
+    default:
+      return Bad("a message");
   }
 }
 
@@ -113,7 +117,8 @@ Status ProtobufEncoder::PutField(const Field& field, const json::Value& value, s
   const Schema& schema = *field.schema;
   if (schema.type == Type::kArray) {
     if (!value.IsNull() && !value.IsArray()) return Bad("a list");
-    for (const json::Value& item : value.items()) RETURN_IF_ERROR(PutSingle(*schema.items, field.number, item, out));
+    for (const json::Value& item : value.items())
+      RETURN_IF_ERROR(PutSingle(*schema.items, field.number, item, out));
     return Status::Ok();
   }
   if (schema.type == Type::kMap) return PutMap(*schema.items, field.number, value, out);
@@ -121,11 +126,13 @@ Status ProtobufEncoder::PutField(const Field& field, const json::Value& value, s
   return PutSingle(schema, field.number, value, out);
 }
 
-Status ProtobufEncoder::PutMap(const Schema& values, int number, const json::Value& value, std::string& out) {
+Status ProtobufEncoder::PutMap(const Schema& values, int number, const json::Value& value,
+                               std::string& out) {
   if (!value.IsNull() && !value.IsObject()) return Bad("an object");
   std::vector<const json::Member*> entries;
   for (const json::Member& entry : value.members()) entries.push_back(&entry);
-  std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->first < b->first; });
+  std::sort(entries.begin(), entries.end(),
+            [](const auto* a, const auto* b) { return a->first < b->first; });
   for (const json::Member* entry : entries) {
     std::string bytes;
     PutBytesField(bytes, 1, entry->first);
@@ -135,7 +142,8 @@ Status ProtobufEncoder::PutMap(const Schema& values, int number, const json::Val
   return Status::Ok();
 }
 
-Status ProtobufEncoder::PutSingle(const Schema& schema, int number, const json::Value& value, std::string& out) {
+Status ProtobufEncoder::PutSingle(const Schema& schema, int number, const json::Value& value,
+                                  std::string& out) {
   switch (schema.type) {
     case Type::kString:
       if (!value.IsNull() && !value.IsString()) return Bad("a string");

@@ -1,6 +1,7 @@
 // src/schema/protobuf_encoder.h
 //
-// ProtobufEncoder: json::Value -> message bytes by Schema, as Go's generated code writes them; see protobuf_codec.h.
+// ProtobufEncoder: json::Value -> message bytes by Schema, as Go's generated code writes them; see
+// protobuf_codec.h.
 //
 // Life cycle: one per object.
 // Thread:     not shared.

@@ -17,13 +17,15 @@ const Registry& Registry::BuiltIn() {
   return *built;
 }
 
-KindPtr Registry::Find(std::string_view group, std::string_view version, std::string_view plural) const {
+KindPtr Registry::Find(std::string_view group, std::string_view version,
+                       std::string_view plural) const {
   for (const KindPtr& kind : kinds_)
     if (kind->plural == plural && kind->group == group && kind->version == version) return kind;
   return nullptr;
 }
 
-KindPtr Registry::FindKind(std::string_view group, std::string_view version, std::string_view name) const {
+KindPtr Registry::FindKind(std::string_view group, std::string_view version,
+                           std::string_view name) const {
   for (const KindPtr& kind : kinds_)
     if (kind->kind == name && kind->group == group && kind->version == version) return kind;
   return nullptr;

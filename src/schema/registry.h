@@ -1,17 +1,18 @@
 // src/schema/registry.h
 //
-// Registry: the kinds and schemas of the compiled API (schema/**/*.proto). Custom kinds are not here: they come and go
-// with their CustomResourceDefinitions (schema/crd.h).
+// Registry: the kinds and schemas of the compiled API (schema/**/*.proto). Custom kinds are not
+// here: they come and go with their CustomResourceDefinitions (schema/crd.h).
 //
 //   KindPtr pods = Registry::BuiltIn().Find("", "v1", "pods");
 //   const Schema* schema = Registry::BuiltIn().FindSchema("io.k8s.api.core.v1.PodTemplateSpec");
 //
-// Embedded Go structs (a volume's source) are flattened: their fields stand in the parent's Schema with
-// Field::inlined_in telling the protobuf codec where they travel.
+// Embedded Go structs (a volume's source) are flattened: their fields stand in the parent's Schema
+// with Field::inlined_in telling the protobuf codec where they travel.
 //
 // Life cycle: built once, on the first call of BuiltIn() (under 10 ms), and never destroyed.
 // Thread:     any, after the first call has returned; immutable.
-// Invariants: a Schema's fields are in the order of their protobuf numbers, apiVersion and kind first.
+// Invariants: a Schema's fields are in the order of their protobuf numbers, apiVersion and kind
+// first.
 
 #pragma once
 
@@ -42,11 +43,11 @@ class Registry {
   // Our own kinds that are described here and served through the CRDs in schema/own_crds.h.
   const std::vector<KindPtr>& own_custom_kinds() const { return own_custom_kinds_; }
 
-  // By OpenAPI name, "io.k8s.api.core.v1.PodSpec"; also messages that are no kinds (Status, DeleteOptions, Scale).
-  // null if there is none.
+  // By OpenAPI name, "io.k8s.api.core.v1.PodSpec"; also messages that are no kinds (Status,
+  // DeleteOptions, Scale). null if there is none.
   const Schema* FindSchema(std::string_view name) const;
-  // The message of an apiVersion and kind, whether served or not: "v1" + "DeleteOptions" (metadata messages belong to
-  // every group), "autoscaling/v1" + "Scale". null if there is none.
+  // The message of an apiVersion and kind, whether served or not: "v1" + "DeleteOptions" (metadata
+  // messages belong to every group), "autoscaling/v1" + "Scale". null if there is none.
   const Schema* FindMessage(std::string_view api_version, std::string_view kind) const;
 
  private:

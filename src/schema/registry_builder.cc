@@ -24,7 +24,8 @@ bool HasTypeMeta(const Message& message) {
          message.options().HasExtension(muster::kind);
 }
 
-// "io.k8s.apiextensions_apiserver..." is the protobuf spelling of "io.k8s.apiextensions-apiserver...".
+// "io.k8s.apiextensions_apiserver..." is the protobuf spelling of
+// "io.k8s.apiextensions-apiserver...".
 std::string OpenApiName(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
@@ -32,31 +33,44 @@ std::string OpenApiName(std::string name) {
 
 // The entry message of a map field, which protoc nests in the message; null for other fields.
 const Message* MapEntry(const Message& message, const Member& member) {
-  if (member.label() != Member::LABEL_REPEATED || member.type() != Member::TYPE_MESSAGE) return nullptr;
+  if (member.label() != Member::LABEL_REPEATED || member.type() != Member::TYPE_MESSAGE)
+    return nullptr;
   for (const Message& nested : message.nested_type())
-    if (nested.options().map_entry() && member.type_name().ends_with("." + message.name() + "." + nested.name()))
+    if (nested.options().map_entry() &&
+        member.type_name().ends_with("." + message.name() + "." + nested.name()))
       return &nested;
   return nullptr;
 }
 
 Type TypeOf(muster::JsonForm form) {
   switch (form) {
-    case muster::OBJECT: return Type::kObject;
-    case muster::QUANTITY: return Type::kQuantity;
-    case muster::INT_OR_STRING: return Type::kIntOrString;
-    case muster::TIME: return Type::kTime;
-    case muster::MICRO_TIME: return Type::kMicroTime;
-    default: return Type::kAny;
+    case muster::OBJECT:
+      return Type::kObject;
+    case muster::QUANTITY:
+      return Type::kQuantity;
+    case muster::INT_OR_STRING:
+      return Type::kIntOrString;
+    case muster::TIME:
+      return Type::kTime;
+    case muster::MICRO_TIME:
+      return Type::kMicroTime;
+    default:
+      return Type::kAny;
   }
 }
 
 WireForm WireFormOf(muster::JsonForm form) {
   switch (form) {
-    case muster::RAW: return WireForm::kRaw;
-    case muster::SCHEMA_OR_ARRAY: return WireForm::kSchemaOrArray;
-    case muster::SCHEMA_OR_BOOL: return WireForm::kSchemaOrBool;
-    case muster::SCHEMA_OR_STRINGS: return WireForm::kSchemaOrStrings;
-    default: return WireForm::kPlain;
+    case muster::RAW:
+      return WireForm::kRaw;
+    case muster::SCHEMA_OR_ARRAY:
+      return WireForm::kSchemaOrArray;
+    case muster::SCHEMA_OR_BOOL:
+      return WireForm::kSchemaOrBool;
+    case muster::SCHEMA_OR_STRINGS:
+      return WireForm::kSchemaOrStrings;
+    default:
+      return WireForm::kPlain;
   }
 }
 
@@ -64,17 +78,23 @@ bool HasSchemaInside(WireForm form) { return form != WireForm::kPlain && form !=
 
 ListType ListTypeOf(muster::ListType type) {
   switch (type) {
-    case muster::SET: return ListType::kSet;
-    case muster::MAP: return ListType::kMap;
-    default: return ListType::kAtomic;
+    case muster::SET:
+      return ListType::kSet;
+    case muster::MAP:
+      return ListType::kMap;
+    default:
+      return ListType::kAtomic;
   }
 }
 
 Field::Support SupportOf(muster::Support support) {
   switch (support) {
-    case muster::NOT_YET: return Field::Support::kNotYet;
-    case muster::RESTRICTS_NOT_YET: return Field::Support::kRestrictsNotYet;
-    default: return Field::Support::kActedOn;
+    case muster::NOT_YET:
+      return Field::Support::kNotYet;
+    case muster::RESTRICTS_NOT_YET:
+      return Field::Support::kRestrictsNotYet;
+    default:
+      return Field::Support::kActedOn;
   }
 }
 
@@ -93,7 +113,8 @@ void RegistryBuilder::Build(std::string_view descriptor_set) {
       const Known& known = messages_.at("." + file.package() + "." + message.name());
       if (known.schema->type == Type::kObject) FillObject(message, *known.schema);
       if (HasSchemaInside(known.schema->wire_form)) known.schema->items = SchemaInside(message);
-      if (message.options().HasExtension(muster::kind)) AddKind(api.group(), api.version(), message, *known.schema);
+      if (message.options().HasExtension(muster::kind))
+        AddKind(api.group(), api.version(), message, *known.schema);
     }
   }
 }
@@ -110,14 +131,15 @@ RegistryBuilder::Known RegistryBuilder::AddMessage(const File& file, const Messa
   registry_.by_name_.emplace(schema.name, &schema);
   if (HasTypeMeta(message)) {
     const muster::File& api = file.options().GetExtension(muster::file);
-    const std::string api_version = api.group().empty() ? api.version() : api.group() + "/" + api.version();
+    const std::string api_version =
+        api.group().empty() ? api.version() : api.group() + "/" + api.version();
     registry_.by_api_version_and_kind_.emplace(api_version + " " + message.name(), &schema);
   }
   return Known{&message, &schema};
 }
 
-void RegistryBuilder::AddKind(const std::string& group, const std::string& version, const Message& message,
-                              const Schema& schema) {
+void RegistryBuilder::AddKind(const std::string& group, const std::string& version,
+                              const Message& message, const Schema& schema) {
   const muster::Kind& options = message.options().GetExtension(muster::kind);
   auto kind = std::make_shared<Kind>();
   kind->group = group;
@@ -132,12 +154,13 @@ void RegistryBuilder::AddKind(const std::string& group, const std::string& versi
   kind->status_subresource = options.status();
   kind->custom = options.custom();
   if (options.has_scale()) {
-    kind->scale = std::make_unique<ScaleSubresource>(ScaleSubresource{
-        options.scale().spec_replicas(), options.scale().status_replicas(), options.scale().label_selector()});
+    kind->scale = std::make_unique<ScaleSubresource>(
+        ScaleSubresource{options.scale().spec_replicas(), options.scale().status_replicas(),
+                         options.scale().label_selector()});
   }
   for (const muster::PrinterColumn& column : options.columns()) {
-    kind->columns.push_back({column.name(), column.type(), column.format(), column.description(), column.path(),
-                             column.priority()});
+    kind->columns.push_back({column.name(), column.type(), column.format(), column.description(),
+                             column.path(), column.priority()});
   }
   kind->selectable_fields.assign(options.selectable().begin(), options.selectable().end());
   // The registry is never destroyed, so nobody needs to own the schema.
@@ -162,7 +185,8 @@ void RegistryBuilder::AddTypeMeta(Schema& schema) {
   Field api_version;
   api_version.name = "apiVersion";
   api_version.schema = Scalar(Type::kString, "");
-  api_version.description = "The group and version of this object's schema, such as v1 or kubeflow.org/v1.";
+  api_version.description =
+      "The group and version of this object's schema, such as v1 or kubeflow.org/v1.";
   api_version.omit_empty = true;
   schema.fields.push_back(std::move(api_version));
   Field kind;
@@ -221,14 +245,22 @@ const Schema* RegistryBuilder::FieldSchema(const Message& message, const Member&
 
 const Schema* RegistryBuilder::ValueSchema(const Member& member) {
   switch (member.type()) {
-    case Member::TYPE_MESSAGE: return messages_.at(member.type_name()).schema;
-    case Member::TYPE_STRING: return Scalar(Type::kString, "");
-    case Member::TYPE_BYTES: return Scalar(Type::kBytes, "byte");
-    case Member::TYPE_BOOL: return Scalar(Type::kBoolean, "");
-    case Member::TYPE_INT32: return Scalar(Type::kInteger, "int32");
-    case Member::TYPE_INT64: return Scalar(Type::kInteger, "int64");
-    case Member::TYPE_DOUBLE: return Scalar(Type::kNumber, "double");
-    default: CheckFailed(__FILE__, __LINE__, "a field type that Kubernetes does not use", member.name());
+    case Member::TYPE_MESSAGE:
+      return messages_.at(member.type_name()).schema;
+    case Member::TYPE_STRING:
+      return Scalar(Type::kString, "");
+    case Member::TYPE_BYTES:
+      return Scalar(Type::kBytes, "byte");
+    case Member::TYPE_BOOL:
+      return Scalar(Type::kBoolean, "");
+    case Member::TYPE_INT32:
+      return Scalar(Type::kInteger, "int32");
+    case Member::TYPE_INT64:
+      return Scalar(Type::kInteger, "int64");
+    case Member::TYPE_DOUBLE:
+      return Scalar(Type::kNumber, "double");
+    default:
+      CheckFailed(__FILE__, __LINE__, "a field type that Kubernetes does not use", member.name());
   }
 }
 

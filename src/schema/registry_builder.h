@@ -1,6 +1,7 @@
 // src/schema/registry_builder.h
 //
-// RegistryBuilder: fills a Registry from the compiled descriptors. Used once, by Registry::BuiltIn().
+// RegistryBuilder: fills a Registry from the compiled descriptors. Used once, by
+// Registry::BuiltIn().
 //
 // Life cycle: on the stack while the Registry is built.
 // Thread:     the one that calls BuiltIn() first.

@@ -27,10 +27,19 @@ TEST(RegistryTest, FindsKindsByPluralAndByKind) {
 TEST(RegistryTest, ServesTheKindsOfTheIssue) {
   const Registry& registry = Registry::BuiltIn();
   for (const auto& [group, plural] : std::vector<std::pair<const char*, const char*>>{
-           {"", "namespaces"}, {"", "nodes"}, {"", "pods"}, {"", "services"}, {"", "configmaps"}, {"", "secrets"},
-           {"", "serviceaccounts"}, {"", "persistentvolumeclaims"}, {"", "events"},
-           {"discovery.k8s.io", "endpointslices"}, {"coordination.k8s.io", "leases"},
-           {"scheduling.k8s.io", "priorityclasses"}, {"apiextensions.k8s.io", "customresourcedefinitions"}}) {
+           {"", "namespaces"},
+           {"", "nodes"},
+           {"", "pods"},
+           {"", "services"},
+           {"", "configmaps"},
+           {"", "secrets"},
+           {"", "serviceaccounts"},
+           {"", "persistentvolumeclaims"},
+           {"", "events"},
+           {"discovery.k8s.io", "endpointslices"},
+           {"coordination.k8s.io", "leases"},
+           {"scheduling.k8s.io", "priorityclasses"},
+           {"apiextensions.k8s.io", "customresourcedefinitions"}}) {
     EXPECT_NE(registry.Find(group, "v1", plural), nullptr) << group << " " << plural;
   }
   EXPECT_EQ(registry.kinds().size(), 13u);
@@ -54,7 +63,8 @@ TEST(RegistryTest, KnowsPointersMergeKeysAndJsonForms) {
   EXPECT_TRUE(spec->Find("volumes")->patch_retain_keys);
   EXPECT_EQ(spec->Find("containers")->list_type, ListType::kMap);
   EXPECT_EQ(spec->Find("overhead")->schema->items->type, Type::kQuantity);
-  const Schema* meta = Registry::BuiltIn().FindSchema("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+  const Schema* meta =
+      Registry::BuiltIn().FindSchema("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
   EXPECT_EQ(meta->Find("creationTimestamp")->schema->type, Type::kTime);
   EXPECT_EQ(meta->Find("finalizers")->list_type, ListType::kSet);
   const Schema* props = Registry::BuiltIn().FindSchema(

@@ -1,5 +1,5 @@
-// Compares the committed .proto files with the table of upstream's facts, field by field: names, numbers, types,
-// pointers, omitempty, merge strategies and list keys.
+// Compares the committed .proto files with the table of upstream's facts, field by field: names,
+// numbers, types, pointers, omitempty, merge strategies and list keys.
 
 #include <fstream>
 #include <map>
@@ -18,7 +18,8 @@ namespace {
 constexpr const char* kTable = "../shared/reference/k8s-fields.tsv";
 
 struct Fact {
-  std::string package, message, json, number, go_type, wire, label, pointer, omit, strategy, merge_key, markers;
+  std::string package, message, json, number, go_type, wire, label, pointer, omit, strategy,
+      merge_key, markers;
 };
 
 // Packages that we describe, and the start of their OpenAPI names.
@@ -42,8 +43,8 @@ std::vector<Fact> ReadTable(std::istream& in) {
     const std::vector<std::string_view> cells = Split(line, '\t');
     if (cells.size() != 12) continue;
     const auto cell = [&](size_t i) { return std::string(cells[i]); };
-    facts.push_back({cell(0), cell(1), cell(2), cell(3), cell(4), cell(5), cell(6), cell(7), cell(8), cell(9), cell(10),
-                     cell(11)});
+    facts.push_back({cell(0), cell(1), cell(2), cell(3), cell(4), cell(5), cell(6), cell(7),
+                     cell(8), cell(9), cell(10), cell(11)});
   }
   return facts;
 }
@@ -67,7 +68,9 @@ class SchemaFactsTest : public testing::Test {
 
   const Schema* Find(const Fact& fact) const {
     const auto prefix = Prefixes().find(fact.package);
-    return prefix == Prefixes().end() ? nullptr : Registry::BuiltIn().FindSchema(prefix->second + fact.message);
+    return prefix == Prefixes().end()
+               ? nullptr
+               : Registry::BuiltIn().FindSchema(prefix->second + fact.message);
   }
 
   void ExpectType(const Fact& fact, const Field& field) const {
@@ -85,17 +88,23 @@ class SchemaFactsTest : public testing::Test {
       type.erase(0, type.find(']') + 1);
     }
     static const std::map<std::string, std::pair<Type, std::string>> scalars = {
-        {"string", {Type::kString, ""}},       {"bool", {Type::kBoolean, ""}},
-        {"int32", {Type::kInteger, "int32"}},  {"int64", {Type::kInteger, "int64"}},
-        {"[]byte", {Type::kBytes, "byte"}},    {"float64", {Type::kNumber, "double"}}};
+        {"string", {Type::kString, ""}},      {"bool", {Type::kBoolean, ""}},
+        {"int32", {Type::kInteger, "int32"}}, {"int64", {Type::kInteger, "int64"}},
+        {"[]byte", {Type::kBytes, "byte"}},   {"float64", {Type::kNumber, "double"}}};
     if (const auto scalar = scalars.find(type); scalar != scalars.end()) {
       EXPECT_EQ(schema->type, scalar->second.first);
       EXPECT_EQ(schema->format, scalar->second.second);
       return;
     }
     const std::string bare = type.substr(type.rfind('.') + 1);
-    static const std::set<std::string> by_hand = {"Quantity", "IntOrString", "Time", "MicroTime", "RawExtension",
-                                                  "FieldsV1", "JSONSchemaProps", "CustomResourceSubresourceStatus"};
+    static const std::set<std::string> by_hand = {"Quantity",
+                                                  "IntOrString",
+                                                  "Time",
+                                                  "MicroTime",
+                                                  "RawExtension",
+                                                  "FieldsV1",
+                                                  "JSONSchemaProps",
+                                                  "CustomResourceSubresourceStatus"};
     if (messages_.contains(bare) || by_hand.contains(bare)) {
       EXPECT_EQ(schema->name.substr(schema->name.rfind('.') + 1), bare);
     } else {
@@ -106,15 +115,16 @@ class SchemaFactsTest : public testing::Test {
   void ExpectMergeRules(const Fact& fact, const Field& field) const {
     EXPECT_EQ(field.patch_merge_key, fact.merge_key);
     std::set<std::string_view> strategies;
-    for (const std::string_view strategy : SplitNonEmpty(fact.strategy, ',')) strategies.insert(strategy);
+    for (const std::string_view strategy : SplitNonEmpty(fact.strategy, ','))
+      strategies.insert(strategy);
     EXPECT_EQ(field.patch_merge, strategies.contains("merge"));
     EXPECT_EQ(field.patch_retain_keys, strategies.contains("retainKeys"));
     EXPECT_EQ(field.list_map_keys, Markers(fact, "listMapKey"));
     if (field.schema->type != Type::kArray) return;
     const std::vector<std::string> list_type = Markers(fact, "listType");
     const ListType expected = list_type.empty() || list_type[0] == "atomic" ? ListType::kAtomic
-                              : list_type[0] == "set"                      ? ListType::kSet
-                                                                           : ListType::kMap;
+                              : list_type[0] == "set"                       ? ListType::kSet
+                                                                            : ListType::kMap;
     EXPECT_EQ(field.list_type, expected);
   }
 
@@ -147,7 +157,8 @@ TEST_F(SchemaFactsTest, EmbeddedStructsTravelUnderUpstreamsNumbers) {
     const Schema* schema = Find(fact);
     if (schema == nullptr || fact.json != "(inline)") continue;
     bool found = false;
-    for (const Field& field : schema->fields) found |= std::to_string(field.inlined_in) == fact.number;
+    for (const Field& field : schema->fields)
+      found |= std::to_string(field.inlined_in) == fact.number;
     EXPECT_TRUE(found) << schema->name << " " << fact.go_type;
     ++compared;
   }

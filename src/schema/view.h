@@ -1,19 +1,20 @@
 // src/schema/view.h
 //
-// The base of the generated accessors (build/gen/schema/core_v1.h and others, made from schema/*.proto): typed, named
-// reading of a json::Value without copying it.
+// The base of the generated accessors (build/gen/schema/core_v1.h and others, made from
+// schema/*.proto): typed, named reading of a json::Value without copying it.
 //
 //   core_v1::Pod pod(value);
 //   for (core_v1::Container container : pod.spec().containers()) Use(container.image());
 //   if (auto seconds = pod.spec(); seconds.has_active_deadline_seconds()) ...
 //   std::string_view zone = pod.metadata().labels().Get("topology.kubernetes.io/zone");
 //
-// Names are the JSON names in snake_case (podIP: pod_ip, clusterIPs: cluster_ips); a C++ keyword has an underscore
-// after it (namespace_, template_, operator_). Absent fields read as the zero of their type and never fail; has_x()
-// tells absent from zero. Times are RFC 3339 text, bytes are base64 text, quantities and IntOrString are json::Value.
+// Names are the JSON names in snake_case (podIP: pod_ip, clusterIPs: cluster_ips); a C++ keyword
+// has an underscore after it (namespace_, template_, operator_). Absent fields read as the zero of
+// their type and never fail; has_x() tells absent from zero. Times are RFC 3339 text, bytes are
+// base64 text, quantities and IntOrString are json::Value.
 //
-// Life cycle: a view holds a pointer into a tree that must outlive it, and so do the string_views it gives.
-// Thread:     any (immutable).
+// Life cycle: a view holds a pointer into a tree that must outlive it, and so do the string_views
+// it gives. Thread:     any (immutable).
 
 #pragma once
 
@@ -82,7 +83,9 @@ class Range {
   Iterator end() const { return Iterator(list_->items().data() + list_->items().size()); }
   size_t size() const { return list_->items().size(); }
   bool empty() const { return list_->items().empty(); }
-  ReadType<T> operator[](size_t index) const { return Read<T>(list_->At(index)); }  // null's T past the end
+  ReadType<T> operator[](size_t index) const {
+    return Read<T>(list_->At(index));
+  }  // null's T past the end
 
  private:
   const json::Value* list_;
@@ -138,7 +141,8 @@ class View {
   explicit View(const json::Value& value) : value_(&value) {}
   explicit View(json::Value&&) = delete;  // the tree must outlive the view
 
-  // The tree behind the view; generated classes call it value() too, unless the API has a field of that name.
+  // The tree behind the view; generated classes call it value() too, unless the API has a field of
+  // that name.
   const json::Value& json() const { return *value_; }
   // Whether the object is there at all.
   explicit operator bool() const { return !value_->IsNull(); }

@@ -14,18 +14,22 @@ using json::List;
 using json::Obj;
 
 json::Value SamplePod() {
-  return Obj({{"apiVersion", "v1"},
-              {"kind", "Pod"},
-              {"metadata", Obj({{"name", "web"}, {"namespace", "default"}, {"labels", Obj({{"a", "1"}, {"b", "2"}})}})},
-              {"spec", Obj({{"nodeName", "n1"},
-                            {"hostNetwork", false},
-                            {"terminationGracePeriodSeconds", 0},
-                            {"volumes", List({Obj({{"name", "v"}, {"configMap", Obj({{"name", "c"}})}})})},
-                            {"containers", List({Obj({{"name", "x"},
-                                                      {"command", List({"a", "b"})},
-                                                      {"env", List({Obj({{"name", "K"}, {"value", "V"}})})},
-                                                      {"resources", Obj({{"limits", Obj({{"cpu", "2"}})}})}})})}})},
-              {"status", Obj({{"podIP", "10.0.0.1"}, {"podIPs", List({Obj({{"ip", "10.0.0.1"}})})}})}});
+  return Obj(
+      {{"apiVersion", "v1"},
+       {"kind", "Pod"},
+       {"metadata", Obj({{"name", "web"},
+                         {"namespace", "default"},
+                         {"labels", Obj({{"a", "1"}, {"b", "2"}})}})},
+       {"spec", Obj({{"nodeName", "n1"},
+                     {"hostNetwork", false},
+                     {"terminationGracePeriodSeconds", 0},
+                     {"volumes", List({Obj({{"name", "v"}, {"configMap", Obj({{"name", "c"}})}})})},
+                     {"containers",
+                      List({Obj({{"name", "x"},
+                                 {"command", List({"a", "b"})},
+                                 {"env", List({Obj({{"name", "K"}, {"value", "V"}})})},
+                                 {"resources", Obj({{"limits", Obj({{"cpu", "2"}})}})}})})}})},
+       {"status", Obj({{"podIP", "10.0.0.1"}, {"podIPs", List({Obj({{"ip", "10.0.0.1"}})})}})}});
 }
 
 TEST(ViewTest, ReadsScalarsMessagesAndLists) {
@@ -58,8 +62,12 @@ TEST(ViewTest, TellsAbsentFromZero) {
   EXPECT_EQ(spec.active_deadline_seconds(), 0);
   EXPECT_TRUE(spec.has_host_network());
   EXPECT_FALSE(spec.affinity());
-  EXPECT_EQ(spec.affinity().node_affinity().required_during_scheduling_ignored_during_execution()
-                .node_selector_terms().size(), 0u);
+  EXPECT_EQ(spec.affinity()
+                .node_affinity()
+                .required_during_scheduling_ignored_during_execution()
+                .node_selector_terms()
+                .size(),
+            0u);
 }
 
 TEST(ViewTest, EmbeddedStructsAreReadThroughTheParent) {
@@ -75,7 +83,8 @@ TEST(ViewTest, MapsAreWalkedInOrderAndLookedUp) {
   const json::Value value = SamplePod();
   const Map<std::string_view> labels = core_v1::Pod(value).metadata().labels();
   std::string walked;
-  for (const auto& [key, label] : labels) walked += std::string(key) + "=" + std::string(label) + ",";
+  for (const auto& [key, label] : labels)
+    walked += std::string(key) + "=" + std::string(label) + ",";
   EXPECT_EQ(walked, "a=1,b=2,");
   EXPECT_EQ(labels.Get("b"), "2");
   EXPECT_EQ(labels.Get("c"), "");
@@ -102,12 +111,14 @@ TEST(ViewTest, KindsKnowTheirNames) {
 }
 
 TEST(ViewTest, MapsOfMessagesAndNamesThatAreNoIdentifiers) {
-  const json::Value value = Obj({{"spec", Obj({{"pytorchReplicaSpecs", Obj({{"Worker", Obj({{"replicas", 2}})}})},
-                                               {"nprocPerNode", "auto"}})}});
+  const json::Value value =
+      Obj({{"spec", Obj({{"pytorchReplicaSpecs", Obj({{"Worker", Obj({{"replicas", 2}})}})},
+                         {"nprocPerNode", "auto"}})}});
   const kubeflow_v1::PyTorchJob job(value);
   EXPECT_EQ(job.spec().pytorch_replica_specs().Get("Worker").replicas(), 2);
   EXPECT_EQ(job.spec().nproc_per_node(), "auto");
-  const json::Value props = Obj({{"x-kubernetes-int-or-string", true}, {"$ref", "r"}, {"default", 3}});
+  const json::Value props =
+      Obj({{"x-kubernetes-int-or-string", true}, {"$ref", "r"}, {"default", 3}});
   EXPECT_TRUE(apiextensions_v1::JSONSchemaProps(props).x_kubernetes_int_or_string());
   EXPECT_EQ(apiextensions_v1::JSONSchemaProps(props).ref(), "r");
   EXPECT_EQ(apiextensions_v1::JSONSchemaProps(props).default_().AsInt(), 3);

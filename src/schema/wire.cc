@@ -31,7 +31,8 @@ std::optional<uint64_t> WireReader::Varint() {
 std::optional<uint64_t> WireReader::Fixed(size_t size) {
   if (rest_.size() < size) return std::nullopt;
   uint64_t value = 0;
-  for (size_t i = 0; i < size; ++i) value |= static_cast<uint64_t>(static_cast<uint8_t>(rest_[i])) << (8 * i);
+  for (size_t i = 0; i < size; ++i)
+    value |= static_cast<uint64_t>(static_cast<uint8_t>(rest_[i])) << (8 * i);
   rest_.remove_prefix(size);
   return value;
 }
@@ -44,16 +45,23 @@ std::optional<WireField> WireReader::Next() {
   field.type = static_cast<WireType>(*tag & 7);
   std::optional<uint64_t> value;
   switch (field.type) {
-    case WireType::kVarint: value = Varint(); break;
-    case WireType::kFixed64: value = Fixed(8); break;
-    case WireType::kFixed32: value = Fixed(4); break;
+    case WireType::kVarint:
+      value = Varint();
+      break;
+    case WireType::kFixed64:
+      value = Fixed(8);
+      break;
+    case WireType::kFixed32:
+      value = Fixed(4);
+      break;
     case WireType::kBytes:
       value = Varint();
       if (!value || *value > rest_.size()) return std::nullopt;
       field.bytes = rest_.substr(0, *value);
       rest_.remove_prefix(*value);
       break;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
   if (!value) return std::nullopt;
   field.integer = *value;

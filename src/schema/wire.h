@@ -4,7 +4,8 @@
 //
 // Life cycle: a reader walks bytes that outlive it; the writer appends to a string.
 // Thread:     not shared.
-// Invariants: a reader never reads past its end; a malformed value makes Next() or a Read return false, for good.
+// Invariants: a reader never reads past its end; a malformed value makes Next() or a Read return
+// false, for good.
 
 #pragma once
 
@@ -15,7 +16,14 @@
 
 namespace muster::schema {
 
-enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kStartGroup = 3, kEndGroup = 4, kFixed32 = 5 };
+enum class WireType : uint8_t {
+  kVarint = 0,
+  kFixed64 = 1,
+  kBytes = 2,
+  kStartGroup = 3,
+  kEndGroup = 4,
+  kFixed32 = 5
+};
 
 // One field as it stands in the bytes: a number and either `integer` (varint, fixed) or `bytes`.
 struct WireField {
@@ -30,7 +38,8 @@ class WireReader {
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
 
   bool AtEnd() const { return rest_.empty(); }
-  // The next field; nullopt when the bytes are malformed. Groups, which Kubernetes does not use, are malformed.
+  // The next field; nullopt when the bytes are malformed. Groups, which Kubernetes does not use,
+  // are malformed.
   std::optional<WireField> Next();
   std::optional<uint64_t> Varint();
 

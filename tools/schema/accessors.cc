@@ -17,12 +17,13 @@ constexpr size_t kCommentWidth = 108;
 
 const std::set<std::string>& Keywords() {
   static const std::set<std::string> keywords = {
-      "and",    "auto",     "bool",   "break",   "case",   "class",   "const", "continue", "default",
-      "delete", "do",       "double", "else",    "enum",   "explicit", "export", "false",  "float",
-      "for",    "friend",   "if",     "inline",  "int",    "long",    "namespace", "new",  "not",
-      "operator", "or",     "private", "public", "register", "requires", "return", "short", "signed",
-      "static", "struct",   "switch", "template", "this",  "throw",   "true",  "try",      "typename",
-      "union",  "unsigned", "using",  "virtual", "void",   "volatile", "while", "json"};
+      "and",       "auto",   "bool",     "break",    "case",     "class",   "const",    "continue",
+      "default",   "delete", "do",       "double",   "else",     "enum",    "explicit", "export",
+      "false",     "float",  "for",      "friend",   "if",       "inline",  "int",      "long",
+      "namespace", "new",    "not",      "operator", "or",       "private", "public",   "register",
+      "requires",  "return", "short",    "signed",   "static",   "struct",  "switch",   "template",
+      "this",      "throw",  "true",     "try",      "typename", "union",   "unsigned", "using",
+      "virtual",   "void",   "volatile", "while",    "json"};
   return keywords;
 }
 
@@ -43,11 +44,15 @@ std::string MethodName(const std::string& json_name) {
 
 std::string ScalarType(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_BOOL: return "bool";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "bool";
     case FieldDescriptor::CPPTYPE_INT32:
-    case FieldDescriptor::CPPTYPE_INT64: return "int64_t";
-    case FieldDescriptor::CPPTYPE_DOUBLE: return "double";
-    default: return "std::string_view";
+    case FieldDescriptor::CPPTYPE_INT64:
+      return "int64_t";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return "double";
+    default:
+      return "std::string_view";
   }
 }
 
@@ -58,7 +63,8 @@ std::string ValueType(const FieldDescriptor& field, const FileDescriptor& file) 
   const JsonForm form = message.options().GetExtension(muster::message).json();
   if (form == TIME || form == MICRO_TIME) return "std::string_view";
   if (form != OBJECT) return "json::Value";
-  return message.file() == &file ? message.name() : BaseName(*message.file()) + "::" + message.name();
+  return message.file() == &file ? message.name()
+                                 : BaseName(*message.file()) + "::" + message.name();
 }
 
 struct Method {
@@ -67,7 +73,8 @@ struct Method {
 
 class ClassWriter {
  public:
-  ClassWriter(const Descriptor& message, const FileDescriptor& file) : message_(message), file_(file) {
+  ClassWriter(const Descriptor& message, const FileDescriptor& file)
+      : message_(message), file_(file) {
     if (HasTypeMeta(message)) {
       Add("", "std::string_view", "api_version", "Get(\"apiVersion\").AsString()");
       Add("", "std::string_view", "kind", "Get(\"kind\").AsString()");
@@ -91,8 +98,8 @@ class ClassWriter {
   std::string Definitions() const {
     std::string out;
     for (const Method& method : methods_)
-      out += "inline " + method.type + " " + message_.name() + "::" + method.name + "() const { return " +
-             method.body + "; }\n";
+      out += "inline " + method.type + " " + message_.name() + "::" + method.name +
+             "() const { return " + method.body + "; }\n";
     return out;
   }
 
@@ -116,7 +123,8 @@ class ClassWriter {
   std::string Constants() const {
     if (!message_.options().HasExtension(kind)) return "";
     const File& api = file_.options().GetExtension(muster::file);
-    const std::string group_version = api.group().empty() ? api.version() : api.group() + "/" + api.version();
+    const std::string group_version =
+        api.group().empty() ? api.version() : api.group() + "/" + api.version();
     return "  static constexpr std::string_view kKind = \"" + message_.name() +
            "\";\n  static constexpr std::string_view kGroup = \"" + api.group() +
            "\";\n  static constexpr std::string_view kVersion = \"" + api.version() +
@@ -177,10 +185,16 @@ std::string SnakeCase(const std::string& json_name) {
   std::string out;
   for (size_t i = 0; i < json_name.size(); ++i) {
     const char c = json_name[i];
-    const auto upper = [&](size_t at) { return at < json_name.size() && std::isupper(json_name[at]); };
-    const auto lower = [&](size_t at) { return at < json_name.size() && std::islower(json_name[at]); };
+    const auto upper = [&](size_t at) {
+      return at < json_name.size() && std::isupper(json_name[at]);
+    };
+    const auto lower = [&](size_t at) {
+      return at < json_name.size() && std::islower(json_name[at]);
+    };
     // A plural s belongs to the capitals before it: clusterIPs.
-    const auto plural = [&](size_t at) { return json_name[at] == 's' && (at + 1 == json_name.size() || upper(at + 1)); };
+    const auto plural = [&](size_t at) {
+      return json_name[at] == 's' && (at + 1 == json_name.size() || upper(at + 1));
+    };
     if (!std::isalnum(c)) {
       if (!out.empty() && out.back() != '_') out += '_';
       continue;

@@ -1,6 +1,7 @@
 // tools/schema/accessors.h
 //
-// Writes the accessor header of one .proto file: a View class per message, see src/schema/view.h for the contract.
+// Writes the accessor header of one .proto file: a View class per message, see src/schema/view.h
+// for the contract.
 
 #pragma once
 
@@ -10,9 +11,11 @@
 
 namespace muster::schema_tool {
 
-// "schema/k8s/core_v1.proto" -> "core_v1": the name of the header and of the namespace below muster.
+// "schema/k8s/core_v1.proto" -> "core_v1": the name of the header and of the namespace below
+// muster.
 std::string BaseName(const google::protobuf::FileDescriptor& file);
-// False for files whose messages are no JSON objects of ours to read (quantities, the protobuf envelope).
+// False for files whose messages are no JSON objects of ours to read (quantities, the protobuf
+// envelope).
 bool HasAccessors(const google::protobuf::FileDescriptor& file);
 std::string Accessors(const google::protobuf::FileDescriptor& file);
 

@@ -2,11 +2,11 @@
 //
 // Prints docs/compatibility.md; tools/schema/compatibility writes it.
 
-#include <iostream>
+#include <fmt/core.h>
 
 #include "schema/compatibility.h"
 
 int main() {
-  std::cout << muster::schema::CompatibilityMarkdown();
+  fmt::print("{}", muster::schema::CompatibilityMarkdown());
   return 0;
 }

@@ -40,7 +40,10 @@ void MoveCommentsToOptions(FileDescriptorProto& file) {
     if (depth == 2) {
       message.mutable_options()->SetExtension(description, text);
     } else if (depth == 4 && location.path(2) == kField) {
-      message.mutable_field(location.path(3))->mutable_options()->MutableExtension(field)->set_description(text);
+      message.mutable_field(location.path(3))
+          ->mutable_options()
+          ->MutableExtension(field)
+          ->set_description(text);
     }
   }
   file.clear_source_code_info();

@@ -1,7 +1,7 @@
 // tools/schema/descriptions.h
 //
-// Comments above messages and fields become their descriptions, so that the binary carries words but no source
-// positions.
+// Comments above messages and fields become their descriptions, so that the binary carries words
+// but no source positions.
 
 #pragma once
 

@@ -1,18 +1,20 @@
 // tools/schema/generate.cc
 //
-// The schema generator: reads protoc's descriptor set of schema/**/*.proto (with source information) and writes into
-// the output directory
-//   descriptor_set.cc   the set for the binary, comments moved into options (src/schema/descriptor_set.h)
-//   <file>.h            accessors, one class per message (src/schema/view.h)
+// The schema generator: reads protoc's descriptor set of schema/**/*.proto (with source
+// information) and writes into the output directory
+//   descriptor_set.cc   the set for the binary, comments moved into options
+//   (src/schema/descriptor_set.h) <file>.h            accessors, one class per message
+//   (src/schema/view.h)
 // Files whose content did not change are left alone.
 //
 // Usage: muster_schema_generate DESCRIPTOR_SET OUTPUT_DIR
 
 #include <cstdio>
 #include <fstream>
-#include <iostream>
 #include <sstream>
 #include <string>
+
+#include <fmt/core.h>
 
 #include "accessors.h"
 #include "descriptions.h"
@@ -30,13 +32,14 @@ bool WriteIfChanged(const std::string& path, const std::string& content) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << content;
   out.close();
-  if (!out) std::cerr << "cannot write " << path << "\n";
+  if (!out) fmt::print(stderr, "cannot write {}\n", path);
   return static_cast<bool>(out);
 }
 
 std::string DescriptorSetSource(const std::string& bytes) {
-  std::string out = "#include \"schema/descriptor_set.h\"\n\nnamespace muster::schema {\nnamespace {\n"
-                    "constexpr char kBytes[] =";
+  std::string out =
+      "#include \"schema/descriptor_set.h\"\n\nnamespace muster::schema {\nnamespace {\n"
+      "constexpr char kBytes[] =";
   constexpr size_t kBytesPerLine = 24;
   for (size_t at = 0; at < bytes.size(); at += kBytesPerLine) {
     out += "\n    \"";
@@ -47,8 +50,10 @@ std::string DescriptorSetSource(const std::string& bytes) {
     }
     out += "\"";
   }
-  out += ";\n}  // namespace\n\nstd::string_view DescriptorSetBytes() {\n"
-         "  return std::string_view(kBytes, sizeof(kBytes) - 1);\n}\n\n}  // namespace muster::schema\n";
+  out +=
+      ";\n}  // namespace\n\nstd::string_view DescriptorSetBytes() {\n"
+      "  return std::string_view(kBytes, sizeof(kBytes) - 1);\n}\n\n}  // namespace "
+      "muster::schema\n";
   return out;
 }
 
@@ -60,7 +65,7 @@ int Run(const std::string& input, const std::string& output) {
   google::protobuf::FileDescriptorSet all;
   std::ifstream in(input, std::ios::binary);
   if (!all.ParseFromIstream(&in)) {
-    std::cerr << "cannot read the descriptor set " << input << "\n";
+    fmt::print(stderr, "cannot read the descriptor set {}\n", input);
     return 1;
   }
   google::protobuf::FileDescriptorSet ours;
@@ -86,7 +91,7 @@ int Run(const std::string& input, const std::string& output) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: muster_schema_generate DESCRIPTOR_SET OUTPUT_DIR\n";
+    fmt::print(stderr, "usage: muster_schema_generate DESCRIPTOR_SET OUTPUT_DIR\n");
     return 2;
   }
   return muster::schema_tool::Run(argv[1], argv[2]);

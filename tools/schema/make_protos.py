@@ -47,16 +47,16 @@ class Writer:
         self.resolver = facts.Resolver(messages)
 
     def Reachable(self, package, roots):
-        found, todo = set(), [(package, root) for root in roots]
-        while todo:
-            key = todo.pop()
+        found, waiting = set(), [(package, root) for root in roots]
+        while waiting:
+            key = waiting.pop()
             if key in found or key not in self.messages:
                 continue
             found.add(key)
             for fact in self.messages[key]:
                 target = self.resolver.Shape(package, fact.go_type)[1]
                 if isinstance(target, tuple) and target[0] == package:
-                    todo.append(target)
+                    waiting.append(target)
         return [key for key in self.messages if key in found]
 
     def TypeName(self, package, target):

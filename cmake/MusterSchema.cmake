@@ -18,7 +18,7 @@ target_link_libraries(muster_schema_options PUBLIC protobuf::libprotobuf)
 
 add_executable(muster_schema_generate tools/schema/generate.cc tools/schema/accessors.cc
                tools/schema/descriptions.cc)
-target_link_libraries(muster_schema_generate PRIVATE muster_schema_options)
+target_link_libraries(muster_schema_generate PRIVATE muster_schema_options fmt::fmt)
 
 add_custom_command(
   OUTPUT ${MUSTER_GEN}/schema/descriptors.pb

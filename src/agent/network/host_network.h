@@ -41,7 +41,7 @@ Status RemoveHost(const NodeNetworkConfig& config);
 // Runs `nft -f -` with `rules` on its standard input. The error has what nft printed.
 Status ApplyNft(std::string_view rules);
 
-// The text of the table, without Services (pure).
+// The text of the whole table without Services, replacing the one that is there (pure).
 std::string HostRules(const NodeNetworkConfig& config);
 
 }  // namespace muster::agent

@@ -1,8 +1,8 @@
 // src/agent/network/service_rules.h
 //
-// ClusterIP Services as nftables text: pure functions from API objects. The text replaces the
-// Service maps of the table `muster` (host_network.h made its chains) in one transaction; the
-// spawner applies it with ApplyNft().
+// ClusterIP Services as nftables text: pure functions from API objects. The text replaces the whole
+// table `muster` in one transaction, so nothing is ever half applied or left over; the spawner
+// applies it with ApplyNft().
 //
 // Thread:     any (pure).
 // Invariants: the same Services give the same text; the number of rules does not grow with the
@@ -47,7 +47,8 @@ inline constexpr size_t kMaxEndpointsPerServicePort = 1000;
 std::vector<ServicePort> ServicePorts(const std::vector<json::Value>& services,
                                       const std::vector<json::Value>& endpoint_slices);
 
-// REQUIRES: EnsureHost(config) made the table.
+// The whole table: HostRules() with these Services. At most kMaxEndpointsPerServicePort endpoints
+// of each port are used.
 std::string ServiceRules(const NodeNetworkConfig& config, const std::vector<ServicePort>& ports);
 
 }  // namespace muster::agent

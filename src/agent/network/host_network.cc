@@ -1,0 +1,249 @@
+#include "agent/network/host_network.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "agent/network/netlink.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace muster::agent {
+
+namespace {
+
+constexpr const char* kIpForwardFile = "/proc/sys/net/ipv4/ip_forward";
+constexpr std::string_view kIpForwardKey = "ip_forward=";
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Status SystemError(std::string_view doing) {
+  return Error(Reason::kInternalError, "network: {}: {}", doing, std::strerror(errno));
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Status WriteFile(const std::string& path, std::string_view text) {
+  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (file.get() < 0) return SystemError("open " + path);
+  if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return SystemError("write " + path);
+  }
+  return Status::Ok();
+}
+
+// What ip_forward was before us; the first start decides.
+Status NoteForwarding(const NodeNetworkConfig& config, std::string_view before) {
+  if (config.state_file.empty() || std::filesystem::exists(config.state_file)) return Status::Ok();
+  const std::string temporary = config.state_file + ".new";
+  RETURN_IF_ERROR(WriteFile(temporary, fmt::format("{}{}\n", kIpForwardKey, before)));
+  if (rename(temporary.c_str(), config.state_file.c_str()) != 0)
+    return SystemError("write " + config.state_file);
+  return Status::Ok();
+}
+
+Status EnableForwarding(const NodeNetworkConfig& config) {
+  const std::string before(Trim(ReadFile(kIpForwardFile)));
+  RETURN_IF_ERROR(NoteForwarding(config, before));
+  if (before == "1") return Status::Ok();
+  const Status status = WriteFile(kIpForwardFile, "1\n");
+  if (status.ok()) return status;
+  return status.WithPrefix(
+      "pods cannot reach anything without IP forwarding (set net.ipv4.ip_forward=1): ");
+}
+
+Status RestoreForwarding(const NodeNetworkConfig& config) {
+  if (config.state_file.empty()) return Status::Ok();
+  Status status;
+  for (const std::string_view line : SplitNonEmpty(ReadFile(config.state_file), '\n')) {
+    if (!line.starts_with(kIpForwardKey)) continue;
+    const std::string_view before = line.substr(kIpForwardKey.size());
+    if (before == "0") status = WriteFile(kIpForwardFile, "0\n");
+  }
+  if (!status.ok()) return status;
+  std::error_code error;
+  std::filesystem::remove(config.state_file, error);
+  if (error)
+    return Error(Reason::kInternalError, "network: remove {}: {}", config.state_file,
+                 error.message());
+  return Status::Ok();
+}
+
+const char* FindNft() {
+  for (const char* path : {"/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/usr/local/sbin/nft"}) {
+    if (access(path, X_OK) == 0) return path;
+  }
+  return nullptr;
+}
+
+// Standard input and error are memory files: no pipe can fill up, whatever nft does first.
+Result<int> RunNft(const std::vector<std::string>& arguments, std::string_view input,
+                   std::string& printed) {
+  const char* program = FindNft();
+  if (program == nullptr) {
+    return Error(Reason::kInternalError,
+                 "network: the program nft is missing: install the package nftables");
+  }
+  const Fd in(memfd_create("nft-in", MFD_CLOEXEC));
+  const Fd out(memfd_create("nft-out", MFD_CLOEXEC));
+  if (in.get() < 0 || out.get() < 0) return Error(SystemError("make a memory file"));
+  for (size_t done = 0; done < input.size();) {
+    const ssize_t wrote = write(in.get(), input.data() + done, input.size() - done);
+    if (wrote < 0) return Error(SystemError("write a memory file"));
+    done += static_cast<size_t>(wrote);
+  }
+  lseek(in.get(), 0, SEEK_SET);
+
+  std::vector<char*> argv = {const_cast<char*>("nft")};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  std::array<char*, 2> environment = {const_cast<char*>("LC_ALL=C"), nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, in.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, out.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, out.get(), STDERR_FILENO);
+  pid_t child = 0;
+  const int error = posix_spawn(&child, program, &files, nullptr, argv.data(), environment.data());
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0)
+    return Error(Reason::kInternalError, "network: start {}: {}", program, std::strerror(error));
+  int state = 0;
+  while (waitpid(child, &state, 0) < 0) {
+    if (errno != EINTR) return Error(SystemError("wait for nft"));
+  }
+  std::array<char, 2000> text;
+  const ssize_t size = pread(out.get(), text.data(), text.size(), 0);
+  printed.assign(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  return WIFEXITED(state) ? WEXITSTATUS(state) : 128;
+}
+
+Result<bool> TableExists() {
+  std::string printed;
+  ASSIGN_OR_RETURN(const int code,
+                   RunNft({"list", "table", "ip", std::string(kNftTable)}, "", printed));
+  return code == 0;
+}
+
+}  // namespace
+
+Status ApplyNft(std::string_view rules) {
+  std::string printed;
+  ASSIGN_OR_RETURN(const int code, RunNft({"-f", "-"}, rules, printed));
+  if (code == 0) return Status::Ok();
+  return Error(Reason::kInternalError, "network: nft exited with {}: {}", code, Trim(printed));
+}
+
+std::string HostRules(const NodeNetworkConfig& config) {
+  const std::string node =
+      Ipv4Prefix{config.node_range.Network(), config.node_range.length}.ToString();
+  const std::string pods =
+      Ipv4Prefix{config.pod_range.Network(), config.pod_range.length}.ToString();
+  const std::string virtual_ips =
+      Ipv4Prefix{config.service_range.Network(), config.service_range.length}.ToString();
+  // `add` before `delete`: deleting what is not there would fail.
+  std::string text =
+      fmt::format("add table ip {0}\ndelete table ip {0}\ntable ip {0} {{\n", kNftTable);
+  text +=
+      "  map endpoints {\n"
+      "    typeof ip daddr . ip protocol . th dport . numgen random mod 2 : ip daddr . th dport\n"
+      "  }\n"
+      "  map services {\n    type ipv4_addr . inet_proto . inet_service : verdict\n  }\n"
+      "  set hairpin {\n    type ipv4_addr . ipv4_addr\n  }\n";
+  text +=
+      "  chain prerouting {\n    type nat hook prerouting priority dstnat; policy accept;\n"
+      "    ip daddr . ip protocol . th dport vmap @services\n  }\n"
+      "  chain output {\n    type nat hook output priority -100; policy accept;\n"
+      "    ip daddr . ip protocol . th dport vmap @services\n  }\n";
+  // A pod that reaches itself through a Service must see another source address than its own.
+  text += fmt::format(
+      "  chain postrouting {{\n    type nat hook postrouting priority srcnat; policy accept;\n"
+      "    ip saddr . ip daddr @hairpin masquerade\n"
+      "    ip saddr {} ip daddr != {} oifname != \"{}\" masquerade\n  }}\n",
+      node, pods, config.bridge);
+  // A Service address that was not translated has no endpoint: refused at once instead of silence.
+  // TCP by a reset, because connect() keeps an ICMP error for later when it comes back before it
+  // sleeps.
+  text += fmt::format(
+      "  chain forward {{\n    type filter hook forward priority filter; policy accept;\n"
+      "    ip daddr {0} meta l4proto tcp reject with tcp reset\n"
+      "    ip daddr {0} reject with icmp port-unreachable\n"
+      "    iifname \"{1}\" accept\n    oifname \"{1}\" accept\n  }}\n",
+      virtual_ips, config.bridge);
+  // Pods talk through the node: telling them a shorter way would lead past the translation.
+  text += fmt::format(
+      "  chain own_output {{\n    type filter hook output priority filter; policy accept;\n"
+      "    ip daddr {0} meta l4proto tcp reject with tcp reset\n"
+      "    ip daddr {0} reject with icmp port-unreachable\n"
+      "    oifname \"{1}\" icmp type redirect drop\n  }}\n}}\n",
+      virtual_ips, config.bridge);
+  return text;
+}
+
+Status EnsureHost(const NodeNetworkConfig& config) {
+  RETURN_IF_ERROR(EnableForwarding(config));
+  ASSIGN_OR_RETURN(Netlink netlink, Netlink::Open());
+  RETURN_IF_ERROR(netlink.EnsureUnreachableRoute(config.pod_range));
+  RETURN_IF_ERROR(netlink.EnsureUnreachableRoute(config.service_range));
+  RETURN_IF_ERROR(
+      netlink.EnsureBridge(config.bridge, {config.BridgeAddress(), config.node_range.length}));
+  RETURN_IF_ERROR(netlink.EnsureLinkRoute(config.service_range, config.bridge));
+  // After a restart the table of last time still serves the running pods, until the first
+  // ServiceRules().
+  ASSIGN_OR_RETURN(const bool exists, TableExists());
+  return exists ? Status::Ok() : ApplyNft(HostRules(config));
+}
+
+Status RemoveHost(const NodeNetworkConfig& config) {
+  // As much as possible, even when one thing fails; the first error is told.
+  Status first;
+  const auto note = [&](Status status) {
+    if (status.ok()) return;
+    LOG_WARN("network: cleaning up failed error={:?}", status.message());
+    if (first.ok()) first = std::move(status);
+  };
+  note(ApplyNft(fmt::format("add table ip {0}\ndelete table ip {0}\n", kNftTable)));
+  Result<Netlink> netlink = Netlink::Open();
+  if (!netlink) return netlink.error();
+  if (const auto links = netlink->ListInterfaces(kHostInterfacePrefix); links) {
+    for (const std::string& link : *links) note(netlink->DeleteInterface(link));
+  } else {
+    note(links.error());
+  }
+  note(netlink->DeleteInterface(config.bridge));
+  note(netlink->DeleteUnreachableRoute(config.pod_range));
+  note(netlink->DeleteUnreachableRoute(config.service_range));
+  note(RestoreForwarding(config));
+  return first;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,435 @@
+#include "agent/network/netlink.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_link.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/task.h"
+
+namespace muster::agent {
+
+namespace {
+
+// Above every metric in normal use: whoever has a better idea of our ranges wins.
+constexpr uint32_t kUnreachableMetric = 1'000'000;
+// How long a new link may take to come up: about a second.
+constexpr int kMaxLinkEventTurns = 100;
+constexpr int kLinkEventTurnMs = 10;
+constexpr size_t kReplyBytes = 32 * 1024;
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// One rtnetlink request, built from its header on.
+class Request {
+ public:
+  template <class Header>
+  Request(uint16_t type, uint16_t flags, const Header& header) {
+    nlmsghdr message{};
+    message.nlmsg_type = type;
+    message.nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | flags);
+    Append(&message, sizeof message);
+    Append(&header, sizeof header);
+  }
+
+  Request& Bytes(uint16_t type, const void* data, size_t size) {
+    const rtattr attribute{static_cast<uint16_t>(RTA_LENGTH(size)), type};
+    Append(&attribute, sizeof attribute);
+    Append(data, size);
+    return *this;
+  }
+  Request& Text(uint16_t type, std::string_view text) {
+    return Bytes(type, std::string(text).c_str(), text.size() + 1);
+  }
+  Request& Number(uint16_t type, uint32_t number) { return Bytes(type, &number, sizeof number); }
+  Request& Address(uint16_t type, Ipv4 address) {
+    const uint32_t wire = htobe32(address.value);
+    return Bytes(type, &wire, sizeof wire);
+  }
+  // Attributes up to the matching End() are inside this one. `header` is what stands before them.
+  Request& Begin(uint16_t type, const void* header = nullptr, size_t size = 0) {
+    open_.push_back(bytes_.size());
+    return Bytes(type, header, size);
+  }
+  Request& End() {
+    rtattr attribute{};
+    std::memcpy(&attribute, bytes_.data() + open_.back(), sizeof attribute);
+    attribute.rta_len = static_cast<uint16_t>(bytes_.size() - open_.back());
+    std::memcpy(bytes_.data() + open_.back(), &attribute, sizeof attribute);
+    open_.pop_back();
+    return *this;
+  }
+
+  std::string_view Finish(uint32_t sequence) {
+    nlmsghdr message{};
+    std::memcpy(&message, bytes_.data(), sizeof message);
+    message.nlmsg_len = static_cast<uint32_t>(bytes_.size());
+    message.nlmsg_seq = sequence;
+    std::memcpy(bytes_.data(), &message, sizeof message);
+    return bytes_;
+  }
+
+ private:
+  void Append(const void* data, size_t size) {
+    if (size > 0) bytes_.append(static_cast<const char*>(data), size);
+    bytes_.resize(NLMSG_ALIGN(bytes_.size()), '\0');
+  }
+
+  std::string bytes_;
+  std::vector<size_t> open_;
+};
+
+// Sends and reads replies to the end. Gives RTM_NEWLINK replies to `on_link`; returns 0 or an
+// errno.
+int Talk(int fd, Request& request, Function<void(const nlmsghdr*)> on_link = {}) {
+  static std::atomic<uint32_t> next_sequence = 1;
+  const uint32_t sequence = next_sequence++;
+  const std::string_view bytes = request.Finish(sequence);
+  if (send(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return errno;
+  alignas(nlmsghdr) std::array<char, kReplyBytes> buffer;
+  while (true) {
+    const ssize_t size = recv(fd, buffer.data(), buffer.size(), 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return errno;
+    auto left = static_cast<uint32_t>(size);
+    for (auto* message = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(message, left);
+         message = NLMSG_NEXT(message, left)) {
+      if (message->nlmsg_seq != sequence) continue;
+      if (message->nlmsg_type == NLMSG_DONE) return 0;
+      if (message->nlmsg_type == NLMSG_ERROR)
+        return -static_cast<nlmsgerr*>(NLMSG_DATA(message))->error;
+      if (message->nlmsg_type == RTM_NEWLINK && on_link) on_link(message);
+    }
+  }
+}
+
+Status NetlinkError(int error, std::string_view doing) {
+  return Error(Reason::kInternalError, "network: {}: {}", doing, std::strerror(error));
+}
+
+ifinfomsg Link(int index = 0, bool up = false) {
+  ifinfomsg link{};
+  link.ifi_family = AF_UNSPEC;
+  link.ifi_index = index;
+  link.ifi_flags = up ? IFF_UP : 0;
+  link.ifi_change = up ? IFF_UP : 0;
+  return link;
+}
+
+struct LinkInfo {
+  int index = 0;
+  std::string name;
+  uint8_t operstate = 0;
+};
+
+LinkInfo ParseLink(const nlmsghdr* message) {
+  const auto* header = static_cast<const ifinfomsg*>(NLMSG_DATA(message));
+  LinkInfo info;
+  info.index = header->ifi_index;
+  auto left = static_cast<int>(IFLA_PAYLOAD(message));
+  for (const auto* attribute = IFLA_RTA(header); RTA_OK(attribute, left);
+       attribute = RTA_NEXT(attribute, left)) {
+    if (attribute->rta_type == IFLA_IFNAME) {
+      info.name = static_cast<const char*>(RTA_DATA(attribute));
+    } else if (attribute->rta_type == IFLA_OPERSTATE) {
+      info.operstate = *static_cast<const uint8_t*>(RTA_DATA(attribute));
+    }
+  }
+  return info;
+}
+
+Result<LinkInfo> GetLink(int fd, const std::string& name) {
+  LinkInfo info;
+  Request request(RTM_GETLINK, NLM_F_ACK, Link());
+  request.Text(IFLA_IFNAME, name);
+  const int error = Talk(fd, request, [&](const nlmsghdr* message) { info = ParseLink(message); });
+  if (error != 0) return Error(NetlinkError(error, "find interface " + name));
+  return info;
+}
+
+// The address 10.42.0.5 always has the link address 0a:58:0a:2a:00:05: who remembers a pod's
+// neighbour entry is right about the next pod with that address too.
+std::array<uint8_t, 6> LinkAddress(Ipv4 address) {
+  const uint32_t v = address.value;
+  return {0x0a,
+          0x58,
+          static_cast<uint8_t>(v >> 24),
+          static_cast<uint8_t>(v >> 16),
+          static_cast<uint8_t>(v >> 8),
+          static_cast<uint8_t>(v)};
+}
+
+Status AddAddress(int fd, int index, Ipv4Prefix address, std::string_view interface) {
+  ifaddrmsg header{};
+  header.ifa_family = AF_INET;
+  header.ifa_prefixlen = static_cast<uint8_t>(address.length);
+  header.ifa_index = static_cast<uint32_t>(index);
+  Request request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE | NLM_F_ACK, header);
+  request.Address(IFA_LOCAL, address.address).Address(IFA_ADDRESS, address.address);
+  const int error = Talk(fd, request);
+  if (error == 0) return Status::Ok();
+  return NetlinkError(error, fmt::format("give {} the address {}", interface, address.ToString()));
+}
+
+struct Route {
+  Ipv4Prefix to{{0}, 0};
+  std::optional<Ipv4> gateway;
+  int link = 0;
+  uint8_t type = RTN_UNICAST;
+  uint8_t scope = RT_SCOPE_UNIVERSE;
+  uint32_t metric = 0;
+};
+
+int ChangeRoute(int fd, uint16_t type, uint16_t flags, const Route& route) {
+  rtmsg header{};
+  header.rtm_family = AF_INET;
+  header.rtm_dst_len = static_cast<uint8_t>(route.to.length);
+  header.rtm_table = RT_TABLE_MAIN;
+  header.rtm_protocol = RTPROT_STATIC;
+  header.rtm_scope = route.scope;
+  header.rtm_type = route.type;
+  Request request(type, static_cast<uint16_t>(flags | NLM_F_ACK), header);
+  if (route.to.length > 0) request.Address(RTA_DST, route.to.Network());
+  if (route.gateway) request.Address(RTA_GATEWAY, *route.gateway);
+  if (route.link != 0) request.Number(RTA_OIF, static_cast<uint32_t>(route.link));
+  if (route.metric != 0) request.Number(RTA_PRIORITY, route.metric);
+  return Talk(fd, request);
+}
+
+Status EnsureRoute(int fd, const Route& route) {
+  const int error = ChangeRoute(fd, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, route);
+  if (error == 0 || error == EEXIST) return Status::Ok();
+  return NetlinkError(error, "add a route to " + route.to.ToString());
+}
+
+int OpenSocket() { return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE); }
+
+// A socket that becomes readable whenever a link changes.
+int OpenLinkEvents() {
+  const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+  sockaddr_nl address{};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = RTMGRP_LINK;
+  if (fd >= 0) bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  return fd;
+}
+
+// The kernel opens a new port of the bridge a little after the link is up, from a work queue. A
+// packet that is sent before is lost, and the pod's first lookup would wait a second for the next
+// try.
+Status WaitUntilForwarding(int fd, int events, const PodAttachment& attachment) {
+  for (int turn = 0; turn < kMaxLinkEventTurns; ++turn) {
+    ASSIGN_OR_RETURN(const LinkInfo port, GetLink(fd, attachment.host_interface));
+    ASSIGN_OR_RETURN(const LinkInfo bridge, GetLink(fd, attachment.bridge));
+    if (port.operstate == IF_OPER_UP && bridge.operstate == IF_OPER_UP) return Status::Ok();
+    pollfd wait{events, POLLIN, 0};
+    poll(&wait, 1, kLinkEventTurnMs);
+    std::array<char, 4096> ignored;
+    while (recv(events, ignored.data(), ignored.size(), MSG_TRUNC) > 0) {
+    }
+  }
+  LOG_WARN("network: the link is slow to come up interface={}", attachment.host_interface);
+  return Status::Ok();
+}
+
+// A netlink socket in another network namespace. The thread is there for two system calls only.
+Result<int> OpenSocketIn(int netns_fd) {
+  const Fd here(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (here.get() < 0) return Error(NetlinkError(errno, "open the own network namespace"));
+  if (setns(netns_fd, CLONE_NEWNET) != 0)
+    return Error(NetlinkError(errno, "enter the pod's network namespace"));
+  const int socket = OpenSocket();
+  const int error = errno;
+  CHECK_MSG(setns(here.get(), CLONE_NEWNET) == 0, "cannot return to the own network namespace");
+  if (socket < 0)
+    return Error(NetlinkError(error, "open a netlink socket in the pod's network namespace"));
+  return socket;
+}
+
+Status SetUp(int fd, int index, std::string_view name) {
+  Request request(RTM_NEWLINK, NLM_F_ACK, Link(index, true));
+  const int error = Talk(fd, request);
+  return error == 0 ? Status::Ok() : NetlinkError(error, fmt::format("set {} up", name));
+}
+
+constexpr int kLoopbackIndex = 1;  // in every network namespace
+
+Status SetUpInside(const PodAttachment& attachment) {
+  ASSIGN_OR_RETURN(const int socket, OpenSocketIn(attachment.netns_fd));
+  const Fd fd(socket);
+  RETURN_IF_ERROR(SetUp(fd.get(), kLoopbackIndex, "lo"));
+  ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd.get(), std::string(kPodInterface)));
+  const Ipv4Prefix address{attachment.address, attachment.prefix_length};
+  RETURN_IF_ERROR(AddAddress(fd.get(), link.index, address, kPodInterface));
+  RETURN_IF_ERROR(SetUp(fd.get(), link.index, kPodInterface));
+  if (!address.Contains(attachment.gateway)) {
+    RETURN_IF_ERROR(EnsureRoute(
+        fd.get(), {.to = {attachment.gateway, 32}, .link = link.index, .scope = RT_SCOPE_LINK}));
+  }
+  return EnsureRoute(fd.get(), {.gateway = attachment.gateway, .link = link.index});
+}
+
+int CreatePair(int fd, const PodAttachment& attachment, int bridge) {
+  const auto address = LinkAddress(attachment.address);
+  const ifinfomsg peer = Link();
+  Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, Link(0, true));
+  request.Text(IFLA_IFNAME, attachment.host_interface)
+      .Number(IFLA_MASTER, static_cast<uint32_t>(bridge))
+      .Begin(IFLA_LINKINFO)
+      .Text(IFLA_INFO_KIND, "veth")
+      .Begin(IFLA_INFO_DATA)
+      .Begin(VETH_INFO_PEER, &peer, sizeof peer)
+      .Text(IFLA_IFNAME, kPodInterface)
+      .Bytes(IFLA_ADDRESS, address.data(), address.size())
+      .Number(IFLA_NET_NS_FD, static_cast<uint32_t>(attachment.netns_fd))
+      .End()
+      .End()
+      .End();
+  return Talk(fd, request);
+}
+
+// Lets the bridge send a frame back through the port that it came from. Where br_netfilter is on,
+// the bridge itself translates addresses, and a pod that reaches itself through a Service needs it.
+Status AllowHairpin(int fd, const std::string& port) {
+  ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd, port));
+  const uint8_t on = 1;
+  ifinfomsg header = Link(link.index);
+  header.ifi_family = AF_BRIDGE;
+  Request request(RTM_SETLINK, NLM_F_ACK, header);
+  request.Begin(IFLA_PROTINFO | NLA_F_NESTED).Bytes(IFLA_BRPORT_MODE, &on, sizeof on).End();
+  const int error = Talk(fd, request);
+  return error == 0 ? Status::Ok() : NetlinkError(error, "set up the bridge port " + port);
+}
+
+}  // namespace
+
+std::string HostInterfaceName(std::string_view pod_uid) {
+  return fmt::format("{}{:012x}", kHostInterfacePrefix, Hash64(pod_uid) & 0xFFFF'FFFF'FFFF);
+}
+
+Result<Netlink> Netlink::Open() {
+  const int fd = OpenSocket();
+  if (fd < 0) return Error(NetlinkError(errno, "open a netlink socket"));
+  return Netlink(fd);
+}
+
+Netlink::Netlink(Netlink&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+Netlink& Netlink::operator=(Netlink&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Netlink::~Netlink() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status Netlink::EnsureBridge(const std::string& name, Ipv4Prefix address) {
+  // A link address of its own: otherwise the bridge takes that of a port and changes it when pods
+  // go.
+  const auto link_address = LinkAddress(address.address);
+  Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, Link(0, true));
+  request.Text(IFLA_IFNAME, name)
+      .Bytes(IFLA_ADDRESS, link_address.data(), link_address.size())
+      .Begin(IFLA_LINKINFO)
+      .Text(IFLA_INFO_KIND, "bridge")
+      .End();
+  const int error = Talk(fd_, request);
+  if (error != 0 && error != EEXIST) return NetlinkError(error, "create the bridge " + name);
+  ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd_, name));
+  if (error == EEXIST) RETURN_IF_ERROR(SetUp(fd_, link.index, name));
+  return AddAddress(fd_, link.index, address, name);
+}
+
+Status Netlink::AttachPod(const PodAttachment& attachment) {
+  ASSIGN_OR_RETURN(const LinkInfo bridge, GetLink(fd_, attachment.bridge));
+  const Fd events(OpenLinkEvents());
+  int error = CreatePair(fd_, attachment, bridge.index);
+  if (error == EEXIST) {
+    // Left behind by a crash: the pod is ours to connect again.
+    RETURN_IF_ERROR(DeleteInterface(attachment.host_interface));
+    error = CreatePair(fd_, attachment, bridge.index);
+  }
+  if (error != 0) return NetlinkError(error, "create the link " + attachment.host_interface);
+  Status status = AllowHairpin(fd_, attachment.host_interface);
+  if (status.ok()) status = SetUpInside(attachment);
+  if (status.ok()) status = WaitUntilForwarding(fd_, events.get(), attachment);
+  if (!status.ok()) {
+    const Status undone = DeleteInterface(attachment.host_interface);
+    if (!undone.ok()) return status.WithPrefix(undone.message() + "; after: ");
+  }
+  return status;
+}
+
+Status Netlink::SetLoopbackUp(int netns_fd) {
+  ASSIGN_OR_RETURN(const int socket, OpenSocketIn(netns_fd));
+  const Fd fd(socket);
+  return SetUp(fd.get(), kLoopbackIndex, "lo");
+}
+
+Status Netlink::EnsureUnreachableRoute(Ipv4Prefix range) {
+  return EnsureRoute(fd_, {.to = range, .type = RTN_UNREACHABLE, .metric = kUnreachableMetric});
+}
+
+Status Netlink::DeleteUnreachableRoute(Ipv4Prefix range) {
+  const int error = ChangeRoute(
+      fd_, RTM_DELROUTE, 0, {.to = range, .type = RTN_UNREACHABLE, .metric = kUnreachableMetric});
+  if (error == 0 || error == ESRCH) return Status::Ok();
+  return NetlinkError(error, "delete the route to " + range.ToString());
+}
+
+Status Netlink::EnsureLinkRoute(Ipv4Prefix range, const std::string& interface) {
+  ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd_, interface));
+  return EnsureRoute(fd_, {.to = range, .link = link.index, .scope = RT_SCOPE_LINK});
+}
+
+Result<std::vector<std::string>> Netlink::ListInterfaces(std::string_view name_prefix) {
+  std::vector<std::string> names;
+  Request request(RTM_GETLINK, NLM_F_DUMP, Link());
+  const int error = Talk(fd_, request, [&](const nlmsghdr* message) {
+    LinkInfo link = ParseLink(message);
+    if (link.name.starts_with(name_prefix)) names.push_back(std::move(link.name));
+  });
+  if (error != 0) return Error(NetlinkError(error, "list interfaces"));
+  return names;
+}
+
+Status Netlink::DeleteInterface(const std::string& name) {
+  Request request(RTM_DELLINK, NLM_F_ACK, Link());
+  request.Text(IFLA_IFNAME, name);
+  const int error = Talk(fd_, request);
+  if (error == 0 || error == ENODEV) return Status::Ok();
+  return NetlinkError(error, "delete interface " + name);
+}
+
+}  // namespace muster::agent

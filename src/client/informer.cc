@@ -36,6 +36,11 @@ class Index {
     return {found->second.begin(), found->second.end()};
   }
 
+  size_t LookupCount(const std::string& index_key) const {
+    const auto found = objects_.find(index_key);
+    return found == objects_.end() ? 0 : found->second.size();
+  }
+
  private:
   void Remove(const std::string& index_key, const ObjectKey& key) {
     const auto found = objects_.find(index_key);
@@ -89,6 +94,11 @@ class InformerImpl final : public Informer {
                                 const std::string& index_key) const override {
     const auto found = indexes_.find(index);
     return found == indexes_.end() ? std::vector<ObjectKey>() : found->second.Lookup(index_key);
+  }
+
+  size_t LookupCount(const std::string& index, const std::string& index_key) const override {
+    const auto found = indexes_.find(index);
+    return found == indexes_.end() ? 0 : found->second.LookupCount(index_key);
   }
 
   void Start() {

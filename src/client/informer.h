@@ -64,6 +64,8 @@ class Informer {
                         std::function<std::vector<std::string>(const json::Value&)> keys_of) = 0;
   virtual std::vector<ObjectKey> Lookup(const std::string& index,
                                         const std::string& index_key) const = 0;
+  // How many Lookup() would list.
+  virtual size_t LookupCount(const std::string& index, const std::string& index_key) const = 0;
   // Every event up to this resourceVersion has been handled; 0 before the first list, or when the
   // server's versions are no numbers.
   virtual uint64_t SeenRevision() const = 0;

@@ -1,0 +1,82 @@
+// src/controllers/controller_test_base.h
+//
+// A runtime with one or more controllers on a FakeApi and simulated time, for this folder's tests.
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/check.h"
+#include "client/fake_api.h"
+#include "client/in_process_transport.h"
+#include "client/reconcile.h"
+#include "client/resource_discovery.h"
+#include "json/parse.h"
+#include "loop/sim_loop.h"
+
+namespace muster::controllers {
+
+inline json::Value Yaml(std::string_view text) {
+  auto documents = json::ParseYaml(text);
+  CHECK(documents.has_value() && documents->size() == 1);
+  return (*documents)[0];
+}
+
+inline constexpr char kPods[] = "/api/v1/pods";
+inline constexpr char kServices[] = "/api/v1/services";
+inline constexpr char kNamespaces[] = "/api/v1/namespaces";
+inline constexpr char kConfigMaps[] = "/api/v1/configmaps";
+inline constexpr char kServiceAccounts[] = "/api/v1/serviceaccounts";
+inline constexpr char kNodes[] = "/api/v1/nodes";
+inline constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/leases";
+inline constexpr char kSlices[] = "/apis/discovery.k8s.io/v1/endpointslices";
+
+class ControllerTest : public testing::Test {
+ protected:
+  ControllerTest() {
+    api_.static_answers["/apis"] = Yaml("{groups: []}");
+    api_.static_answers["/api/v1"] = Yaml(R"(
+groupVersion: v1
+resources:
+- {name: pods, kind: Pod, namespaced: true, verbs: [list, watch, delete]}
+- {name: configmaps, kind: ConfigMap, namespaced: true, verbs: [list, watch, delete]}
+- {name: nodes, kind: Node, namespaced: false, verbs: [list, watch, delete]}
+)");
+  }
+
+  void Start(std::unique_ptr<client::Controller> controller) {
+    runtime_.Add(std::move(controller));
+    runtime_.Start();
+    discovery_.Start();
+    informers_.Start();
+    Settle();
+  }
+
+  void Settle() { loop_.RunFor(seconds(3)); }
+  void Put(const char* collection, std::string_view yaml) { api_.Put(collection, Yaml(yaml)); }
+  const json::Value& Get(const char* collection, const std::string& ns, const std::string& name) {
+    static const json::Value kNone;
+    const json::Value* object = api_.Find(collection, ns, name);
+    return object == nullptr ? kNone : *object;
+  }
+  size_t Requests(std::string_view prefix) const {
+    size_t count = 0;
+    for (const std::string& line : api_.requests) count += line.starts_with(prefix) ? 1 : 0;
+    return count;
+  }
+
+  SimLoop loop_;
+  client::FakeApi api_{loop_};
+  client::InProcessTransport transport_{loop_, api_, {}};
+  client::ApiClient client_{loop_, transport_, "tester"};
+  client::InformerSet informers_{client_};
+  client::ResourceDiscovery discovery_{client_, informers_};
+  client::Runtime runtime_{client_, informers_, Rng(1)};
+};
+
+}  // namespace muster::controllers

@@ -1,0 +1,22 @@
+#include "controllers/controllers.h"
+
+#include <memory>
+#include <utility>
+
+#include "controllers/endpointslice/endpointslice_controller.h"
+#include "controllers/garbage/garbage_controller.h"
+#include "controllers/namespaces/namespace_controller.h"
+#include "controllers/namespaces/namespace_furniture.h"
+#include "controllers/nodelifecycle/node_lifecycle_controller.h"
+
+namespace muster::controllers {
+
+void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Options options) {
+  runtime.Add(std::make_unique<NamespaceFurnitureController>(std::move(options.root_ca_pem)));
+  runtime.Add(std::make_unique<EndpointSliceController>());
+  runtime.Add(std::make_unique<NodeLifecycleController>());
+  runtime.Add(std::make_unique<NamespaceController>(discovery));
+  runtime.Add(std::make_unique<GarbageController>(discovery));
+}
+
+}  // namespace muster::controllers

@@ -1,0 +1,36 @@
+// src/controllers/endpointslice/endpointslice_controller.h
+//
+// Keeps the EndpointSlices of every Service that has a selector: where its pods are and whether
+// they are ready. Rules: k8s.io/endpointslice.
+//
+// Thread:     the loop thread (see client/reconcile.h).
+// Invariants: slice names depend on the service's UID alone, so a repeated pass writes nothing new;
+//             a slice holds at most kMaxEndpointsPerSlice endpoints, sorted by pod name.
+
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "client/reconcile.h"
+#include "json/value.h"
+
+namespace muster::controllers {
+
+inline constexpr size_t kMaxEndpointsPerSlice = 100;  // as upstream's default
+inline constexpr std::string_view kServiceNameLabel = "kubernetes.io/service-name";
+
+class EndpointSliceController final : public client::Controller {
+ public:
+  std::string_view name() const override { return "endpointslice-controller"; }
+  std::vector<client::Trigger> Setup(client::InformerSet& informers) override;
+  client::Reconciled Reconcile(const client::View& view, const client::Observations& observations,
+                               const client::ObjectKey& key, Time now, uint64_t seed) override;
+};
+
+// The slices that `service` should have, given the pods that it selects. Pure.
+std::vector<json::Value> MakeEndpointSlices(const json::Value& service,
+                                            const std::vector<json::Value>& pods);
+
+}  // namespace muster::controllers

@@ -1,0 +1,116 @@
+#include "controllers/namespaces/namespace_controller.h"
+
+#include <algorithm>
+#include <string>
+
+namespace muster::controllers {
+namespace {
+
+namespace resources = client::resources;
+
+constexpr char kFinalizer[] = "kubernetes";
+constexpr Duration kLookAgain = seconds(1);  // when a live list shows what an informer does not
+
+std::string ProbeName(const client::Resource& resource) {
+  return resource.group + "/" + resource.plural;
+}
+
+bool HasFinalizer(const json::Value& ns) {
+  for (const json::Value& finalizer : ns["spec"]["finalizers"].items()) {
+    if (finalizer.AsString() == kFinalizer) return true;
+  }
+  return false;
+}
+
+json::Value WithoutFinalizer(const json::Value& ns) {
+  json::Array kept;
+  for (const json::Value& finalizer : ns["spec"]["finalizers"].items()) {
+    if (finalizer.AsString() != kFinalizer) kept.push_back(finalizer);
+  }
+  return ns.SetPath({"spec", "finalizers"}, json::Value(std::move(kept)));
+}
+
+// Deletes what the informer shows of one kind; returns how much there still is.
+size_t Empty(const client::Informer& informer, const std::string& ns, client::Reconciled& out) {
+  size_t left = 0;
+  const auto& objects = informer.objects();
+  for (auto it = objects.lower_bound({ns, ""}); it != objects.end() && it->first.ns == ns; ++it) {
+    ++left;
+    const json::Value& metadata = it->second["metadata"];
+    if (metadata.Has("deletionTimestamp")) continue;
+    client::DeleteOptions options;
+    options.precondition_uid = metadata["uid"].Str();
+    options.propagation_policy = "Background";
+    out.Delete({informer.resource(), ns, it->first.name, ""}, std::move(options));
+  }
+  return left;
+}
+
+}  // namespace
+
+NamespaceController::NamespaceController(client::ResourceDiscovery& discovery)
+    : discovery_(discovery) {}
+
+std::vector<client::Trigger> NamespaceController::Setup(client::InformerSet& informers) {
+  informers_ = &informers;
+  return {client::OnSelf(resources::kNamespaces)};
+}
+
+void NamespaceController::Attach(std::function<void(const client::ObjectKey&)> wake) {
+  discovery_.Subscribe(lifetime_.Guard([this, wake](const client::ServedKind& kind) {
+    if (!kind.namespaced) return;
+    // An object that went may have been the last; one that came into a dying namespace must go.
+    informers_->Get(kind.resource)
+        .Subscribe({.on_change = lifetime_.Guard([this, wake](const client::ObjectKey& key,
+                                                              const json::Value& before,
+                                                              const json::Value& after) {
+                      if (!before.IsNull() && !after.IsNull()) return;
+                      const json::Value* ns =
+                          informers_->Get(resources::kNamespaces).Find({"", key.ns});
+                      if (ns != nullptr && (*ns)["metadata"].Has("deletionTimestamp")) {
+                        wake({"", key.ns});
+                      }
+                    }),
+                    .on_synced = {}});
+  }));
+}
+
+client::Reconciled NamespaceController::Reconcile(const client::View& view,
+                                                  const client::Observations& observations,
+                                                  const client::ObjectKey& key, Time now,
+                                                  uint64_t) {
+  client::Reconciled out;
+  const json::Value* ns = view.Of(resources::kNamespaces).Find(key);
+  if (ns == nullptr || !(*ns)["metadata"].Has("deletionTimestamp") || !HasFinalizer(*ns)) {
+    return out;
+  }
+  if (!discovery_.Synced()) {
+    out.LookAgainAt(now + kLookAgain);
+    return out;
+  }
+  size_t left = 0;
+  for (const client::ServedKind& kind : discovery_.kinds()) {
+    if (kind.namespaced) left += Empty(view.Of(kind.resource), key.name, out);
+  }
+  if (left > 0) return out;
+  bool asked = true;
+  bool empty = true;
+  for (const client::ServedKind& kind : discovery_.kinds()) {
+    if (!kind.namespaced) continue;
+    const auto answer = observations.find(ProbeName(kind.resource));
+    asked &= answer != observations.end();
+    empty &= answer != observations.end() && answer->second["items"].empty();
+  }
+  if (asked && empty) {
+    out.Update({resources::kNamespaces, "", key.name, "finalize"}, WithoutFinalizer(*ns));
+  } else if (asked) {
+    out.LookAgainAt(now + kLookAgain);
+  } else {
+    for (const client::ServedKind& kind : discovery_.kinds()) {
+      if (kind.namespaced) out.Ask(ProbeName(kind.resource), {kind.resource, key.name, "", ""});
+    }
+  }
+  return out;
+}
+
+}  // namespace muster::controllers

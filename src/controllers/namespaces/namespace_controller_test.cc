@@ -1,0 +1,83 @@
+#include "controllers/namespaces/namespace_controller.h"
+
+#include "controllers/controller_test_base.h"
+#include "controllers/namespaces/namespace_furniture.h"
+
+namespace muster::controllers {
+namespace {
+
+constexpr char kDying[] = R"(
+apiVersion: v1
+kind: Namespace
+metadata: {name: d, uid: n1, deletionTimestamp: '2026-01-01T00:00:00Z'}
+spec: {finalizers: [kubernetes]}
+status: {phase: Terminating})";
+
+class NamespaceTest : public ControllerTest {};
+
+TEST_F(NamespaceTest, EmptiesThenFinalizes) {
+  Put(kPods, "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: d}}");
+  Put(kPods, "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: other}}");
+  Put(kConfigMaps, "{metadata: {name: c, namespace: d}}");
+  Put(kNamespaces, kDying);
+  Start(std::make_unique<NamespaceController>(discovery_));
+  Settle();
+  EXPECT_TRUE(Get(kPods, "d", "a").IsNull());
+  EXPECT_TRUE(Get(kConfigMaps, "d", "c").IsNull());
+  EXPECT_FALSE(Get(kPods, "other", "a").IsNull());
+  EXPECT_TRUE(Get(kNamespaces, "", "d").IsNull());
+  EXPECT_EQ(Requests("PUT /api/v1/namespaces/d/finalize"), 1u);
+}
+
+TEST_F(NamespaceTest, WaitsForWhatHasAFinalizer) {
+  Put(kPods, "{metadata: {name: a, namespace: d, finalizers: [x/y]}}");
+  Put(kNamespaces, kDying);
+  Start(std::make_unique<NamespaceController>(discovery_));
+  loop_.RunFor(minutes(1));
+  EXPECT_FALSE(Get(kNamespaces, "", "d").IsNull());
+  EXPECT_TRUE(Get(kPods, "d", "a")["metadata"].Has("deletionTimestamp"));
+  api_.Remove(kPods, "d", "a");
+  Settle();
+  EXPECT_TRUE(Get(kNamespaces, "", "d").IsNull());
+}
+
+TEST_F(NamespaceTest, TrustsTheServerMoreThanItsInformers) {
+  // The pod watch is dead: the informer says that there is nothing.
+  bool blind = true;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (!blind || !request.target.starts_with("/api/v1/pods?")) return true;
+    client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");
+    return false;
+  };
+  Put(kPods, "{metadata: {name: a, namespace: d}}");
+  Put(kNamespaces, kDying);
+  Start(std::make_unique<NamespaceController>(discovery_));
+  loop_.RunFor(seconds(10));
+  EXPECT_FALSE(Get(kNamespaces, "", "d").IsNull());
+  blind = false;
+  loop_.RunFor(minutes(1));
+  EXPECT_TRUE(Get(kNamespaces, "", "d").IsNull());
+}
+
+TEST_F(NamespaceTest, LivingNamespacesAreFurnished) {
+  Start(std::make_unique<NamespaceFurnitureController>("PEM"));
+  Put(kNamespaces, "{metadata: {name: d}, spec: {finalizers: [kubernetes]}}");
+  Settle();
+  EXPECT_FALSE(Get(kServiceAccounts, "d", "default").IsNull());
+  EXPECT_EQ(Get(kConfigMaps, "d", "kube-root-ca.crt")["data"]["ca.crt"].AsString(), "PEM");
+  api_.Remove(kServiceAccounts, "d", "default");
+  Put(kConfigMaps, "{metadata: {name: kube-root-ca.crt, namespace: d}, data: {ca.crt: forged}}");
+  Settle();
+  EXPECT_FALSE(Get(kServiceAccounts, "d", "default").IsNull());
+  EXPECT_EQ(Get(kConfigMaps, "d", "kube-root-ca.crt")["data"]["ca.crt"].AsString(), "PEM");
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+}
+
+TEST_F(NamespaceTest, DyingNamespacesAreNotFurnished) {
+  Put(kNamespaces, kDying);
+  Start(std::make_unique<NamespaceFurnitureController>("PEM"));
+  EXPECT_EQ(api_.Count(kServiceAccounts), 0u);
+}
+
+}  // namespace
+}  // namespace muster::controllers

@@ -1,0 +1,210 @@
+#include "controllers/nodelifecycle/node_lifecycle_controller.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace muster::controllers {
+namespace {
+
+using client::Reconciled;
+namespace resources = client::resources;
+
+constexpr char kByNode[] = "nodelifecycle-node";
+constexpr std::string_view kConditions[] = {"Ready", "MemoryPressure", "DiskPressure",
+                                            "PIDPressure"};
+
+std::string_view ReadyStatus(const json::Value& node) {
+  for (const json::Value& condition : node["status"]["conditions"].items()) {
+    if (condition["type"].AsString() == "Ready") return condition["status"].AsString();
+  }
+  return "";
+}
+
+// Every condition that the node would report is unknown now.
+json::Value WithUnknownConditions(const json::Value& node, Time now) {
+  json::Array conditions;
+  for (const json::Value& condition : node["status"]["conditions"].items()) {
+    const bool reported = std::find(std::begin(kConditions), std::end(kConditions),
+                                    condition["type"].AsString()) != std::end(kConditions);
+    if (!reported || condition["status"].AsString() == "Unknown") {
+      conditions.push_back(condition);
+      continue;
+    }
+    conditions.push_back(condition.Set("status", "Unknown")
+                             .Set("reason", "NodeStatusUnknown")
+                             .Set("message", "Kubelet stopped posting node status.")
+                             .Set("lastTransitionTime", FormatTime(now)));
+  }
+  return node.SetPath({"status", "conditions"}, json::Value(std::move(conditions)));
+}
+
+bool IsOurTaint(const json::Value& taint) {
+  const std::string_view key = taint["key"].AsString();
+  return key == kUnreachableTaint || key == kNotReadyTaint;
+}
+
+// The taints that the Ready condition stands for; null when they are right already.
+std::optional<json::Value> CorrectedTaints(const json::Value& node, Time now) {
+  const std::string_view ready = ReadyStatus(node);
+  std::string_view wanted;
+  if (ready == "Unknown") wanted = kUnreachableTaint;
+  if (ready == "False") wanted = kNotReadyTaint;
+  json::Array taints;
+  bool correct = true;
+  int present = 0;
+  for (const json::Value& taint : node["spec"]["taints"].items()) {
+    if (IsOurTaint(taint) && taint["key"].AsString() != wanted) {
+      correct = false;
+      continue;
+    }
+    present += IsOurTaint(taint) ? 1 : 0;
+    taints.push_back(taint);
+  }
+  if (!wanted.empty() && present < 2) {
+    correct = false;
+    std::erase_if(taints, IsOurTaint);
+    for (const char* effect : {"NoSchedule", "NoExecute"}) {
+      taints.push_back(
+          json::Obj({{"key", wanted}, {"effect", effect}, {"timeAdded", FormatTime(now)}}));
+    }
+  }
+  if (correct) return std::nullopt;
+  return json::Value(std::move(taints));
+}
+
+bool Tolerates(const json::Value& toleration, const json::Value& taint) {
+  const std::string_view effect = toleration["effect"].AsString();
+  if (!effect.empty() && effect != "NoExecute") return false;
+  const std::string_view key = toleration["key"].AsString();
+  if (toleration["operator"].AsString() == "Exists")
+    return key.empty() || key == taint["key"].AsString();
+  return key == taint["key"].AsString() &&
+         toleration["value"].AsString() == taint["value"].AsString();
+}
+
+// When the pod must leave a node with this taint; nullopt: it may stay for ever.
+std::optional<Time> EvictionTime(const json::Value& pod, const json::Value& taint, Time now) {
+  const Time added = ParseTime(taint["timeAdded"].AsString()).value_or(now);
+  std::optional<Time> soonest;
+  bool tolerated = false;
+  for (const json::Value& toleration : pod["spec"]["tolerations"].items()) {
+    if (!Tolerates(toleration, taint)) continue;
+    tolerated = true;
+    if (!toleration.Has("tolerationSeconds")) continue;
+    const Time until = added + seconds(toleration["tolerationSeconds"].AsInt());
+    if (!soonest || until < *soonest) soonest = until;
+  }
+  if (!tolerated) return added;
+  return soonest;
+}
+
+void EvictPods(const client::Informer& pods, const json::Value& node, Time now, Reconciled& out) {
+  for (const json::Value& taint : node["spec"]["taints"].items()) {
+    if (!IsOurTaint(taint) || taint["effect"].AsString() != "NoExecute") continue;
+    for (const client::ObjectKey& key : pods.Lookup(kByNode, node["metadata"]["name"].Str())) {
+      const json::Value& pod = *pods.Find(key);
+      if (pod["metadata"].Has("deletionTimestamp")) continue;
+      const std::optional<Time> due = EvictionTime(pod, taint, now);
+      if (!due) continue;
+      if (now < *due) {
+        out.LookAgainAt(*due);
+        continue;
+      }
+      client::DeleteOptions options;
+      options.precondition_uid = pod["metadata"]["uid"].Str();
+      out.Delete({resources::kPods, key.ns, key.name, ""}, std::move(options));
+      out.Event(pod, client::EventType::kNormal, "TaintManagerEviction",
+                fmt::format("Marking for deletion Pod {}", key.ToString()));
+    }
+  }
+}
+
+// The node is no more, so nothing of the pod runs and nobody else will confirm its end.
+void RemovePodsOfGoneNode(const client::Informer& pods, const client::Observations& observations,
+                          const std::string& node, Reconciled& out) {
+  const std::vector<client::ObjectKey> keys = pods.Lookup(kByNode, node);
+  if (keys.empty()) return;
+  const auto answer = observations.find(node);
+  if (answer == observations.end()) {
+    out.Ask(node, {resources::kNodes, "", node, ""});
+    return;
+  }
+  if (!answer->second.IsNull()) return;  // the informer will show it
+  for (const client::ObjectKey& key : keys) {
+    client::DeleteOptions options;
+    options.grace_period_seconds = 0;
+    options.precondition_uid = (*pods.Find(key))["metadata"]["uid"].Str();
+    out.Delete({resources::kPods, key.ns, key.name, ""}, std::move(options));
+  }
+}
+
+}  // namespace
+
+std::vector<client::Trigger> NodeLifecycleController::Setup(client::InformerSet& informers) {
+  informers.Get(resources::kPods).AddIndex(kByNode, [](const json::Value& pod) {
+    const std::string node = pod["spec"]["nodeName"].Str();
+    return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
+  });
+  const auto of_pod = [](const client::ObjectKey&, const json::Value& before,
+                         const json::Value& after) {
+    // Only a binding matters: everything else about a pod is not this controller's business.
+    const std::string node = after["spec"]["nodeName"].Str();
+    std::vector<client::ObjectKey> keys;
+    if (!node.empty() && before["spec"]["nodeName"].AsString() != node) keys.push_back({"", node});
+    return keys;
+  };
+  const auto of_lease = [](const client::ObjectKey& key, const json::Value&, const json::Value&) {
+    std::vector<client::ObjectKey> keys;
+    if (key.ns == kNodeLeaseNamespace) keys.push_back({"", key.name});
+    return keys;
+  };
+  return {client::OnSelf(resources::kNodes),
+          {resources::kLeases, of_lease},
+          {resources::kPods, of_pod}};
+}
+
+Time NodeLifecycleController::LastHeard(const std::string& node, const json::Value& lease,
+                                        Time now) {
+  Heartbeat& heartbeat = heartbeats_[node];
+  const std::string_view renewed = lease["spec"]["renewTime"].AsString();
+  if (heartbeat.renew_time != renewed || heartbeat.seen_at == Time{}) {
+    heartbeat = {std::string(renewed), now};
+  }
+  return heartbeat.seen_at;
+}
+
+Reconciled NodeLifecycleController::Reconcile(const client::View& view,
+                                              const client::Observations& observations,
+                                              const client::ObjectKey& key, Time now, uint64_t) {
+  Reconciled out;
+  const client::Informer& pods = view.Of(resources::kPods);
+  const json::Value* node = view.Of(resources::kNodes).Find(key);
+  if (node == nullptr) {
+    heartbeats_.erase(key.name);
+    RemovePodsOfGoneNode(pods, observations, key.name, out);
+    return out;
+  }
+  const json::Value* lease =
+      view.Of(resources::kLeases).Find({std::string(kNodeLeaseNamespace), key.name});
+  if (lease == nullptr) return out;
+  const Time due = LastHeard(key.name, *lease, now) + kNodeMonitorGracePeriod;
+  const bool known = ReadyStatus(*node) != "Unknown" && !ReadyStatus(*node).empty();
+  if (now < due) {
+    out.LookAgainAt(due);
+  } else if (known) {
+    out.UpdateStatus({resources::kNodes, "", key.name, ""}, WithUnknownConditions(*node, now));
+    out.Event(*node, client::EventType::kNormal, "NodeNotReady",
+              fmt::format("Node {} status is now: NodeNotReady", key.name));
+    return out;  // the taints follow from what the informer shows then
+  }
+  if (std::optional<json::Value> taints = CorrectedTaints(*node, now)) {
+    out.Update({resources::kNodes, "", key.name, ""},
+               node->SetPath({"spec", "taints"}, std::move(*taints)));
+    return out;
+  }
+  EvictPods(pods, *node, now, out);
+  return out;
+}
+
+}  // namespace muster::controllers

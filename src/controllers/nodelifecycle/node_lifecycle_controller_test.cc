@@ -1,0 +1,123 @@
+#include "controllers/nodelifecycle/node_lifecycle_controller.h"
+
+#include "controllers/controller_test_base.h"
+
+namespace muster::controllers {
+namespace {
+
+class NodeLifecycleTest : public ControllerTest {
+ protected:
+  void MakeNode() {
+    Put(kNodes, R"(
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+spec: {}
+status:
+  conditions:
+  - {type: Ready, status: 'True'}
+  - {type: DiskPressure, status: 'False'}
+  - {type: Mine, status: 'True'})");
+  }
+  void Renew() {
+    Put(kLeases, fmt::format("{{metadata: {{name: n1, namespace: kube-node-lease}}, "
+                             "spec: {{renewTime: '{}'}}}}",
+                             FormatMicroTime(loop_.Now())));
+  }
+  void MakePod(const std::string& name, std::string_view tolerations = "[]") {
+    Put(kPods, fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}, namespace: d}}, "
+                           "spec: {{nodeName: n1, tolerations: {}}}}}",
+                           name, tolerations));
+  }
+  std::string Ready() {
+    return Get(kNodes, "", "n1")["status"]["conditions"].At(0)["status"].Str();
+  }
+  size_t Taints() { return Get(kNodes, "", "n1")["spec"]["taints"].size(); }
+};
+
+TEST_F(NodeLifecycleTest, RenewedNodesStayReady) {
+  MakeNode();
+  Renew();
+  Start(std::make_unique<NodeLifecycleController>());
+  for (int i = 0; i < 12; ++i) {
+    loop_.RunFor(seconds(10));
+    Renew();
+  }
+  EXPECT_EQ(Ready(), "True");
+  EXPECT_EQ(Taints(), 0u);
+}
+
+TEST_F(NodeLifecycleTest, SilentNodesBecomeUnknownAndComeBack) {
+  MakeNode();
+  Renew();
+  Start(std::make_unique<NodeLifecycleController>());
+  loop_.RunFor(kNodeMonitorGracePeriod);
+  const json::Value node = Get(kNodes, "", "n1");
+  EXPECT_EQ(Ready(), "Unknown");
+  EXPECT_EQ(node["status"]["conditions"].At(0)["reason"].AsString(), "NodeStatusUnknown");
+  EXPECT_EQ(node["status"]["conditions"].At(1)["status"].AsString(), "Unknown");
+  EXPECT_EQ(node["status"]["conditions"].At(2)["status"].AsString(), "True");
+  EXPECT_EQ(Taints(), 2u);
+  EXPECT_EQ(node["spec"]["taints"].At(0)["key"].AsString(), kUnreachableTaint);
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+  MakeNode();  // the kubelet posts its status again
+  Renew();
+  Settle();
+  EXPECT_EQ(Taints(), 0u);
+}
+
+TEST_F(NodeLifecycleTest, NotReadyNodesAreTainted) {
+  Put(kNodes,
+      "{metadata: {name: n1}, spec: {taints: [{key: mine, effect: NoSchedule}]}, "
+      "status: {conditions: [{type: Ready, status: 'False'}]}}");
+  Renew();
+  Start(std::make_unique<NodeLifecycleController>());
+  ASSERT_EQ(Taints(), 3u);
+  EXPECT_EQ(Get(kNodes, "", "n1")["spec"]["taints"].At(1)["key"].AsString(), kNotReadyTaint);
+}
+
+TEST_F(NodeLifecycleTest, AnOldLeaseAtOurStartGetsTheWholePeriod) {
+  MakeNode();
+  Renew();
+  loop_.RunFor(hours(1));
+  Start(std::make_unique<NodeLifecycleController>());
+  loop_.RunFor(kNodeMonitorGracePeriod - seconds(10));
+  EXPECT_EQ(Ready(), "True");
+}
+
+TEST_F(NodeLifecycleTest, NodesWithoutLeaseAreLeftAlone) {
+  MakeNode();
+  Start(std::make_unique<NodeLifecycleController>());
+  loop_.RunFor(hours(1));
+  EXPECT_EQ(Ready(), "True");
+}
+
+TEST_F(NodeLifecycleTest, PodsLeaveWhenTheirTolerationEnds) {
+  MakeNode();
+  Renew();
+  MakePod("none");
+  MakePod("minute",
+          "[{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, "
+          "tolerationSeconds: 60}]");
+  MakePod("forever", "[{operator: Exists}]");
+  Start(std::make_unique<NodeLifecycleController>());
+  loop_.RunFor(kNodeMonitorGracePeriod);
+  EXPECT_TRUE(Get(kPods, "d", "none").IsNull());
+  EXPECT_FALSE(Get(kPods, "d", "minute").IsNull());
+  loop_.RunFor(seconds(60));
+  EXPECT_TRUE(Get(kPods, "d", "minute").IsNull());
+  EXPECT_FALSE(Get(kPods, "d", "forever").IsNull());
+}
+
+TEST_F(NodeLifecycleTest, PodsOfARemovedNodeAreRemoved) {
+  MakeNode();
+  Renew();
+  MakePod("a");
+  Start(std::make_unique<NodeLifecycleController>());
+  api_.Remove(kNodes, "", "n1");
+  Settle();
+  EXPECT_TRUE(Get(kPods, "d", "a").IsNull());
+}
+
+}  // namespace
+}  // namespace muster::controllers

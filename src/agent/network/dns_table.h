@@ -5,15 +5,17 @@
 //
 // Life cycle: Build() makes an immutable snapshot; published and dropped as shared_ptr<const>.
 // Thread:     any (immutable).
-// Invariants: names are lower case without the final dot. A local pod without readiness probes is
-//             found under its headless Services as soon as it has an address, before any
-//             EndpointSlice says so: the gang's names resolve before a rank starts.
+// Invariants: names are lower case without the final dot.
+//             A local pod without readiness probes is found under its headless Services as soon as
+//             it has an address, before any EndpointSlice says so: the gang's names resolve before
+//             a rank starts.
 
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,11 +44,10 @@ class DnsTable {
     auto operator<=>(const Srv&) const = default;
   };
   struct Node {
-    std::vector<Ipv4> addresses;  // sorted, unique
-    std::vector<Srv> services;    // sorted
-    // A headless Service that exists and has no address yet: the server holds the question for a
-    // while.
-    bool awaits_addresses = false;
+    std::set<Ipv4> addresses;
+    std::set<Srv> services;
+    // A headless Service: its pods may be about to come (see Awaits()).
+    bool headless = false;
   };
 
   static std::shared_ptr<const DnsTable> Build(const DnsInput& input);
@@ -56,6 +57,9 @@ class DnsTable {
   // nullptr: the name does not exist (and nothing below it). A Node without records: it exists,
   // without data.
   const Node* Find(std::string_view name) const;
+  // Whether `name` has no address yet but may get one any moment: a headless Service without
+  // addresses, or a pod's name below a headless Service.
+  bool Awaits(std::string_view name) const;
   // The name of a pod or Service address, or "".
   std::string_view FindReverse(Ipv4 address) const;
 

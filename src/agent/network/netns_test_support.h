@@ -126,6 +126,8 @@ inline int SendDatagram(Ipv4 address) {
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const timeval limit{.tv_sec = 3};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  const int on = 1;
+  setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on);
   const sockaddr_in there = SocketAddress(address, 9);
   int error = 0;
   char byte = 0;

@@ -1,0 +1,223 @@
+#include "agent/agent.h"
+
+#include "agent/kubelet_server/kubelet_handler.h"
+#include "agent/network/host_network.h"
+#include "agent/network/ip_allocator.h"
+#include "agent/node/network_publisher.h"
+#include "agent/node/node_object.h"
+#include "agent/node/node_registrar.h"
+#include "agent/pod_workers/pod_manager.h"
+#include "agent/runtime/files.h"
+#include "agent/runtime/process_runtime.h"
+#include "agent/spawner/network_config.h"
+#include "agent/spawner/spawner_client.h"
+#include "base/log.h"
+#include "net/server.h"
+
+namespace muster::agent {
+namespace {
+
+// What the pool reads before anything starts.
+struct Gathered {
+  Status status;
+  NodeFacts facts;
+  std::string resolv_conf, hosts, ca, cert, key;
+};
+
+void Gather(const AgentOptions& options, Gathered& out) {
+  for (const char* dir : {"", "/pods", "/run", "/logs/pods"}) {
+    Status status = MakeDirs(options.data_dir + dir, 0700);
+    if (!status.ok()) out.status = std::move(status);
+  }
+  out.facts = GatherNodeFacts(options.data_dir);
+  out.resolv_conf = ReadSmallFile("/etc/resolv.conf").value_or("");
+  out.hosts = ReadSmallFile("/etc/hosts").value_or("127.0.0.1\tlocalhost\n");
+  const auto read = [&out](const std::string& path, std::string& into) {
+    if (path.empty()) return;
+    if (auto text = ReadSmallFile(path)) {
+      into = std::move(*text);
+    } else {
+      out.status = text.error();
+    }
+  };
+  read(options.ca_file, out.ca);
+  read(options.cert_file, out.cert);
+  read(options.key_file, out.key);
+}
+
+}  // namespace
+
+// Members in dependency order.
+struct Agent::Impl {
+  Impl(AgentOptions options_in, AsioLoop& loop_in, Pool& pool_in, client::ApiClient& client_in,
+       client::InformerSet& informers_in, SpawnerHandle handle, Rng rng_in)
+      : options(std::move(options_in)),
+        loop(loop_in),
+        pool(pool_in),
+        client(client_in),
+        rng(rng_in),
+        network(NetworkOf(options)),
+        pods_informer(informers_in.Get(client::resources::kPods, "spec.nodeName=" + options.node_name)),
+        events(client, "kubelet", options.node_name),
+        spawner(loop, std::move(handle)),
+        runtime(options.data_dir, loop, pool, spawner),
+        addresses(network.node_range),
+        devices(SimulatedDevices(options.simulate_gpus, options.simulated_gpu_model)),
+        context{.loop = loop,
+                .pool = pool,
+                .client = client,
+                .events = events,
+                .runtime = runtime,
+                .services = informers_in.Get(client::resources::kServices),
+                .addresses = addresses,
+                .devices = devices},
+        manager(context, pods_informer),
+        informers(informers_in) {}
+
+  static NodeNetworkConfig NetworkOf(const AgentOptions& options) {
+    NodeNetworkConfig config;
+    config.pod_range = Ipv4Prefix::Parse(options.cluster_cidr).value_or(config.pod_range);
+    config.node_range = Ipv4Prefix::Parse(options.pod_cidr).value_or(config.node_range);
+    config.service_range = Ipv4Prefix::Parse(options.service_cidr).value_or(config.service_range);
+    config.state_file = options.data_dir + "/run/network.state";
+    return config;
+  }
+
+  void OnGathered(std::shared_ptr<Gathered> gathered);
+  void FillContext(const Gathered& gathered);
+  Status StartServer(const Gathered& gathered);
+  void StartNetwork(const std::string& resolv_conf);
+  void StartPods();
+  void Step(Status status);
+
+  AgentOptions options;
+  AsioLoop& loop;
+  Pool& pool;
+  client::ApiClient& client;
+  Rng rng;
+  NodeNetworkConfig network;
+  client::Informer& pods_informer;
+  client::EventRecorder events;
+  SpawnerClient spawner;
+  ProcessRuntime runtime;
+  IpAllocator addresses;
+  DeviceAllocator devices;
+  PodWorkerContext context;
+  PodManager manager;
+  client::InformerSet& informers;
+  std::unique_ptr<NetworkPublisher> publisher;
+  std::unique_ptr<net::IoThreads> own_io;
+  std::unique_ptr<KubeletHandler> handler;
+  std::unique_ptr<net::HttpServer> server;
+  std::unique_ptr<NodeRegistrar> registrar;
+  NodeFacts facts;
+  Function<void(Status)> ready;
+  int waiting_for = 0;  // steps of the start that have not answered
+  client::Lifetime lifetime;
+};
+
+// One step of the start is through; the last one, or the first failure, answers.
+void Agent::Impl::Step(Status status) {
+  --waiting_for;
+  if (!ready || (status.ok() && waiting_for > 0)) return;
+  Function<void(Status)> answer = std::move(ready);
+  ready = nullptr;
+  answer(std::move(status));
+}
+
+void Agent::Impl::FillContext(const Gathered& gathered) {
+  facts = gathered.facts;
+  facts.name = options.node_name;
+  facts.pod_cidr = options.pod_cidr;
+  facts.version = options.version;
+  facts.devices = devices.devices();
+  facts.devices_simulated = options.simulate_gpus > 0;
+  facts.address = options.node_address.empty() ? DefaultRouteAddress() : options.node_address;
+  if (facts.address.empty()) facts.address = network.BridgeAddress().ToString();
+
+  context.data_dir = options.data_dir;
+  context.node_name = options.node_name;
+  context.host_ip = facts.address;
+  context.bridge = network.bridge;
+  context.cluster_domain = options.cluster_domain;
+  context.dns_address = Ipv4::Parse(options.dns_address).value_or(network.BridgeAddress());
+  context.host_resolv_conf = gathered.resolv_conf;
+  context.host_hosts = gathered.hosts;
+  context.node_allocatable = NodeCapacity(facts);
+  context.node_memory_bytes = facts.memory_bytes;
+  context.on_addresses_changed = lifetime.Guard([this] {
+    if (publisher != nullptr) publisher->LocalPodsChanged();
+  });
+}
+
+Status Agent::Impl::StartServer(const Gathered& gathered) {
+  if (options.io == nullptr) own_io = std::make_unique<net::IoThreads>(1);
+  handler = std::make_unique<KubeletHandler>(options.data_dir, loop, pool, runtime, manager);
+  net::ServerOptions server_options;
+  server_options.host = options.kubelet_host;
+  server_options.port = static_cast<uint16_t>(options.kubelet_port);
+  server_options.tls = net::TlsServerOptions{gathered.cert, gathered.key, gathered.ca};
+  net::IoThreads& io = options.io != nullptr ? *options.io : *own_io;
+  ASSIGN_OR_RETURN(server, net::HttpServer::Start(loop, io, *handler, std::move(server_options)));
+  facts.kubelet_port = server->port();
+  return Status::Ok();
+}
+
+void Agent::Impl::StartNetwork(const std::string& resolv_conf) {
+  NetworkPublisher::Options publish;
+  publish.network = network;
+  publish.cluster_domain = options.cluster_domain;
+  publish.resolv_conf = resolv_conf;
+  publish.rules_file = options.data_dir + "/run/services.nft";
+  publisher = std::make_unique<NetworkPublisher>(loop, pool, informers, spawner, std::move(publish),
+                                                 [this] { return manager.PodsWithAddresses(); });
+  spawner.Call("setupNetwork", ToJson(network), lifetime.Guard([this](Result<json::Value> answer) {
+    if (!answer) return Step(answer.error().WithPrefix("pod network: "));
+    const Status status = publisher->Start();
+    if (!status.ok()) return Step(status.WithPrefix("cluster DNS: "));
+    StartPods();
+  }));
+}
+
+void Agent::Impl::StartPods() {
+  runtime.Recover(lifetime.Guard([this](std::vector<RecoveredPod> recovered) {
+    if (!recovered.empty()) LOG_INFO("agent: found {} pods of an earlier run", recovered.size());
+    manager.Start(std::move(recovered));
+    Step(Status::Ok());
+  }));
+}
+
+void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
+  if (!gathered->status.ok()) return Step(gathered->status);
+  FillContext(*gathered);
+  if (Status status = StartServer(*gathered); !status.ok()) return Step(status.WithPrefix("kubelet API: "));
+  ++waiting_for;  // the network with the pods, and the registration
+  StartNetwork(gathered->resolv_conf);
+  registrar = std::make_unique<NodeRegistrar>(loop, client, facts);
+  registrar->Start(lifetime.Guard([this] { Step(Status::Ok()); }));
+}
+
+Agent::Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client,
+             client::InformerSet& informers, SpawnerHandle spawner, Rng rng)
+    : impl_(std::make_unique<Impl>(std::move(options), loop, pool, client, informers, std::move(spawner), rng)) {}
+
+Agent::~Agent() = default;
+
+void Agent::Start(Function<void(Status)> ready) {
+  impl_->ready = std::move(ready);
+  impl_->waiting_for = 1;
+  auto gathered = std::make_shared<Gathered>();
+  impl_->pool.Run([options = impl_->options, gathered] { Gather(options, *gathered); }, impl_->loop,
+                  impl_->lifetime.Guard([impl = impl_.get(), gathered] { impl->OnGathered(gathered); }));
+}
+
+void Agent::Stop(Task done) {
+  impl_->registrar.reset();
+  impl_->publisher.reset();
+  if (impl_->server == nullptr) return impl_->loop.Post(std::move(done));
+  impl_->server->Stop(seconds(2), std::move(done));
+}
+
+int Agent::kubelet_port() const { return impl_->server == nullptr ? 0 : impl_->server->port(); }
+
+}  // namespace muster::agent

@@ -1,0 +1,45 @@
+// src/agent/kubelet_server/kubelet_handler.h
+//
+// The kubelet API: what the API server asks a node for.
+//
+//   GET  /healthz
+//   GET  /pods                                      v1 PodList
+//   GET  /containerLogs/{ns}/{pod}/{container}      ?follow&tailLines&previous&timestamps&sinceSeconds&sinceTime&limitBytes
+//   GET|POST /exec/{ns}/{pod}/{container}           ?command=&stdin&stdout&stderr&tty   (WebSocket)
+//
+// Thread:     the loop thread.
+// Invariants: only a peer whose certificate names the API server, or an administrator, is answered.
+
+#pragma once
+
+#include <string>
+
+#include "agent/pod_workers/pod_manager.h"
+#include "agent/runtime/pod_runtime.h"
+#include "loop/asio_loop.h"
+#include "net/http.h"
+
+namespace muster::agent {
+
+class KubeletHandler final : public net::Handler {
+ public:
+  // REQUIRES: all outlive the handler.
+  KubeletHandler(std::string data_dir, AsioLoop& loop, Pool& pool, PodRuntime& runtime, const PodManager& pods)
+      : data_dir_(std::move(data_dir)), loop_(loop), pool_(pool), runtime_(runtime), pods_(pods) {}
+
+  void Handle(net::Request request, net::ResponseWriterPtr writer) override;
+
+ private:
+  struct Call;  // a parsed request
+  void Logs(const Call& call, net::ResponseWriterPtr writer);
+  void Exec(const Call& call, const net::Request& request, net::ResponseWriterPtr writer);
+  void ListPods(net::ResponseWriterPtr writer);
+
+  std::string data_dir_;
+  AsioLoop& loop_;
+  Pool& pool_;
+  PodRuntime& runtime_;
+  const PodManager& pods_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,194 @@
+#include "agent/node/node_object.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/runtime/files.h"
+#include "agent/runtime/unique_fd.h"
+#include "base/strings.h"
+#include "json/write.h"
+
+namespace muster::agent {
+namespace {
+
+std::string FirstLine(const std::string& path) {
+  const auto text = ReadSmallFile(path, 64 * 1024);
+  return text ? std::string(Trim(Split(*text, '\n')[0])) : std::string();
+}
+
+std::string OsImage() {
+  const auto text = ReadSmallFile("/etc/os-release", 64 * 1024);
+  if (!text) return "Linux";
+  for (std::string_view line : Split(*text, '\n')) {
+    if (!line.starts_with("PRETTY_NAME=")) continue;
+    line.remove_prefix(12);
+    if (line.size() >= 2 && line.front() == '"') line = line.substr(1, line.size() - 2);
+    return std::string(line);
+  }
+  return "Linux";
+}
+
+std::string GoArchitecture(const std::string& machine) {
+  if (machine == "x86_64") return "amd64";
+  if (machine == "aarch64") return "arm64";
+  return machine;
+}
+
+json::Value Condition(const json::Value& before, const char* type, bool status, const char* reason,
+                      const char* message, Time now) {
+  json::Value transition = FormatTime(now);
+  for (const json::Value& condition : before["conditions"].items()) {
+    if (condition["type"].AsString() == type && condition["status"].AsString() == (status ? "True" : "False")) {
+      transition = condition["lastTransitionTime"];
+    }
+  }
+  return json::Obj({{"type", type},
+                    {"status", status ? "True" : "False"},
+                    {"lastHeartbeatTime", FormatTime(now)},
+                    {"lastTransitionTime", transition},
+                    {"reason", reason},
+                    {"message", message}});
+}
+
+}  // namespace
+
+NodeFacts GatherNodeFacts(const std::string& data_dir) {
+  NodeFacts facts;
+  facts.cpu_count = std::max<long>(sysconf(_SC_NPROCESSORS_ONLN), 1);
+  struct sysinfo memory = {};
+  if (sysinfo(&memory) == 0) facts.memory_bytes = static_cast<int64_t>(memory.totalram) * memory.mem_unit;
+  struct statvfs disk = {};
+  if (statvfs(data_dir.c_str(), &disk) == 0) {
+    facts.storage_bytes = static_cast<int64_t>(disk.f_blocks) * static_cast<int64_t>(disk.f_frsize);
+  }
+  facts.machine_id = FirstLine("/etc/machine-id");
+  facts.system_uuid = FirstLine("/sys/class/dmi/id/product_uuid");
+  if (facts.system_uuid.empty()) facts.system_uuid = facts.machine_id;
+  facts.boot_id = FirstLine("/proc/sys/kernel/random/boot_id");
+  struct utsname names = {};
+  if (uname(&names) == 0) {
+    facts.kernel_version = names.release;
+    facts.architecture = GoArchitecture(names.machine);
+  }
+  facts.os_image = OsImage();
+  return facts;
+}
+
+std::string DefaultRouteAddress() {
+  // Connecting a UDP socket only chooses a route; 192.0.2.1 (RFC 5737) is never reached.
+  UniqueFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in remote = {};
+  remote.sin_family = AF_INET;
+  remote.sin_port = htons(9);
+  remote.sin_addr.s_addr = htonl(0xC0000201);
+  sockaddr_in local = {};
+  socklen_t length = sizeof local;
+  if (!fd.valid() || connect(fd.get(), reinterpret_cast<sockaddr*>(&remote), sizeof remote) != 0 ||
+      getsockname(fd.get(), reinterpret_cast<sockaddr*>(&local), &length) != 0) {
+    return "";
+  }
+  char text[INET_ADDRSTRLEN] = {};
+  return inet_ntop(AF_INET, &local.sin_addr, text, sizeof text) == nullptr ? "" : text;
+}
+
+std::vector<cluster::Device> SimulatedDevices(int count, const std::string& model) {
+  std::vector<cluster::Device> devices;
+  for (int i = 0; i < count; ++i) devices.push_back({"nvidia.com/gpu", fmt::format("GPU-sim-{}", i), i, model});
+  return devices;
+}
+
+json::Value NodeCapacity(const NodeFacts& facts) {
+  std::map<std::string, int> counts;
+  for (const cluster::Device& device : facts.devices) ++counts[device.resource];
+  json::Value out = json::Obj({{"cpu", std::to_string(facts.cpu_count)},
+                               {"ephemeral-storage", fmt::format("{}Ki", facts.storage_bytes / 1024)},
+                               {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
+                               {"pods", std::to_string(facts.max_pods)}});
+  for (const auto& [resource, count] : counts) out = out.Set(resource, std::to_string(count));
+  return out;
+}
+
+json::Value NodeLabels(const NodeFacts& facts) {
+  json::Value labels = json::Obj({{"kubernetes.io/hostname", facts.name},
+                                  {"kubernetes.io/os", "linux"},
+                                  {"kubernetes.io/arch", facts.architecture}});
+  if (facts.devices.empty()) return labels;
+  std::string product;
+  for (char c : facts.devices[0].model) product.push_back(isalnum(static_cast<unsigned char>(c)) ? c : '-');
+  if (facts.devices_simulated && !product.starts_with("Simulated")) product = "Simulated-" + product;
+  labels = labels.Set("nvidia.com/gpu.product", product);
+  labels = labels.Set("nvidia.com/gpu.count", std::to_string(facts.devices.size()));
+  return facts.devices_simulated ? labels.Set("muster.dev/simulated-gpus", "true") : labels;
+}
+
+json::Value NodeAnnotations(const NodeFacts& facts) {
+  std::map<std::string, json::Array> by_resource;
+  for (const cluster::Device& device : facts.devices) {
+    by_resource[device.resource].push_back(
+        json::Obj({{"id", device.id}, {"index", device.index}, {"model", device.model}}));
+  }
+  json::Value devices = json::Obj();
+  for (auto& [resource, list] : by_resource) devices = devices.Set(resource, std::move(list));
+  return json::Obj({{std::string(cluster::kDevicesAnnotation), json::Write(devices)}});
+}
+
+json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time now) {
+  const json::Value capacity = NodeCapacity(facts);
+  return json::Obj(
+      {{"capacity", capacity},
+       {"allocatable", capacity},
+       {"conditions",
+        json::List({Condition(before, "MemoryPressure", false, "KubeletHasSufficientMemory",
+                              "kubelet has sufficient memory available", now),
+                    Condition(before, "DiskPressure", false, "KubeletHasNoDiskPressure",
+                              "kubelet has no disk pressure", now),
+                    Condition(before, "PIDPressure", false, "KubeletHasSufficientPID",
+                              "kubelet has sufficient PID available", now),
+                    Condition(before, "Ready", true, "KubeletReady", "kubelet is posting ready status", now)})},
+       {"addresses", json::List({json::Obj({{"type", "InternalIP"}, {"address", facts.address}}),
+                                 json::Obj({{"type", "Hostname"}, {"address", facts.name}})})},
+       {"daemonEndpoints", json::Obj({{"kubeletEndpoint", json::Obj({{"Port", facts.kubelet_port}})}})},
+       {"nodeInfo", json::Obj({{"machineID", facts.machine_id},
+                               {"systemUUID", facts.system_uuid},
+                               {"bootID", facts.boot_id},
+                               {"kernelVersion", facts.kernel_version},
+                               {"osImage", facts.os_image},
+                               {"containerRuntimeVersion", "muster://" + facts.version.substr(facts.version.starts_with("v") ? 1 : 0)},
+                               {"kubeletVersion", facts.version},
+                               {"kubeProxyVersion", facts.version},
+                               {"operatingSystem", "linux"},
+                               {"architecture", facts.architecture}})}});
+}
+
+json::Value NewNode(const NodeFacts& facts, Time now) {
+  return json::Obj({{"apiVersion", "v1"},
+                    {"kind", "Node"},
+                    {"metadata", json::Obj({{"name", facts.name},
+                                            {"labels", NodeLabels(facts)},
+                                            {"annotations", NodeAnnotations(facts)}})},
+                    {"spec", json::Obj({{"podCIDR", facts.pod_cidr}, {"podCIDRs", json::List({facts.pod_cidr})}})},
+                    {"status", NodeStatus(facts, {}, now)}});
+}
+
+json::Value NewLease(const std::string& node, const std::string& node_uid, Time now) {
+  return json::Obj(
+      {{"apiVersion", "coordination.k8s.io/v1"},
+       {"kind", "Lease"},
+       {"metadata",
+        json::Obj({{"name", node},
+                   {"namespace", "kube-node-lease"},
+                   {"ownerReferences", json::List({json::Obj({{"apiVersion", "v1"},
+                                                              {"kind", "Node"},
+                                                              {"name", node},
+                                                              {"uid", node_uid}})})}})},
+       {"spec", json::Obj({{"holderIdentity", node},
+                           {"leaseDurationSeconds", 40},
+                           {"renewTime", FormatMicroTime(now)}})}});
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,46 @@
+// src/agent/node/node_object.h
+//
+// What this machine is, and the v1 Node object that says so.
+//
+// Thread:     GatherNodeFacts blocks for a few small files; the rest is pure.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "cluster/devices.h"
+#include "json/value.h"
+
+namespace muster::agent {
+
+struct NodeFacts {
+  std::string name, address, pod_cidr, version;
+  int64_t cpu_count = 1;
+  int64_t memory_bytes = 0;
+  int64_t storage_bytes = 0;  // of the file system with the data folder
+  int max_pods = 110;
+  int kubelet_port = 10250;
+  std::string machine_id, system_uuid, boot_id, kernel_version, os_image, architecture;
+  std::vector<cluster::Device> devices;
+  bool devices_simulated = false;
+};
+
+NodeFacts GatherNodeFacts(const std::string& data_dir);
+// The address that packets to the outside carry; "" without a default route. Sends nothing.
+std::string DefaultRouteAddress();
+
+// N devices of one model: "GPU-sim-0", ...
+std::vector<cluster::Device> SimulatedDevices(int count, const std::string& model);
+
+json::Value NodeCapacity(const NodeFacts& facts);
+// Labels and annotations that are ours; others' are never touched.
+json::Value NodeLabels(const NodeFacts& facts);
+json::Value NodeAnnotations(const NodeFacts& facts);
+// `before` is the present status (null at first): transition times are kept.
+json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time now);
+json::Value NewNode(const NodeFacts& facts, Time now);
+json::Value NewLease(const std::string& node, const std::string& node_uid, Time now);
+
+}  // namespace muster::agent

@@ -1,0 +1,54 @@
+// src/agent/node/node_registrar.h
+//
+// NodeRegistrar: keeps this machine's Node object and Lease alive: registers, renews the Lease every ten seconds, and
+// writes the status when it changed or five minutes have passed.
+//
+// Life cycle: Start() once; destroy to stop (the Node stays and goes NotReady by itself).
+// Thread:     the loop thread.
+// Source:     the kubelet's nodeStatusUpdateFrequency, nodeStatusReportFrequency and node leases (KEP-589).
+
+#pragma once
+
+#include <string>
+
+#include "agent/node/node_object.h"
+#include "base/task.h"
+#include "client/api_client.h"
+#include "client/lifetime.h"
+#include "loop/loop.h"
+
+namespace muster::agent {
+
+inline constexpr Duration kLeasePeriod = seconds(10);
+inline constexpr Duration kNodeStatusPeriod = minutes(5);
+inline constexpr Duration kRegistrationRetry = milliseconds(500);
+
+class NodeRegistrar {
+ public:
+  NodeRegistrar(Loop& loop, client::ApiClient& client, NodeFacts facts);
+  ~NodeRegistrar();
+
+  // `registered` runs once, when the Node exists with our status. Failures are tried again for ever.
+  void Start(Task registered);
+
+ private:
+  void Register();
+  void Create();
+  void Refresh(const json::Value& node);
+  void WriteStatus();
+  void RenewLease();
+  void CreateLease();
+  void Retry(const char* what, const Status& status);
+  client::Target NodeTarget(const char* subresource = "") const;
+
+  Loop& loop_;
+  client::ApiClient& client_;
+  NodeFacts facts_;
+  Task registered_;
+  std::string node_uid_;
+  json::Value status_before_;
+  TimerId lease_timer_ = 0, status_timer_ = 0, retry_timer_ = 0;
+  client::Lifetime lifetime_;
+};
+
+}  // namespace muster::agent

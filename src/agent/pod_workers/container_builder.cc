@@ -1,0 +1,108 @@
+#include "agent/pod_workers/container_builder.h"
+
+#include <algorithm>
+
+#include "agent/network/pod_files.h"
+#include "agent/pod_workers/device_allocator.h"
+#include "agent/pod_workers/environment.h"
+#include "agent/pod_workers/pod_status.h"
+#include "agent/runtime/process_runtime.h"
+#include "cluster/quantity.h"
+
+namespace muster::agent {
+namespace {
+
+// Amount of `resource` in limits or requests, in units or milli-units; 0 if absent.
+int64_t Amount(const json::Value& container, const char* list, const char* resource, bool milli) {
+  const auto quantity = cluster::Quantity::FromJson(container["resources"][list][resource]);
+  if (!quantity) return 0;
+  return milli ? quantity->Milli() : quantity->Units();
+}
+
+CgroupLimits ContainerLimits(const json::Value& container) {
+  CgroupLimits limits;
+  limits.memory_bytes = Amount(container, "limits", "memory", false);
+  limits.cpu_limit_milli = Amount(container, "limits", "cpu", true);
+  // 1 gives the smallest share, as for pods that request nothing.
+  limits.cpu_request_milli = std::max<int64_t>(Amount(container, "requests", "cpu", true), 1);
+  return limits;
+}
+
+}  // namespace
+
+CgroupLimits PodLimits(const json::Value& pod) {
+  CgroupLimits out;
+  bool all_memory = true;
+  bool all_cpu = true;
+  for (const json::Value& container : pod["spec"]["containers"].items()) {
+    const CgroupLimits limits = ContainerLimits(container);
+    out.memory_bytes += limits.memory_bytes;
+    out.cpu_limit_milli += limits.cpu_limit_milli;
+    out.cpu_request_milli += limits.cpu_request_milli;
+    all_memory = all_memory && limits.memory_bytes > 0;
+    all_cpu = all_cpu && limits.cpu_limit_milli > 0;
+  }
+  for (const json::Value& container : pod["spec"]["initContainers"].items()) {
+    const CgroupLimits limits = ContainerLimits(container);
+    out.memory_bytes = std::max(out.memory_bytes, limits.memory_bytes);
+    out.cpu_limit_milli = std::max(out.cpu_limit_milli, limits.cpu_limit_milli);
+    all_memory = all_memory && limits.memory_bytes > 0;
+    all_cpu = all_cpu && limits.cpu_limit_milli > 0;
+  }
+  if (!all_memory) out.memory_bytes = 0;
+  if (!all_cpu) out.cpu_limit_milli = 0;
+  return out;
+}
+
+int64_t PodMemoryLimit(const json::Value& pod) { return PodLimits(pod).memory_bytes; }
+
+int OomScoreAdjust(const json::Value& pod, const json::Value& container, int64_t node_memory_bytes) {
+  const std::string qos = QosClass(pod);
+  if (qos == "Guaranteed") return -997;
+  if (qos == "BestEffort" || node_memory_bytes <= 0) return 1000;
+  const int64_t request = Amount(container, "requests", "memory", false);
+  const int64_t score = 1000 - 1000 * request / node_memory_bytes;
+  return static_cast<int>(std::clamp<int64_t>(score, 3, 999));
+}
+
+std::string PodLogDir(const std::string& data_dir, const json::Value& pod) {
+  const json::Value& meta = pod["metadata"];
+  return fmt::format("{}/logs/pods/{}_{}_{}", data_dir, meta["namespace"].AsString(), meta["name"].AsString(),
+                     meta["uid"].AsString());
+}
+
+std::string ContainerLogPath(const std::string& data_dir, const json::Value& pod, const std::string& container,
+                             int attempt) {
+  return fmt::format("{}/{}/{}.log", PodLogDir(data_dir, pod), container, attempt);
+}
+
+Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input, const json::Value& container, int attempt) {
+  const json::Value& pod = input.pod;
+  ContainerSpec spec;
+  spec.name = container["name"].Str();
+  spec.attempt = attempt;
+  ASSIGN_OR_RETURN(EnvironmentMap variables, ContainerEnvironment(pod, container, input.inputs, input.facts));
+  spec.arguments = ContainerArguments(container, variables);
+  ASSIGN_OR_RETURN(spec.mounts, ContainerMounts(container, input.plan, variables));
+  const std::string visible = VisibleDevices(input.devices, spec.name);
+  if (visible != "void") {
+    variables["NVIDIA_VISIBLE_DEVICES"] = visible;
+  } else if (input.node_has_gpus) {
+    variables.try_emplace("NVIDIA_VISIBLE_DEVICES", visible);
+  }
+  spec.environment = FinishEnvironment(std::move(variables), PodHostname(pod));
+  spec.working_dir = container["workingDir"].Str();
+  spec.cgroup = PodCgroup(pod["metadata"]["uid"].Str()) + "/" + spec.name;
+  spec.limits = ContainerLimits(container);
+  spec.oom_score_adj = OomScoreAdjust(pod, container, input.node_memory_bytes);
+  spec.log_path = ContainerLogPath(input.data_dir, pod, spec.name, attempt);
+  spec.termination_message_path = container["terminationMessagePath"].Str("/dev/termination-log");
+  spec.share_pid_namespace = pod["spec"]["shareProcessNamespace"].AsBool();
+  const json::Value& security = container["securityContext"];
+  spec.read_only_root = security["readOnlyRootFilesystem"].AsBool();
+  spec.no_new_privileges = !security["allowPrivilegeEscalation"].AsBool(true);
+  spec.tty = container["tty"].AsBool();
+  return spec;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,187 @@
+// The part of PodWorker that starts and restarts containers.
+
+#include "agent/pod_workers/pod_worker.h"
+#include "agent/runtime/files.h"
+#include "agent/shim/shim.h"
+#include "agent/runtime/process_runtime.h"
+#include "base/log.h"
+
+namespace muster::agent {
+namespace {
+
+using Is = ContainerRuntimeState::Is;
+
+constexpr std::string_view kImageUnavailable =
+    "this node runs programs of the machine itself and cannot pull images: set `command` in the container, or use a "
+    "node with a container runtime";
+
+std::string BackoffMessage(Duration delay, const json::Value& pod, const std::string& container) {
+  return fmt::format("back-off {} restarting failed container={} pod={}_{}({})", HumanDuration(delay), container,
+                     pod["metadata"]["name"].AsString(), pod["metadata"]["namespace"].AsString(),
+                     pod["metadata"]["uid"].AsString());
+}
+
+}  // namespace
+
+std::optional<size_t> PodWorker::IndexOf(const std::string& container) const {
+  for (size_t i = 0; i < state_.containers.size(); ++i) {
+    if (state_.containers[i].name == container) return i;
+  }
+  return std::nullopt;
+}
+
+bool PodWorker::AnyRunning() const {
+  for (const ContainerRuntimeState& container : state_.containers) {
+    if (container.is == Is::kRunning) return true;
+  }
+  return false;
+}
+
+bool PodWorker::ShouldRestart(const ContainerRuntimeState& container) const {
+  if (container.sidecar) return true;
+  const std::string_view policy = pod_["spec"]["restartPolicy"].AsString("Always");
+  if (policy == "Never") return false;
+  // An init container that succeeded is done whatever the policy.
+  const bool succeeded = container.exit && container.exit->exit_code == 0;
+  return policy == "Always" && !container.init ? true : !succeeded;
+}
+
+void PodWorker::WaitWith(size_t index, std::string reason, std::string message) {
+  ContainerRuntimeState& container = state_.containers[index];
+  const bool same = container.is == Is::kWaiting && container.waiting_reason == reason &&
+                    container.waiting_message == message;
+  if (same) return;
+  container.is = Is::kWaiting;
+  container.waiting_reason = std::move(reason);
+  container.waiting_message = std::move(message);
+  MarkStatus();
+}
+
+void PodWorker::SyncContainers() {
+  bool all_initialized = true;
+  for (size_t i = 0; i < state_.containers.size() && all_initialized; ++i) {
+    if (state_.containers[i].init) all_initialized = SyncInitContainer(i);
+    if (busy_) return;
+  }
+  if (!all_initialized) return;
+  for (size_t i = 0; i < state_.containers.size(); ++i) {
+    if (!state_.containers[i].init) SyncAppContainer(i);
+    if (busy_) return;
+  }
+  if (ShouldStop()) Stop();
+}
+
+// True when the next container may start.
+bool PodWorker::SyncInitContainer(size_t index) {
+  const ContainerRuntimeState& container = state_.containers[index];
+  if (container.is == Is::kRunning) return container.sidecar;
+  if (!container.sidecar && container.Succeeded()) return true;
+  SyncAppContainer(index);
+  return false;
+}
+
+void PodWorker::SyncAppContainer(size_t index) {
+  ContainerRuntimeState& container = state_.containers[index];
+  if (container.is == Is::kRunning) return;
+  if (container.is == Is::kTerminated && !ShouldRestart(container)) return;
+  Restart& restart = restarts_[index];
+  const Duration left = restart.not_before - context_.loop.Now();
+  if (left <= Duration()) return StartContainer(index);
+  if (container.is == Is::kTerminated) {
+    Event(client::EventType::kWarning, "BackOff",
+          fmt::format("Back-off restarting failed container {} in pod {}_{}({})", container.name,
+                      pod_["metadata"]["name"].AsString(), pod_["metadata"]["namespace"].AsString(), uid_));
+    container.last_exit = container.exit;
+    container.last_exit_attempt = container.exit_attempt;
+    WaitWith(index, "CrashLoopBackOff", BackoffMessage(restart.backoff.current(), pod_, container.name));
+  }
+  ScheduleSync(left);
+}
+
+void PodWorker::StartContainer(size_t index) {
+  const json::Value spec_json = AllContainers(pod_)[index];
+  ContainerRuntimeState& container = state_.containers[index];
+  const PodFacts facts = Facts();
+  const ContainerBuildInput input = {pod_,      inputs_, facts, plan_, assigned_, !context_.devices.devices().empty(),
+                                     context_.data_dir, context_.node_memory_bytes};
+  Result<ContainerSpec> spec = BuildContainerSpec(input, spec_json, container.attempt + 1);
+  if (!spec) {
+    const std::string message = spec.error().message();
+    if (container.waiting_message != message) {
+      Event(client::EventType::kWarning, "Failed", fmt::format("Error: {}", message));
+    }
+    WaitWith(index, "CreateContainerConfigError", message);
+    step_ = Step::kInputs;  // what is missing may come
+    ScheduleSync(retry_delay_);
+    retry_delay_ = std::min<Duration>(retry_delay_ * 2, kMaxRetryDelay);
+    busy_ = false;
+    return;
+  }
+  if (spec->arguments.empty()) {
+    if (container.waiting_reason != "ImageUnavailable") {
+      Event(client::EventType::kWarning, "Failed",
+            fmt::format("container {}: {}", container.name, kImageUnavailable));
+    }
+    WaitWith(index, "ImageUnavailable", std::string(kImageUnavailable));
+    return;
+  }
+  if (spec->attempt >= 2) {
+    // The layer of the attempt before the last is of no use to anybody.
+    const std::string old = ContainerBase(PodDir(context_.data_dir, uid_), container.name, spec->attempt - 2);
+    context_.pool.Run([old] { (void)RemoveTree(old); }, context_.loop, [] {});
+  }
+  busy_ = true;
+  context_.runtime.StartContainer(uid_, *spec, lifetime_.Guard([this, index](Result<std::string> started_at) {
+    busy_ = false;
+    OnStarted(index, started_at);
+    Sync();
+  }));
+}
+
+void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
+  ContainerRuntimeState& container = state_.containers[index];
+  if (!started_at && !sandbox_ready_) return;  // OnSandboxGone() has said what comes next
+  if (container.is == Is::kTerminated) {
+    container.last_exit = container.exit;
+    container.last_exit_attempt = container.exit_attempt;
+  }
+  ++container.attempt;
+  if (!started_at) {
+    const std::string message = started_at.error().message();
+    Event(client::EventType::kWarning, "Failed", fmt::format("Error: failed to start container \"{}\": {}",
+                                                             container.name, message));
+    const std::string now = FormatNanoTime(context_.loop.Now());
+    RecordExit(index, {128, 0, "StartError", message, "1970-01-01T00:00:00Z", now});
+    return;
+  }
+  container.is = Is::kRunning;
+  container.started_at = *started_at;
+  container.waiting_message.clear();
+  Event(client::EventType::kNormal, "Created", fmt::format("Created container: {}", container.name));
+  Event(client::EventType::kNormal, "Started", fmt::format("Started container {}", container.name));
+  MarkStatus();
+}
+
+void PodWorker::RecordExit(size_t index, const ContainerExit& exit) {
+  ContainerRuntimeState& container = state_.containers[index];
+  container.is = Is::kTerminated;
+  container.exit = exit;
+  container.exit_attempt = container.attempt;
+  const Time finished = ParseTime(exit.finished_at).value_or(context_.loop.Now());
+  const Time started = ParseTime(exit.started_at).value_or(finished);
+  // A program that cannot be started is not worth an immediate second try, but upstream gives it one as well.
+  const bool ran = exit.reason != "StartError";
+  restarts_[index].not_before = restarts_[index].backoff.OnExit(ran ? started : finished, finished);
+}
+
+void PodWorker::OnContainerExit(const std::string& container, int attempt, const ContainerExit& exit) {
+  const auto index = IndexOf(container);
+  if (!index) return;
+  const ContainerRuntimeState& entry = state_.containers[*index];
+  if (entry.is != Is::kRunning || entry.attempt != attempt) return;  // told twice
+  RecordExit(*index, exit);
+  MarkStatus();
+  Sync();
+}
+
+}  // namespace muster::agent

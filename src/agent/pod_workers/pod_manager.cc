@@ -1,0 +1,125 @@
+#include "agent/pod_workers/pod_manager.h"
+
+#include "base/log.h"
+
+namespace muster::agent {
+namespace {
+
+// Enough of a Pod to end it.
+json::Value ObjectOf(const RecoveredPod& pod) {
+  json::Array containers;
+  for (const RecoveredContainer& container : pod.containers) {
+    containers.push_back(json::Obj({{"name", container.name}}));
+  }
+  return json::Obj({{"metadata", json::Obj({{"namespace", pod.record["namespace"]},
+                                            {"name", pod.record["name"]},
+                                            {"uid", pod.uid}})},
+                    {"spec", json::Obj({{"containers", std::move(containers)}})}});
+}
+
+}  // namespace
+
+PodManager::PodManager(PodWorkerContext& context, client::Informer& pods) : context_(context), pods_(pods) {
+  ListenToRuntime();
+}
+
+PodManager::~PodManager() = default;
+
+void PodManager::ListenToRuntime() {
+  PodRuntime::Events events;
+  events.on_exit = lifetime_.Guard(
+      [this](const std::string& uid, const std::string& container, int attempt, const ContainerExit& exit) {
+        if (const auto found = workers_.find(uid); found != workers_.end()) {
+          found->second->OnContainerExit(container, attempt, exit);
+        } else {
+          early_exits_.push_back({uid, container, attempt, exit});
+        }
+      });
+  events.on_sandbox_gone = lifetime_.Guard([this](const std::string& uid) {
+    if (const auto found = workers_.find(uid); found != workers_.end()) return found->second->OnSandboxGone();
+    if (const auto waiting = recovered_.find(uid); waiting != recovered_.end()) waiting->second.sandbox_alive = false;
+  });
+  context_.runtime.SetEvents(std::move(events));
+}
+
+void PodManager::Start(std::vector<RecoveredPod> recovered) {
+  for (RecoveredPod& pod : recovered) recovered_.emplace(pod.uid, std::move(pod));
+  context_.on_done = lifetime_.Guard([this](const std::string& uid) { Remove(uid); });
+  client::InformerEvents subscription;
+  subscription.on_change = lifetime_.Guard(
+      [this](const client::ObjectKey&, const json::Value& before, const json::Value& after) { OnChange(before, after); });
+  subscription.on_synced = lifetime_.Guard([this] { OnSynced(); });
+  pods_.Subscribe(std::move(subscription));
+  if (pods_.Synced()) OnSynced();
+}
+
+void PodManager::OnChange(const json::Value& before, const json::Value& after) {
+  const std::string before_uid = before["metadata"]["uid"].Str();
+  const std::string after_uid = after["metadata"]["uid"].Str();
+  if (!before_uid.empty() && before_uid != after_uid) {
+    if (const auto old = workers_.find(before_uid); old != workers_.end()) old->second->ObjectGone();
+  }
+  if (after_uid.empty()) return;
+  if (const auto known = workers_.find(after_uid); known != workers_.end()) return known->second->Update(after);
+  Add(after);
+}
+
+void PodManager::Add(const json::Value& pod) {
+  const std::string uid = pod["metadata"]["uid"].Str();
+  const auto found = recovered_.find(uid);
+  const RecoveredPod* recovered = found == recovered_.end() ? nullptr : &found->second;
+  auto [entry, is_new] = workers_.emplace(uid, std::make_unique<PodWorker>(context_, pod, recovered));
+  if (found != recovered_.end()) recovered_.erase(found);
+  entry->second->Start();
+  // It ended before the API server told us of its pod.
+  for (const EarlyExit& early : early_exits_) {
+    if (early.uid == uid) entry->second->OnContainerExit(early.container, early.attempt, early.exit);
+  }
+  std::erase_if(early_exits_, [&uid](const EarlyExit& early) { return early.uid == uid; });
+}
+
+// What is left in `recovered_` now has no object: its pods are ended and their folders removed.
+void PodManager::OnSynced() {
+  std::map<std::string, RecoveredPod> orphans = std::move(recovered_);
+  recovered_.clear();
+  early_exits_.clear();
+  for (auto& [uid, pod] : orphans) {
+    LOG_INFO("agent: end pod {}/{} uid={}: it was deleted meanwhile", pod.record["namespace"].AsString(),
+             pod.record["name"].AsString(), uid);
+    const json::Value object = ObjectOf(pod);
+    auto [entry, is_new] = workers_.emplace(uid, std::make_unique<PodWorker>(context_, object, &pod));
+    entry->second->ObjectGone();
+  }
+}
+
+void PodManager::Remove(const std::string& uid) {
+  const auto found = workers_.find(uid);
+  if (found != workers_.end() && found->second->done()) workers_.erase(found);
+  context_.on_addresses_changed();
+}
+
+const PodWorker* PodManager::Find(const std::string& ns, const std::string& name) const {
+  if (const json::Value* pod = pods_.Find({ns, name})) {
+    const auto found = workers_.find((*pod)["metadata"]["uid"].Str());
+    if (found != workers_.end()) return found->second.get();
+  }
+  return nullptr;
+}
+
+json::Array PodManager::Objects() const {
+  json::Array out;
+  for (const auto& [uid, worker] : workers_) out.push_back(worker->pod());
+  return out;
+}
+
+std::vector<json::Value> PodManager::PodsWithAddresses() const {
+  std::vector<json::Value> out;
+  for (const auto& [uid, worker] : workers_) {
+    const std::string& address = worker->state().pod_ip;
+    if (address.empty() || worker->removed() || worker->pod()["spec"]["hostNetwork"].AsBool()) continue;
+    out.push_back(worker->pod().SetPath({"status", "podIP"}, address));
+  }
+  return out;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,60 @@
+// src/agent/pod_workers/pod_manager.h
+//
+// PodManager: one PodWorker for each pod of this node: those that the API server binds to it and those that its folder
+// remembers. Routes the runtime's events to them.
+//
+// Life cycle: made before PodRuntime::Recover() is called; Start() when it has answered; destroy to stop (pods go on).
+// Thread:     the loop thread.
+// Invariants: a worker per uid; two pods of one name (old going, new come) have a worker each; a recovered pod that the
+//             API server no longer knows is ended.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/pod_workers/pod_worker.h"
+#include "client/informer.h"
+
+namespace muster::agent {
+
+class PodManager {
+ public:
+  // `pods` is the informer of this node's pods. REQUIRES: `context` outlives the manager.
+  PodManager(PodWorkerContext& context, client::Informer& pods);
+  ~PodManager();
+
+  void Start(std::vector<RecoveredPod> recovered);
+
+  // nullptr if no such pod is here. The newest one of that name.
+  const PodWorker* Find(const std::string& ns, const std::string& name) const;
+  // The pods' objects, with the address that the node has given them in status.podIP.
+  std::vector<json::Value> PodsWithAddresses() const;
+  json::Array Objects() const;  // all pods that are here
+  size_t size() const { return workers_.size(); }
+
+ private:
+  void OnChange(const json::Value& before, const json::Value& after);
+  void OnSynced();
+  void ListenToRuntime();
+  void Add(const json::Value& pod);
+  void Remove(const std::string& uid);
+
+  PodWorkerContext& context_;
+  client::Informer& pods_;
+  std::map<std::string, RecoveredPod> recovered_;               // not claimed by an object yet
+  std::map<std::string, std::unique_ptr<PodWorker>> workers_;   // by uid
+  // Told by the runtime between its recovery and Start().
+  struct EarlyExit {
+    std::string uid, container;
+    int attempt = 0;
+    ContainerExit exit;
+  };
+  std::vector<EarlyExit> early_exits_;
+  client::Lifetime lifetime_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,255 @@
+#include "agent/pod_workers/pod_status.h"
+
+#include <algorithm>
+
+#include "agent/pod_workers/pod_inputs.h"
+#include "base/strings.h"
+#include "cluster/quantity.h"
+
+namespace muster::agent {
+namespace {
+
+using Is = ContainerRuntimeState::Is;
+
+json::Value Terminated(const ContainerExit& exit, std::string_view uid, std::string_view name, int attempt) {
+  json::Value out = json::Obj({{"exitCode", exit.exit_code}, {"reason", exit.reason}});
+  if (!exit.message.empty()) out = out.Set("message", exit.message);
+  const auto time = [](const std::string& text) -> json::Value {
+    const auto parsed = ParseTime(text);
+    return parsed ? json::Value(FormatTime(*parsed)) : json::Value();
+  };
+  out = out.Set("startedAt", time(exit.started_at)).Set("finishedAt", time(exit.finished_at));
+  return out.Set("containerID", ContainerId(uid, name, attempt));
+}
+
+json::Value State(const ContainerRuntimeState& container, std::string_view uid) {
+  switch (container.is) {
+    case Is::kRunning: {
+      const auto started = ParseTime(container.started_at);
+      return json::Obj({{"running", json::Obj({{"startedAt", started ? FormatTime(*started) : ""}})}});
+    }
+    case Is::kTerminated:
+      return json::Obj({{"terminated", Terminated(*container.exit, uid, container.name, container.exit_attempt)}});
+    case Is::kWaiting: break;
+  }
+  json::Value waiting = json::Obj({{"reason", container.waiting_reason}});
+  if (!container.waiting_message.empty()) waiting = waiting.Set("message", container.waiting_message);
+  return json::Obj({{"waiting", waiting}});
+}
+
+json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState& container, std::string_view uid) {
+  const bool running = container.is == Is::kRunning;
+  json::Value last = json::Obj();
+  if (container.last_exit) {
+    last = json::Obj({{"terminated", Terminated(*container.last_exit, uid, container.name,
+                                                container.last_exit_attempt)}});
+  }
+  const bool ready = container.init && !container.sidecar ? container.Succeeded() : running;
+  json::Value out = json::Obj({{"name", container.name},
+                               {"state", State(container, uid)},
+                               {"lastState", last},
+                               {"ready", ready},
+                               {"restartCount", std::max(container.attempt, 0)},
+                               {"image", spec["image"].Str()},
+                               {"imageID", ""}});
+  if (container.attempt >= 0) out = out.Set("containerID", ContainerId(uid, container.name, container.attempt));
+  return out.Set("started", running);
+}
+
+bool RestartsAlways(const json::Value& pod) { return pod["spec"]["restartPolicy"].AsString("Always") == "Always"; }
+bool RestartsNever(const json::Value& pod) { return pod["spec"]["restartPolicy"].AsString() == "Never"; }
+
+struct Counts {
+  int waiting = 0, running = 0, stopped = 0, succeeded = 0;
+};
+
+Counts CountContainers(const PodRuntimeState& state) {
+  Counts counts;
+  for (const ContainerRuntimeState& container : state.containers) {
+    if (container.init) continue;
+    switch (container.is) {
+      case Is::kRunning: ++counts.running; break;
+      case Is::kTerminated:
+        ++counts.stopped;
+        if (container.Succeeded()) ++counts.succeeded;
+        break;
+      case Is::kWaiting: ++(container.last_exit ? counts.stopped : counts.waiting); break;
+    }
+  }
+  return counts;
+}
+
+bool NothingRuns(const PodRuntimeState& state) {
+  return std::none_of(state.containers.begin(), state.containers.end(),
+                      [](const ContainerRuntimeState& container) { return container.is == Is::kRunning; });
+}
+
+bool InitDone(const ContainerRuntimeState& container) {
+  return container.sidecar ? container.is == Is::kRunning || container.attempt >= 0 : container.Succeeded();
+}
+
+json::Value FindCondition(const json::Value& conditions, std::string_view type) {
+  for (const json::Value& condition : conditions.items()) {
+    if (condition["type"].AsString() == type) return condition;
+  }
+  return {};
+}
+
+struct Condition {
+  std::string type;
+  bool status;
+  std::string reason, message;
+};
+
+json::Value ToJson(const json::Value& before, const Condition& condition, Time now) {
+  const std::string status = condition.status ? "True" : "False";
+  const bool same = before["status"].AsString() == status;
+  json::Value out = json::Obj({{"type", condition.type},
+                               {"status", status},
+                               {"lastProbeTime", nullptr},
+                               {"lastTransitionTime",
+                                same ? before["lastTransitionTime"] : json::Value(FormatTime(now))}});
+  if (!condition.reason.empty()) out = out.Set("reason", condition.reason);
+  if (!condition.message.empty()) out = out.Set("message", condition.message);
+  return out;
+}
+
+std::string Names(const PodRuntimeState& state, bool init) {
+  std::vector<std::string> names;
+  for (const ContainerRuntimeState& container : state.containers) {
+    if (container.init != init) continue;
+    const bool fine = init ? InitDone(container) : container.is == Is::kRunning;
+    if (!fine) names.push_back(container.name);
+  }
+  return Join(names, " ");
+}
+
+std::vector<Condition> OwnConditions(const PodRuntimeState& state, const std::string& phase) {
+  Condition initialized = {"Initialized", true, "", ""};
+  Condition ready = {"Ready", true, "", ""};
+  Condition containers_ready = {"ContainersReady", true, "", ""};
+  const std::string uninitialized = Names(state, true);
+  const std::string unready = Names(state, false);
+  if (phase == "Succeeded") {
+    initialized.reason = "PodCompleted";
+    for (Condition* condition : {&ready, &containers_ready}) *condition = {condition->type, false, "PodCompleted", ""};
+  } else {
+    if (!uninitialized.empty()) {
+      initialized = {"Initialized", false, "ContainersNotInitialized",
+                     fmt::format("containers with incomplete status: [{}]", uninitialized)};
+    }
+    if (phase == "Failed") {
+      for (Condition* condition : {&ready, &containers_ready}) *condition = {condition->type, false, "PodFailed", ""};
+    } else if (!unready.empty() || !state.sandbox_ready) {
+      const std::string message = fmt::format("containers with unready status: [{}]", unready);
+      for (Condition* condition : {&ready, &containers_ready}) {
+        *condition = {condition->type, false, "ContainersNotReady", message};
+      }
+    }
+  }
+  return {{"PodReadyToStartContainers", state.sandbox_ready, "", ""}, initialized, ready, containers_ready,
+          {"PodScheduled", true, "", ""}};
+}
+
+json::Value Conditions(const json::Value& pod, const PodRuntimeState& state, const json::Value& written,
+                       const std::string& phase, Time now) {
+  const json::Value& shown = pod["status"]["conditions"];
+  json::Array out;
+  const std::vector<Condition> own = OwnConditions(state, phase);
+  for (const Condition& condition : own) {
+    json::Value before = FindCondition(written, condition.type);
+    if (before.IsNull()) before = FindCondition(shown, condition.type);
+    if (condition.type == "PodScheduled" && before["status"].AsString() == "True") {
+      out.push_back(before);
+    } else {
+      out.push_back(ToJson(before, condition, now));
+    }
+  }
+  for (const json::Value& condition : shown.items()) {
+    const bool is_own = std::any_of(own.begin(), own.end(), [&](const Condition& mine) {
+      return mine.type == condition["type"].AsString();
+    });
+    if (!is_own) out.push_back(condition);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string ContainerId(std::string_view pod_uid, std::string_view container, int attempt) {
+  const std::string key = fmt::format("{}/{}/{}", pod_uid, container, attempt);
+  std::string out = "muster://";
+  uint64_t hash = Hash64(key);
+  for (int i = 0; i < 4; ++i) {
+    out += fmt::format("{:016x}", hash);
+    hash = Hash64(key, hash);
+  }
+  return out;
+}
+
+std::string PodPhase(const json::Value& pod, const PodRuntimeState& state) {
+  const std::string_view reported = pod["status"]["phase"].AsString();
+  if (reported == "Succeeded" || reported == "Failed") return std::string(reported);
+  if (!state.failed_reason.empty()) return "Failed";
+  const Counts counts = CountContainers(state);
+  if (state.terminal && NothingRuns(state)) {
+    return counts.stopped > 0 && counts.waiting == 0 && counts.stopped == counts.succeeded ? "Succeeded" : "Failed";
+  }
+  for (const ContainerRuntimeState& container : state.containers) {
+    if (!container.init || InitDone(container)) continue;
+    const bool failed = container.is == Is::kTerminated && RestartsNever(pod);
+    return failed ? "Failed" : "Pending";
+  }
+  if (counts.waiting > 0) return counts.stopped > 0 ? "Running" : "Pending";
+  if (counts.running > 0) return "Running";
+  if (counts.stopped == 0) return "Pending";
+  if (RestartsAlways(pod)) return "Running";
+  if (counts.stopped == counts.succeeded) return "Succeeded";
+  return RestartsNever(pod) ? "Failed" : "Running";
+}
+
+json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state, const json::Value& written, Time now) {
+  const std::string uid = pod["metadata"]["uid"].Str();
+  const std::string phase = PodPhase(pod, state);
+  json::Array init_statuses, statuses;
+  const std::vector<json::Value> specs = AllContainers(pod);
+  for (size_t i = 0; i < state.containers.size() && i < specs.size(); ++i) {
+    const ContainerRuntimeState& container = state.containers[i];
+    (container.init ? init_statuses : statuses).push_back(ContainerStatus(specs[i], container, uid));
+  }
+  json::Value out = json::Obj({{"phase", phase},
+                               {"conditions", Conditions(pod, state, written, phase, now)},
+                               {"hostIP", state.host_ip},
+                               {"hostIPs", json::List({json::Obj({{"ip", state.host_ip}})})},
+                               {"startTime", state.start_time}});
+  if (!state.pod_ip.empty()) {
+    out = out.Set("podIP", state.pod_ip).Set("podIPs", json::List({json::Obj({{"ip", state.pod_ip}})}));
+  }
+  if (!init_statuses.empty()) out = out.Set("initContainerStatuses", std::move(init_statuses));
+  out = out.Set("containerStatuses", std::move(statuses));
+  if (!state.failed_reason.empty()) {
+    out = out.Set("reason", state.failed_reason).Set("message", state.failed_message);
+  }
+  return out.Set("qosClass", QosClass(pod));
+}
+
+std::string QosClass(const json::Value& pod) {
+  if (const auto given = pod["status"]["qosClass"].AsString(); !given.empty()) return std::string(given);
+  bool any = false;
+  bool guaranteed = true;
+  for (const json::Value& container : AllContainers(pod)) {
+    const json::Value& resources = container["resources"];
+    for (const char* name : {"cpu", "memory"}) {
+      const auto limit = cluster::Quantity::FromJson(resources["limits"][name]);
+      const auto request = cluster::Quantity::FromJson(resources["requests"][name]);
+      const bool has_limit = limit && !limit->IsZero();
+      const bool has_request = request && !request->IsZero();
+      any = any || has_limit || has_request;
+      if (!has_limit || (has_request && *request != *limit)) guaranteed = false;
+    }
+  }
+  if (!any) return "BestEffort";
+  return guaranteed ? "Guaranteed" : "Burstable";
+}
+
+}  // namespace muster::agent

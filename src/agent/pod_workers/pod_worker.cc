@@ -1,0 +1,363 @@
+#include "agent/pod_workers/pod_worker.h"
+
+#include <algorithm>
+
+#include "agent/network/pod_files.h"
+#include "agent/pod_workers/inputs_fetcher.h"
+#include "agent/runtime/files.h"
+#include "agent/runtime/process_runtime.h"
+#include "base/log.h"
+#include "json/write.h"
+#include "schema/registry.h"
+#include "schema/unsupported_fields.h"
+
+namespace muster::agent {
+namespace {
+
+// The upstream text of a state that nobody saw end.
+ContainerExit LostExit(const std::string& started_at, Time now) {
+  return {137, 0, "ContainerStatusUnknown", "The container could not be located when the pod was terminated",
+          started_at, FormatNanoTime(now)};
+}
+
+bool IsFinished(const json::Value& pod) {
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+// Fields that loosen or tighten what a pod may do and that this node cannot follow.
+std::string RestrictingField(const json::Value& pod) {
+  for (const char* field : {"hostPID", "hostIPC"}) {
+    if (pod["spec"][field].AsBool()) return fmt::format("spec.{}", field);
+  }
+  const schema::KindPtr kind = schema::Registry::BuiltIn().Find("", "v1", "pods");
+  if (kind == nullptr || kind->schema == nullptr) return "";
+  for (const schema::UnsupportedField& field : schema::FindUnsupported(*kind->schema, pod)) {
+    if (field.restricts) return field.path;
+  }
+  return "";
+}
+
+}  // namespace
+
+PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const RecoveredPod* recovered)
+    : context_(context),
+      pod_(std::move(pod)),
+      uid_(pod_["metadata"]["uid"].Str()),
+      status_(context.loop, context.client, pod_, [this] { Sync(); }) {
+  const size_t init_count = pod_["spec"]["initContainers"].size();
+  for (const json::Value& container : AllContainers(pod_)) {
+    ContainerRuntimeState entry;
+    entry.name = container["name"].Str();
+    entry.init = state_.containers.size() < init_count;
+    entry.sidecar = entry.init && container["restartPolicy"].AsString() == "Always";
+    if (!entry.init && init_count > 0) entry.waiting_reason = "PodInitializing";
+    state_.containers.push_back(std::move(entry));
+  }
+  restarts_.resize(state_.containers.size());
+  state_.host_ip = context_.host_ip;
+  const json::Value& start_time = pod_["status"]["startTime"];
+  state_.start_time = start_time.IsString() ? start_time.Str() : FormatTime(context_.loop.Now());
+  removed_ = IsFinished(pod_) && recovered == nullptr;
+  if (recovered != nullptr) Restore(*recovered);
+}
+
+PodWorker::~PodWorker() {
+  for (TimerId timer : {sync_timer_, first_status_timer_, deadline_timer_, refresh_timer_}) context_.loop.Cancel(timer);
+}
+
+void PodWorker::Restore(const RecoveredPod& recovered) {
+  const Time now = context_.loop.Now();
+  sandbox_ready_ = recovered.sandbox_alive;
+  prepared_ = sandbox_ready_ && !recovered.containers.empty();
+  state_.sandbox_ready = sandbox_ready_;
+  for (const RecoveredContainer& container : recovered.containers) {
+    const auto index = IndexOf(container.name);
+    if (!index) continue;
+    ContainerRuntimeState& entry = state_.containers[*index];
+    entry.attempt = container.attempt;
+    entry.last_exit = container.last_exit;
+    entry.last_exit_attempt = container.attempt - 1;
+    if (container.running && recovered.sandbox_alive) {
+      entry.is = ContainerRuntimeState::Is::kRunning;
+      entry.started_at = container.started_at;
+    } else {
+      RecordExit(*index, container.exit.value_or(LostExit(container.started_at, now)));
+    }
+  }
+  state_.pod_ip = recovered.record["podIP"].Str();
+  const auto address = Ipv4::Parse(state_.pod_ip);
+  if (!HostNetwork() && address && sandbox_ready_) {
+    (void)context_.addresses.Take(*address);
+  } else {
+    state_.pod_ip.clear();
+  }
+}
+
+void PodWorker::Start() {
+  first_status_timer_ = context_.loop.After(kFirstStatusDelay, [this] {
+    if (status_.NothingWrittenYet() && !removed_) WriteStatusNow();
+  });
+  WatchDeadline();
+  Sync();
+}
+
+void PodWorker::Update(json::Value pod) {
+  // What we wrote ourselves comes back here: only what others may change matters.
+  pod_ = std::move(pod);
+  WatchDeadline();
+  Sync();
+}
+
+void PodWorker::ObjectGone() {
+  object_gone_ = true;
+  Sync();
+}
+
+void PodWorker::OnSandboxGone() {
+  LOG_WARN("agent: sandbox of pod {}/{} is gone", pod_["metadata"]["namespace"].AsString(),
+           pod_["metadata"]["name"].AsString());
+  sandbox_ready_ = prepared_ = state_.sandbox_ready = false;
+  for (size_t i = 0; i < state_.containers.size(); ++i) {
+    const ContainerRuntimeState& container = state_.containers[i];
+    if (container.is != ContainerRuntimeState::Is::kRunning) continue;
+    RecordExit(i, LostExit(container.started_at, context_.loop.Now()));
+  }
+  // Whatever step was under way fails by itself; the next one starts from the beginning.
+  step_ = Step::kInputs;
+  if (!ShouldStop()) {
+    Event(client::EventType::kNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
+  }
+  MarkStatus();
+  Sync();
+}
+
+void PodWorker::Sync() {
+  if (busy_ || done_) return;
+  if (ShouldStop()) return Stop();
+  switch (step_) {
+    case Step::kAdmit: return Admit();
+    case Step::kInputs: return GetInputs();
+    case Step::kFolder: return MakeFolder();
+    case Step::kSandbox: return MakeSandbox();
+    case Step::kPrepare: return PrepareSandbox();
+    case Step::kContainers: return SyncContainers();
+  }
+}
+
+void PodWorker::Fail(std::string reason, std::string message) {
+  Event(client::EventType::kWarning, reason, message);
+  state_.failed_reason = std::move(reason);
+  state_.failed_message = std::move(message);
+  MarkStatus();
+  Sync();
+}
+
+void PodWorker::Admit() {
+  const std::string field = RestrictingField(pod_);
+  if (!field.empty()) {
+    return Fail("UnsupportedField",
+                fmt::format("{} is set, which this node cannot enforce; the pod is not run without it. Remove the "
+                            "field, or use a node with a container runtime", field));
+  }
+  Result<cluster::AssignedDevices> assigned = context_.devices.Assign(pod_);
+  if (!assigned) return Fail("UnexpectedAdmissionError", assigned.error().message());
+  assigned_ = std::move(*assigned);
+  step_ = Step::kInputs;
+  Sync();
+}
+
+PodFacts PodWorker::Facts() const {
+  return {state_.pod_ip, context_.host_ip, context_.node_name, context_.node_allocatable};
+}
+
+void PodWorker::RetryLater(std::string_view event_reason, const std::string& message) {
+  if (message != last_failure_) {
+    Event(client::EventType::kWarning, event_reason, message);
+    last_failure_ = message;
+  }
+  for (size_t i = 0; i < state_.containers.size(); ++i) {
+    ContainerRuntimeState& container = state_.containers[i];
+    if (container.is == ContainerRuntimeState::Is::kWaiting) container.waiting_message = message;
+  }
+  MarkStatus();
+  step_ = Step::kInputs;
+  ScheduleSync(retry_delay_);
+  retry_delay_ = std::min<Duration>(retry_delay_ * 2, kMaxRetryDelay);
+}
+
+void PodWorker::GetInputs() {
+  if (HostNetwork()) {
+    state_.pod_ip = context_.host_ip;
+  } else if (state_.pod_ip.empty()) {
+    Result<Ipv4> address = context_.addresses.Allocate();
+    if (!address) return RetryLater("FailedCreatePodSandBox", address.error().message());
+    state_.pod_ip = address->ToString();
+    context_.on_addresses_changed();
+  }
+  busy_ = true;
+  FetchPodInputs(context_.client, context_.services, pod_, lifetime_.Guard([this](Result<PodInputs> inputs) {
+    busy_ = false;
+    if (ShouldStop()) return Sync();
+    if (!inputs) return RetryLater("FailedMount", inputs.error().message());
+    inputs_ = std::move(*inputs);
+    Result<VolumePlan> plan = PlanVolumes(pod_, inputs_, Facts(), PodDir(context_.data_dir, uid_));
+    if (!plan) return RetryLater("FailedMount", plan.error().message());
+    plan_ = std::move(*plan);
+    step_ = Step::kFolder;
+    Sync();
+  }));
+}
+
+void PodWorker::MakeFolder() {
+  busy_ = true;
+  struct Work {
+    VolumePlan plan;
+    Status status;
+  };
+  auto work = std::make_shared<Work>(Work{plan_, {}});
+  const json::Value record = json::Obj({{"uid", uid_},
+                                        {"namespace", pod_["metadata"]["namespace"]},
+                                        {"name", pod_["metadata"]["name"]},
+                                        {"podIP", state_.pod_ip},
+                                        {"startTime", state_.start_time}});
+  const std::string dir = PodDir(context_.data_dir, uid_);
+  context_.pool.Run(
+      [work, record, dir, data_dir = context_.data_dir] {
+        work->status = MakeDirs(dir, 0700);
+        if (work->status.ok()) work->status = WriteFileAtomic(dir + "/pod.json", json::Write(record), 0600);
+        if (work->status.ok()) work->status = PrepareVolumes(work->plan, data_dir);
+      },
+      context_.loop, lifetime_.Guard([this, work] {
+        busy_ = false;
+        if (ShouldStop()) return Sync();
+        if (!work->status.ok()) return RetryLater("FailedMount", work->status.message());
+        plan_ = std::move(work->plan);
+        step_ = !sandbox_ready_ ? Step::kSandbox : prepared_ ? Step::kContainers : Step::kPrepare;
+        Sync();
+      }));
+}
+
+void PodWorker::MakeSandbox() {
+  SandboxRequest request;
+  request.uid = uid_;
+  request.pod_dir = PodDir(context_.data_dir, uid_);
+  request.hostname = PodHostname(pod_);
+  request.cgroup = PodCgroup(uid_);
+  request.limits = PodLimits(pod_);
+  request.host_network = HostNetwork();
+  if (!request.host_network) {
+    request.bridge = context_.bridge;
+    request.address = Ipv4::Parse(state_.pod_ip).value_or(Ipv4{});
+    request.gateway = context_.addresses.Gateway();
+  }
+  busy_ = true;
+  context_.runtime.CreateSandbox(request, lifetime_.Guard([this](Status status) {
+    busy_ = false;
+    if (!status.ok()) {
+      return RetryLater("FailedCreatePodSandBox", fmt::format("Failed to create pod sandbox: {}", status.message()));
+    }
+    sandbox_ready_ = state_.sandbox_ready = true;
+    step_ = Step::kPrepare;
+    Sync();
+  }));
+}
+
+json::Value PodWorker::PrepareRequest() const {
+  const Ipv4 address = Ipv4::Parse(state_.pod_ip).value_or(Ipv4{});
+  const std::string hosts = HostNetwork() ? EtcHostsOfHostNetwork(pod_, context_.host_hosts)
+                                          : EtcHosts(pod_, address, context_.cluster_domain);
+  const std::string resolv_conf = EtcResolvConf(pod_, context_.dns_address, ParseResolvConf(context_.host_resolv_conf),
+                                                context_.cluster_domain);
+  return json::Obj({{"hidden", json::Strings({context_.data_dir})},
+                    {"files", json::Obj({{"/etc/hosts", hosts},
+                                         {"/etc/hostname", EtcHostname(pod_)},
+                                         {"/etc/resolv.conf", resolv_conf}})},
+                    {"shmBytes", PodMemoryLimit(pod_)},
+                    {"volumes", plan_.shim_volumes}});
+}
+
+void PodWorker::PrepareSandbox() {
+  busy_ = true;
+  context_.runtime.Prepare(uid_, PrepareRequest(), lifetime_.Guard([this](Status status) {
+    busy_ = false;
+    if (!status.ok() && !sandbox_ready_) return Sync();  // OnSandboxGone() has set what comes next
+    if (!status.ok()) return RetryLater("FailedMount", status.message());
+    prepared_ = true;
+    retry_delay_ = kFirstRetryDelay;
+    last_failure_.clear();
+    for (ContainerRuntimeState& container : state_.containers) container.waiting_message.clear();
+    step_ = Step::kContainers;
+    RefreshVolumes();
+    Sync();
+  }));
+}
+
+// ConfigMaps and Secrets that change are written again into the volumes that show them.
+void PodWorker::RefreshVolumes() {
+  context_.loop.Cancel(refresh_timer_);
+  const NeededObjects needed = FindNeededObjects(pod_);
+  if (needed.config_maps.empty() && needed.secrets.empty()) return;
+  refresh_timer_ = context_.loop.After(kVolumeRefreshPeriod, [this] {
+    if (ShouldStop() || !sandbox_ready_) return;
+    FetchPodInputs(context_.client, context_.services, pod_, lifetime_.Guard([this](Result<PodInputs> inputs) {
+      RefreshVolumes();
+      if (!inputs || ShouldStop() || !sandbox_ready_) return;
+      const auto plan = PlanVolumes(pod_, *inputs, Facts(), PodDir(context_.data_dir, uid_));
+      if (!plan || plan->shim_volumes == plan_.shim_volumes) return;
+      plan_.shim_volumes = plan->shim_volumes;
+      context_.runtime.UpdateVolumes(uid_, plan_.shim_volumes, [](Status status) {
+        if (!status.ok()) LOG_WARN("agent: update volumes: {}", status.message());
+      });
+    }));
+  });
+}
+
+void PodWorker::WatchDeadline() {
+  context_.loop.Cancel(deadline_timer_);
+  deadline_timer_ = 0;
+  const auto limit = pod_["spec"]["activeDeadlineSeconds"].Int();
+  const auto start = ParseTime(state_.start_time);
+  if (!limit || !start || ShouldStop()) return;
+  const Duration left = *start + seconds(*limit) - context_.loop.Now();
+  deadline_timer_ = context_.loop.After(left, [this] {
+    deadline_timer_ = 0;
+    if (ShouldStop()) return;
+    Fail("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
+  });
+}
+
+void PodWorker::ScheduleSync(Duration delay) {
+  const Time due = context_.loop.Now() + delay;
+  if (sync_timer_ != 0 && sync_due_ <= due) return;
+  context_.loop.Cancel(sync_timer_);
+  sync_due_ = due;
+  sync_timer_ = context_.loop.After(delay, [this] {
+    sync_timer_ = 0;
+    Sync();
+  });
+}
+
+// Several changes of one moment become one write.
+void PodWorker::MarkStatus() {
+  if (status_posted_ || object_gone_) return;
+  status_posted_ = true;
+  context_.loop.Post(lifetime_.Guard([this] {
+    if (!status_posted_) return;  // written meanwhile
+    WriteStatusNow();
+  }));
+}
+
+void PodWorker::WriteStatusNow() {
+  status_posted_ = false;
+  if (object_gone_) return;
+  json::Value status = BuildPodStatus(pod_, state_, own_conditions_, context_.loop.Now());
+  own_conditions_ = status["conditions"];
+  status_.Write(std::move(status));
+}
+
+void PodWorker::Event(client::EventType type, std::string_view reason, const std::string& message) {
+  if (!object_gone_) context_.events.Record(pod_, type, reason, message);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,166 @@
+// src/agent/pod_workers/pod_worker.h
+//
+// PodWorker: brings one pod of this node from bound to running to gone.
+//
+//   admit -> inputs (ConfigMaps, Secrets) -> folder -> sandbox -> prepare -> containers ... -> stop -> removed
+//
+// It is level-triggered: Sync() looks at what is and takes the next step; every answer, exit, timer and change of the
+// object calls it again. One step is under way at a time.
+//
+// Life cycle: made when the pod is seen (or recovered), destroyed by the PodManager once Done().
+// Thread:     the loop thread.
+// Invariants: a container starts only in a prepared sandbox, after its init containers succeeded; the object is deleted
+//             from the server only after the sandbox is gone and the final status was acknowledged; what the object
+//             says of a finished pod is never undone.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/network/ip_allocator.h"
+#include "agent/pod_workers/backoff.h"
+#include "agent/pod_workers/container_builder.h"
+#include "agent/pod_workers/device_allocator.h"
+#include "agent/pod_workers/pod_status.h"
+#include "agent/pod_workers/status_writer.h"
+#include "agent/runtime/pod_runtime.h"
+#include "client/event_recorder.h"
+#include "client/informer.h"
+#include "client/lifetime.h"
+#include "loop/loop.h"
+
+namespace muster::agent {
+
+inline constexpr Duration kFirstRetryDelay = seconds(1);
+inline constexpr Duration kMaxRetryDelay = seconds(30);
+// A pod that is not up by then is shown as ContainerCreating; most are up earlier and need one status write only.
+inline constexpr Duration kFirstStatusDelay = milliseconds(100);
+inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
+inline constexpr int64_t kDefaultGraceSeconds = 30;
+
+// What all workers of a node share.
+struct PodWorkerContext {
+  Loop& loop;
+  Pool& pool;
+  client::ApiClient& client;
+  client::EventRecorder& events;
+  PodRuntime& runtime;
+  const client::Informer& services;
+  IpAllocator& addresses;
+  DeviceAllocator& devices;
+
+  std::string data_dir, node_name, host_ip, bridge, cluster_domain;
+  Ipv4 dns_address;
+  std::string host_resolv_conf, host_hosts;
+  json::Value node_allocatable;
+  int64_t node_memory_bytes = 0;
+
+  std::function<void()> on_addresses_changed;              // a pod got or lost its address
+  std::function<void(const std::string& uid)> on_done;     // the worker may be destroyed (posted, not from inside it)
+};
+
+class PodWorker {
+ public:
+  PodWorker(PodWorkerContext& context, json::Value pod, const RecoveredPod* recovered);
+  ~PodWorker();
+
+  void Start();  // the first Sync()
+  void Update(json::Value pod);
+  // The object is gone from the server: end at once.
+  void ObjectGone();
+  void OnContainerExit(const std::string& container, int attempt, const ContainerExit& exit);
+  void OnSandboxGone();
+
+  bool done() const { return done_; }
+  const json::Value& pod() const { return pod_; }
+  const std::string& uid() const { return uid_; }
+  const PodRuntimeState& state() const { return state_; }
+  bool sandbox_ready() const { return sandbox_ready_; }
+  bool removed() const { return removed_; }  // nothing of it is left on the node
+
+ private:
+  enum class Step : uint8_t { kAdmit, kInputs, kFolder, kSandbox, kPrepare, kContainers };
+
+  // pod_worker.cc: steps up to a prepared sandbox.
+  void Sync();
+  void Admit();
+  void GetInputs();
+  void MakeFolder();
+  void MakeSandbox();
+  void PrepareSandbox();
+  json::Value PrepareRequest() const;
+  void Restore(const RecoveredPod& recovered);
+  void RetryLater(std::string_view event_reason, const std::string& message);
+  void Fail(std::string reason, std::string message);
+  void WatchDeadline();
+  void RefreshVolumes();
+
+  // pod_containers.cc: starting and restarting containers.
+  void SyncContainers();
+  bool SyncInitContainer(size_t index);
+  void SyncAppContainer(size_t index);
+  bool ShouldRestart(const ContainerRuntimeState& container) const;
+  void StartContainer(size_t index);
+  void OnStarted(size_t index, const Result<std::string>& started_at);
+  void RecordExit(size_t index, const ContainerExit& exit);
+  void WaitWith(size_t index, std::string reason, std::string message);
+  std::optional<size_t> IndexOf(const std::string& container) const;
+
+  // pod_stop.cc: ending it.
+  bool ShouldStop() const;
+  void Stop();
+  void SignalAll();
+  void RemoveEverything();
+  void DeleteObject();
+  void Finish();
+  Time StopDeadline() const;
+
+  bool IsDeleted() const { return !pod_["metadata"]["deletionTimestamp"].AsString().empty(); }
+  bool AnyRunning() const;
+  bool HostNetwork() const { return pod_["spec"]["hostNetwork"].AsBool(); }
+  PodFacts Facts() const;
+  void ScheduleSync(Duration delay);  // an earlier one that is scheduled already stays
+  void MarkStatus();
+  void WriteStatusNow();
+  void Event(client::EventType type, std::string_view reason, const std::string& message);
+
+  PodWorkerContext& context_;
+  json::Value pod_;
+  const std::string uid_;
+  PodRuntimeState state_;
+  Step step_ = Step::kAdmit;
+
+  bool busy_ = false;            // a step is under way
+  bool sandbox_ready_ = false;
+  bool prepared_ = false;        // layer, /dev/shm and volumes of the present sandbox are made
+  bool object_gone_ = false;
+  bool removed_ = false;         // nothing is left on the node
+  bool delete_sent_ = false;
+  bool done_ = false;
+  bool status_posted_ = false;
+
+  PodInputs inputs_;
+  VolumePlan plan_;
+  cluster::AssignedDevices assigned_;
+  struct Restart {
+    CrashBackoff backoff;
+    Time not_before{};
+  };
+  std::vector<Restart> restarts_;  // by container, as state_.containers
+  Duration retry_delay_ = kFirstRetryDelay;
+  std::string last_failure_;       // so that a retry does not repeat the event
+
+  std::optional<Time> stop_since_;
+  bool signalled_ = false, killed_ = false;
+  Time sync_due_{};
+  TimerId sync_timer_ = 0, first_status_timer_ = 0, deadline_timer_ = 0, refresh_timer_ = 0;
+  json::Value own_conditions_;  // as last written: their transition times hold until the object shows them
+  StatusWriter status_;
+  client::Lifetime lifetime_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,65 @@
+// src/agent/shim/container_spec.h
+//
+// ContainerSpec: everything that a shim needs to start one container, as the agent computed it. It travels as JSON over
+// the shim's socket.
+//
+// Thread: any (a value).
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/cgroups/cgroups.h"
+#include "base/status.h"
+#include "json/value.h"
+
+namespace muster::agent {
+
+inline constexpr size_t kMaxContainerMounts = 512;
+inline constexpr size_t kMaxContainerArguments = 65'536;
+
+struct ContainerMount {
+  std::string source;    // absolute path on the node
+  std::string sub_path;  // below source, resolved without leaving it; "" = source itself
+  std::string target;    // absolute path in the container
+  bool read_only = false;
+  std::string hidden_below;  // path below source that must look empty: the data folder inside a hostPath
+};
+
+struct ContainerSpec {
+  std::string name;
+  int attempt = 0;
+  std::vector<std::string> arguments;    // arguments[0] is looked up in PATH of `environment`
+  std::vector<std::string> environment;  // "NAME=value"
+  std::string working_dir;               // "" = /
+  std::string cgroup;                    // "muster/pod<uid>/<name>"
+  CgroupLimits limits;
+  int oom_score_adj = 0;
+  std::vector<ContainerMount> mounts;
+  std::vector<std::string> devices;  // device nodes of the node to offer, e.g. /dev/nvidia0
+  std::string log_path;
+  std::string termination_message_path = "/dev/termination-log";
+  bool share_pid_namespace = false;
+  bool read_only_root = false;
+  bool no_new_privileges = false;
+  bool tty = false;
+};
+
+json::Value ToJson(const ContainerSpec& spec);
+Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value);
+
+// How a container ended; DIR/pods/<uid>/containers/<name>/<attempt>.exit is this as JSON.
+struct ContainerExit {
+  int exit_code = 0;
+  int signal = 0;
+  std::string reason;   // "Completed", "Error", "OOMKilled", "StartError"
+  std::string message;
+  std::string started_at, finished_at;  // FormatNanoTime
+};
+
+json::Value ToJson(const ContainerExit& exit);
+ContainerExit ContainerExitFromJson(const json::Value& value);
+
+}  // namespace muster::agent

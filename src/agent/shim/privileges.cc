@@ -1,0 +1,49 @@
+#include "agent/shim/privileges.h"
+
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "agent/runtime/files.h"
+
+namespace muster::agent {
+
+uint64_t DefaultCapabilities() {
+  uint64_t mask = 0;
+  for (int capability : {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_NET_RAW, CAP_SETGID, CAP_SETUID,
+                         CAP_SETFCAP, CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE}) {
+    mask |= uint64_t{1} << capability;
+  }
+  return mask;
+}
+
+Status KeepOnlyCapabilities(uint64_t allowed) {
+  for (int capability = 0; capability < 64; ++capability) {
+    if ((allowed >> capability) & 1) continue;
+    const int present = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+    if (present < 0) break;  // beyond the kernel's last capability
+    if (present == 1 && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) {
+      return SystemError("drop", "a capability from the bounding set", errno);
+    }
+  }
+  (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  for (int half = 0; half < 2; ++half) {
+    const auto bits = static_cast<uint32_t>(allowed >> (32 * half));
+    data[half].effective = data[half].permitted = bits;
+    data[half].inheritable = 0;
+  }
+  if (syscall(SYS_capset, &header, data) != 0) return SystemError("set", "capabilities", errno);
+  return Status::Ok();
+}
+
+Status ForbidNewPrivileges() {
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return SystemError("set", "no_new_privs", errno);
+  return Status::Ok();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,271 @@
+#include "agent/shim/rootfs.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "agent/runtime/files.h"
+#include "agent/runtime/unique_fd.h"
+#include "base/strings.h"
+
+namespace muster::agent {
+namespace {
+
+std::string FdPath(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
+
+Status Mount(const char* source, const std::string& target, const char* type, unsigned long flags,
+             const char* data = nullptr) {
+  if (mount(source, target.c_str(), type, flags, data) == 0) return Status::Ok();
+  return SystemError(fmt::format("mount {} on", source == nullptr ? type : source), target, errno);
+}
+
+// Escapes what separates options and layers.
+std::string OverlayPath(const std::string& path) {
+  std::string out;
+  for (char c : path) {
+    if (c == '\\' || c == ':' || c == ',') out.push_back('\\');
+    out.push_back(c);
+  }
+  return out;
+}
+
+int OpenAt2(int root_fd, const char* path, uint64_t flags) {
+  open_how how = {};
+  how.flags = flags | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(syscall(SYS_openat2, root_fd, path, &how, sizeof how));
+}
+
+Status MountOverlay(const RootfsPlace& place, const std::string& root) {
+  std::string upper = place.base + "/upper";
+  std::string work = place.base + "/work";
+  for (const std::string& dir : {upper, work, root}) RETURN_IF_ERROR(MakeDirs(dir));
+  const auto try_mount = [&](std::string_view options) {
+    const std::string data = fmt::format("lowerdir={}:/,upperdir={},workdir={}{}", OverlayPath(place.layer),
+                                         OverlayPath(upper), OverlayPath(work), options);
+    return Mount("overlay", root, "overlay", MS_NODEV, data.c_str());
+  };
+  // `volatile` leaves out the sync at the end: the layer is thrown away anyway.
+  if (try_mount(",volatile").ok() || try_mount("").ok()) return Status::Ok();
+  // The data folder may be on a file system that cannot be an upper layer (an overlay itself): memory can.
+  RETURN_IF_ERROR(Mount("tmpfs", place.base, "tmpfs", MS_NODEV, "mode=0700"));
+  for (const std::string& dir : {upper, work, root}) RETURN_IF_ERROR(MakeDirs(dir));
+  return try_mount("");
+}
+
+Status MakeDeviceNode(const std::string& path, mode_t mode, dev_t device) {
+  if (mknod(path.c_str(), S_IFCHR | mode, device) != 0) return SystemError("mknod", path, errno);
+  if (chmod(path.c_str(), mode) != 0) return SystemError("chmod", path, errno);
+  return Status::Ok();
+}
+
+Status OfferDevices(const ContainerSpec& spec, const std::string& dev) {
+  for (const std::string& device : spec.devices) {
+    struct stat info = {};
+    if (!device.starts_with("/dev/") || stat(device.c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) {
+      return Error(Reason::kInvalid, "{} is not a character device of this node", device);
+    }
+    const std::string target = dev + device.substr(4);
+    RETURN_IF_ERROR(MakeDirs(target.substr(0, target.find_last_of('/'))));
+    RETURN_IF_ERROR(MakeDeviceNode(target, 0666, info.st_rdev));
+  }
+  return Status::Ok();
+}
+
+Status MountDev(const ContainerSpec& spec, const RootfsPlace& place, const std::string& root) {
+  const std::string dev = root + "/dev";
+  RETURN_IF_ERROR(Mount("tmpfs", dev, "tmpfs", MS_NOSUID | MS_STRICTATIME, "mode=755,size=65536k"));
+  struct Node {
+    const char* name;
+    unsigned minor_number;
+    unsigned major_number;
+  };
+  for (const Node& node : {Node{"null", 3, 1}, Node{"zero", 5, 1}, Node{"full", 7, 1}, Node{"random", 8, 1},
+                           Node{"urandom", 9, 1}, Node{"tty", 0, 5}}) {
+    RETURN_IF_ERROR(MakeDeviceNode(dev + "/" + node.name, 0666, makedev(node.major_number, node.minor_number)));
+  }
+  RETURN_IF_ERROR(OfferDevices(spec, dev));
+  for (const char* dir : {"/pts", "/shm", "/mqueue"}) {
+    if (mkdir((dev + dir).c_str(), 0755) != 0) return SystemError("mkdir", dev + dir, errno);
+  }
+  RETURN_IF_ERROR(
+      Mount("devpts", dev + "/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5"));
+  RETURN_IF_ERROR(Mount(place.shm.c_str(), dev + "/shm", nullptr, MS_BIND));
+  (void)Mount("mqueue", dev + "/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+  struct Link {
+    const char* target;
+    const char* name;
+  };
+  for (const Link& link : {Link{"pts/ptmx", "/ptmx"}, Link{"/proc/self/fd", "/fd"}, Link{"/proc/self/fd/0", "/stdin"},
+                           Link{"/proc/self/fd/1", "/stdout"}, Link{"/proc/self/fd/2", "/stderr"},
+                           Link{"/proc/kcore", "/core"}}) {
+    if (symlink(link.target, (dev + link.name).c_str()) != 0) return SystemError("symlink", dev + link.name, errno);
+  }
+  return Status::Ok();
+}
+
+Status ReadOnlyBind(const std::string& path) {
+  if (!PathExists(path)) return Status::Ok();
+  RETURN_IF_ERROR(Mount(path.c_str(), path, nullptr, MS_BIND | MS_REC));
+  return Mount(nullptr, path, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
+}
+
+// The lists of the OCI runtime's default: what tells of or changes the node.
+Status MaskKernel(const std::string& root) {
+  for (const char* path : {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}) {
+    RETURN_IF_ERROR(ReadOnlyBind(root + path));
+  }
+  for (const char* path : {"/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug"}) {
+    if (!PathExists(root + path)) continue;
+    RETURN_IF_ERROR(Mount("/dev/null", root + path, nullptr, MS_BIND));
+  }
+  for (const char* path : {"/proc/acpi", "/proc/asound", "/proc/scsi", "/sys/firmware"}) {
+    if (!PathExists(root + path)) continue;
+    RETURN_IF_ERROR(Mount("tmpfs", root + path, "tmpfs", MS_RDONLY, "size=0"));
+  }
+  return Status::Ok();
+}
+
+Status MountKernel(const std::string& root) {
+  constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  RETURN_IF_ERROR(Mount("proc", root + "/proc", "proc", kPlain));
+  const Status sys = Mount("sysfs", root + "/sys", "sysfs", kPlain | MS_RDONLY);
+  if (!sys.ok()) {
+    // A network namespace that is not ours (hostNetwork in a container): show the node's, read-only.
+    RETURN_IF_ERROR(Mount("/sys", root + "/sys", nullptr, MS_BIND | MS_REC));
+    RETURN_IF_ERROR(Mount(nullptr, root + "/sys", nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY));
+  }
+  if (Cgroups::DetectSystem().mode() == Cgroups::Mode::kV2) {
+    (void)Mount("cgroup2", root + "/sys/fs/cgroup", "cgroup2", kPlain | MS_RDONLY);
+  }
+  return MaskKernel(root);
+}
+
+Result<UniqueFd> OpenSource(const ContainerMount& mount) {
+  UniqueFd source(open(mount.source.c_str(), O_PATH | O_CLOEXEC));
+  if (!source.valid()) return SystemError("open volume", mount.source, errno);
+  if (mount.sub_path.empty()) return source;
+  const int inner = OpenAt2(source.get(), mount.sub_path.c_str(), O_PATH);
+  if (inner >= 0) return UniqueFd(inner);
+  if (errno != ENOENT) return SystemError("open subPath", mount.sub_path, errno);
+  ASSIGN_OR_RETURN(const int made, OpenInRoot(source.get(), mount.sub_path, true, false));
+  return UniqueFd(made);
+}
+
+// A hostPath that contains the data folder shows it empty. With a subPath the data folder may be elsewhere; then there
+// is nothing to hide, and it is refused when the subPath leads into it.
+Status HideBelow(const ContainerMount& mount, int mounted_fd) {
+  if (mount.hidden_below.empty()) return Status::Ok();
+  std::string hidden = mount.hidden_below;
+  if (!mount.sub_path.empty()) {
+    if (hidden == mount.sub_path || mount.sub_path.starts_with(hidden + "/")) {
+      return Error(Reason::kInvalid, "subPath {} is inside muster's own data folder", mount.sub_path);
+    }
+    if (!hidden.starts_with(mount.sub_path + "/")) return Status::Ok();
+    hidden = hidden.substr(mount.sub_path.size() + 1);
+  }
+  ASSIGN_OR_RETURN(const int fd, OpenInRoot(mounted_fd, hidden, false, false));
+  UniqueFd target(fd);
+  return Mount("tmpfs", FdPath(target.get()), "tmpfs", MS_RDONLY, "size=0,mode=0700");
+}
+
+Status MountVolume(const ContainerMount& mount, int root_fd) {
+  ASSIGN_OR_RETURN(const UniqueFd source, OpenSource(mount));
+  struct stat info = {};
+  if (fstat(source.get(), &info) != 0) return SystemError("stat", mount.source, errno);
+  ASSIGN_OR_RETURN(const int target_fd, OpenInRoot(root_fd, mount.target, true, !S_ISDIR(info.st_mode)));
+  UniqueFd target(target_fd);
+  const std::string source_path = FdPath(source.get());
+  RETURN_IF_ERROR(Mount(source_path.c_str(), FdPath(target.get()), nullptr, MS_BIND | MS_REC)
+                      .WithPrefix(fmt::format("mountPath {}: ", mount.target)));
+  if (!mount.read_only && mount.hidden_below.empty()) return Status::Ok();
+  ASSIGN_OR_RETURN(const int mounted_fd, OpenInRoot(root_fd, mount.target, false, false));
+  UniqueFd mounted(mounted_fd);
+  RETURN_IF_ERROR(HideBelow(mount, mounted.get()));
+  if (!mount.read_only) return Status::Ok();
+  mount_attr attributes = {};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  if (syscall(SYS_mount_setattr, mounted.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) == 0) {
+    return Status::Ok();
+  }
+  return Mount(nullptr, FdPath(mounted.get()), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY);
+}
+
+Status MountTerminationLog(const ContainerSpec& spec, const RootfsPlace& place, int root_fd) {
+  if (spec.termination_message_path.empty()) return Status::Ok();
+  const std::string file = place.base + "/termination-log";
+  if (!PathExists(file)) return Status::Ok();
+  return MountVolume({file, "", spec.termination_message_path, false, ""}, root_fd);
+}
+
+Status PivotTo(const std::string& root) {
+  if (chdir(root.c_str()) != 0) return SystemError("chdir", root, errno);
+  if (syscall(SYS_pivot_root, ".", ".") != 0) return SystemError("pivot_root", root, errno);
+  if (umount2(".", MNT_DETACH) != 0) return SystemError("umount", "the old root", errno);
+  if (chdir("/") != 0) return SystemError("chdir", "/", errno);
+  return Status::Ok();
+}
+
+// Makes what is missing below root_fd, one component at a time, each resolved inside the root.
+Status CreateInRoot(int root_fd, const std::string& path, bool as_file) {
+  const std::vector<std::string_view> parts = SplitNonEmpty(path, '/');
+  std::string so_far;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    UniqueFd parent(OpenAt2(root_fd, so_far.empty() ? "." : so_far.c_str(), O_PATH | O_DIRECTORY));
+    if (!parent.valid()) return SystemError("open", so_far, errno);
+    const std::string name(parts[i]);
+    so_far += (so_far.empty() ? "" : "/") + name;
+    if (name == "." || name == "..") continue;
+    UniqueFd existing(OpenAt2(root_fd, so_far.c_str(), O_PATH));
+    if (existing.valid()) continue;
+    if (as_file && i + 1 == parts.size()) {
+      UniqueFd file(openat(parent.get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
+      if (!file.valid() && errno != EEXIST) return SystemError("create", so_far, errno);
+    } else if (mkdirat(parent.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
+      return SystemError("mkdir", so_far, errno);
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<int> OpenInRoot(int root_fd, const std::string& path, bool create, bool as_file) {
+  const std::string relative = path.empty() ? "." : path;
+  int fd = OpenAt2(root_fd, relative.c_str(), O_PATH);
+  if (fd < 0 && errno == ENOENT && create) {
+    RETURN_IF_ERROR(CreateInRoot(root_fd, path, as_file));
+    fd = OpenAt2(root_fd, relative.c_str(), O_PATH);
+  }
+  if (fd < 0) return SystemError("open", path, errno);
+  return fd;
+}
+
+Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place) {
+  const std::string root = place.base + "/root";
+  RETURN_IF_ERROR(MountOverlay(place, root));
+  RETURN_IF_ERROR(MountKernel(root));
+  RETURN_IF_ERROR(MountDev(spec, place, root));
+  UniqueFd root_fd(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root_fd.valid()) return SystemError("open", root, errno);
+  for (const ContainerMount& mount : spec.mounts) RETURN_IF_ERROR(MountVolume(mount, root_fd.get()));
+  RETURN_IF_ERROR(MountTerminationLog(spec, place, root_fd.get()));
+  if (!spec.working_dir.empty()) {
+    ASSIGN_OR_RETURN(const int fd, OpenInRoot(root_fd.get(), spec.working_dir, true, false));
+    close(fd);
+  }
+  // Only now: the mount points above had to be made.
+  if (spec.read_only_root) {
+    RETURN_IF_ERROR(Mount(nullptr, root, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NODEV));
+  }
+  return PivotTo(root);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,420 @@
+#include "agent/shim/shim.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "agent/runtime/files.h"
+#include "agent/runtime/wire.h"
+#include "agent/shim/cri_log.h"
+#include "agent/shim/launch.h"
+#include "agent/shim/pod_layer.h"
+#include "agent/shim/shim_volumes.h"
+#include "agent/volumes/atomic_files.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "base/time.h"
+#include "json/write.h"
+
+namespace muster::agent {
+
+std::string SandboxLayer(const std::string& pod_dir) { return pod_dir + "/sandbox/layer"; }
+std::string SandboxShm(const std::string& pod_dir) { return pod_dir + "/sandbox/shm"; }
+std::string SandboxVolume(const std::string& pod_dir, const std::string& name) {
+  return pod_dir + "/sandbox/volumes/" + name;
+}
+std::string ContainerBase(const std::string& pod_dir, const std::string& container, int attempt) {
+  return fmt::format("{}/containers/{}/{}", pod_dir, container, attempt);
+}
+
+namespace {
+
+struct Container {
+  ContainerSpec spec;
+  pid_t pid = -1;
+  UniqueFd pid_fd, out, err;
+  std::unique_ptr<CriLogWriter> log;
+  std::string started_at;
+  int64_t oom_kills_before = 0;
+  bool running = false;
+  ContainerExit exit;
+};
+
+struct Exec {
+  std::string id;
+  pid_t pid = -1;
+};
+
+class Shim {
+ public:
+  Shim(ShimConfig config, Cgroups cgroups, UniqueFd listener, UniqueFd signals)
+      : config_(std::move(config)),
+        cgroups_(std::move(cgroups)),
+        listener_(std::move(listener)),
+        signals_(std::move(signals)) {}
+
+  [[noreturn]] void Serve();
+
+ private:
+  void PollOnce();
+  void Accept();
+  void Read(WireConnection& connection);
+  void Handle(WireConnection& connection, const json::Value& request);
+  Result<json::Value> Answer(const json::Value& request, std::vector<UniqueFd>& fds);
+  json::Value State() const;
+  Result<json::Value> Prepare(const json::Value& request);
+  Result<json::Value> Start(const json::Value& request);
+  Result<json::Value> Signal(const json::Value& request);
+  Result<json::Value> StartExec(const json::Value& request, std::vector<UniqueFd>& fds);
+  // Reads what a container wrote; false at the end of the stream.
+  bool Pump(Container& container, bool is_err);
+  void Reap();
+  void OnExit(Container& container, int status);
+  void Tell(const json::Value& event);
+  std::string ExitPath(const Container& container) const;
+
+  ShimConfig config_;
+  Cgroups cgroups_;
+  UniqueFd listener_;
+  UniqueFd signals_;
+  std::vector<std::unique_ptr<WireConnection>> connections_;
+  std::map<std::string, Container> containers_;
+  std::vector<Exec> execs_;
+};
+
+void Shim::Serve() {
+  while (true) PollOnce();
+}
+
+void Shim::PollOnce() {
+  std::vector<pollfd> fds = {{listener_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
+  for (const auto& connection : connections_) {
+    fds.push_back({connection->fd(), static_cast<short>(POLLIN | (connection->WantsWrite() ? POLLOUT : 0)), 0});
+  }
+  const size_t first_stream = fds.size();
+  std::vector<std::pair<Container*, bool>> streams;
+  for (auto& [name, container] : containers_) {
+    for (bool is_err : {false, true}) {
+      const UniqueFd& fd = is_err ? container.err : container.out;
+      if (!fd.valid()) continue;
+      fds.push_back({fd.get(), POLLIN, 0});
+      streams.emplace_back(&container, is_err);
+    }
+  }
+  if (poll(fds.data(), fds.size(), -1) < 0) return;  // EINTR
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (fds[first_stream + i].revents != 0) Pump(*streams[i].first, streams[i].second);
+  }
+  if (fds[1].revents != 0) Reap();
+  for (size_t i = 2; i < first_stream; ++i) {
+    WireConnection& connection = *connections_[i - 2];
+    if ((fds[i].revents & POLLOUT) != 0) connection.Flush();
+    if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) Read(connection);
+  }
+  std::erase_if(connections_, [](const auto& connection) { return connection->broken(); });
+  if (fds[0].revents != 0) Accept();
+}
+
+void Shim::Accept() {
+  UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd.valid()) return;
+  // A new agent replaces one that hangs: the oldest connection goes.
+  if (connections_.size() >= kMaxShimConnections) connections_.erase(connections_.begin());
+  connections_.push_back(std::make_unique<WireConnection>(std::move(fd)));
+}
+
+void Shim::Read(WireConnection& connection) {
+  connection.ReadAvailable();
+  while (auto frame = connection.Next()) Handle(connection, frame->message);
+}
+
+void Shim::Handle(WireConnection& connection, const json::Value& request) {
+  std::vector<UniqueFd> fds;
+  Result<json::Value> answer = Answer(request, fds);
+  if (answer) {
+    connection.Send(answer->Set("id", request["id"]), std::move(fds));
+  } else {
+    connection.Send(json::Obj({{"id", request["id"]}, {"error", answer.error().message()}}));
+  }
+}
+
+Result<json::Value> Shim::Answer(const json::Value& request, std::vector<UniqueFd>& fds) {
+  const std::string_view op = request["op"].AsString();
+  if (op == "state") return State();
+  if (op == "prepare") return Prepare(request);
+  if (op == "volumes") {
+    RETURN_IF_ERROR(WriteShimVolumes(config_.pod_dir, request["volumes"]));
+    return json::Obj();
+  }
+  if (op == "start") return Start(request);
+  if (op == "signal") return Signal(request);
+  if (op == "exec") return StartExec(request, fds);
+  if (op == "shutdown") {
+    for (auto& [name, container] : containers_) cgroups_.KillAll(container.spec.cgroup);
+    unlink((config_.pod_dir + "/" + kShimSocketName).c_str());
+    _exit(0);  // the kernel ends what is left in the PID namespace
+  }
+  return Error(Reason::kBadRequest, "shim: unknown request {:?}", op);
+}
+
+json::Value Shim::State() const {
+  json::Array list;
+  for (const auto& [name, container] : containers_) {
+    json::Value entry = json::Obj({{"name", name},
+                                   {"attempt", container.spec.attempt},
+                                   {"running", container.running},
+                                   {"startedAt", container.started_at}});
+    if (!container.running) entry = entry.Set("exit", ToJson(container.exit));
+    list.push_back(std::move(entry));
+  }
+  return json::Obj({{"uid", config_.uid}, {"containers", std::move(list)}});
+}
+
+Result<json::Value> Shim::Prepare(const json::Value& request) {
+  PodLayerContents contents;
+  contents.hidden = json::ToStrings(request["hidden"]);
+  for (const json::Member& file : request["files"].members()) {
+    contents.files.emplace_back(file.first, file.second.Str());
+  }
+  RETURN_IF_ERROR(BuildPodLayer(SandboxLayer(config_.pod_dir), contents));
+  RETURN_IF_ERROR(SizeShm(SandboxShm(config_.pod_dir), request["shmBytes"].AsInt()));
+  RETURN_IF_ERROR(WriteShimVolumes(config_.pod_dir, request["volumes"]));
+  return json::Obj();
+}
+
+std::string Shim::ExitPath(const Container& container) const {
+  return ContainerBase(config_.pod_dir, container.spec.name, container.spec.attempt) + ".exit";
+}
+
+Result<json::Value> Shim::Start(const json::Value& request) {
+  ASSIGN_OR_RETURN(ContainerSpec spec, ContainerSpecFromJson(request["container"]));
+  Container& container = containers_[spec.name];
+  if (container.running) return Error(Reason::kConflict, "container {} runs already", spec.name);
+  container = Container();
+  container.spec = std::move(spec);
+  const ContainerSpec& made = container.spec;
+  const std::string base = ContainerBase(config_.pod_dir, made.name, made.attempt);
+  RETURN_IF_ERROR(MakeDirs(base, 0700));
+  RETURN_IF_ERROR(WriteFile(base + "/termination-log", "", 0666));
+  ASSIGN_OR_RETURN(CriLogWriter log, CriLogWriter::Open(made.log_path));
+  container.log = std::make_unique<CriLogWriter>(std::move(log));
+  RETURN_IF_ERROR(cgroups_.Create(made.cgroup, made.limits));
+  container.oom_kills_before = cgroups_.OomKills(made.cgroup);
+  container.started_at = FormatNanoTime(RealClock().Wall());
+  RETURN_IF_ERROR(WriteFile(base + ".start", container.started_at));
+
+  const RootfsPlace place = {SandboxLayer(config_.pod_dir), base, SandboxShm(config_.pod_dir)};
+  Result<Launched> launched = LaunchContainer(made, place, cgroups_);
+  if (!launched) {
+    container.exit = {128, 0, "StartError", launched.error().message(), "", FormatNanoTime(RealClock().Wall())};
+    (void)cgroups_.Remove(made.cgroup);
+    RETURN_IF_ERROR(WriteFileAtomic(ExitPath(container), json::Write(ToJson(container.exit)), 0600));
+    return Error(launched.error());
+  }
+  container.pid = launched->pid;
+  container.pid_fd = std::move(launched->pid_fd);
+  container.out = std::move(launched->out);
+  container.err = std::move(launched->err);
+  for (const UniqueFd* fd : {&container.out, &container.err}) {
+    if (fd->valid()) fcntl(fd->get(), F_SETFL, fcntl(fd->get(), F_GETFL) | O_NONBLOCK);
+  }
+  container.running = true;
+  return json::Obj({{"startedAt", container.started_at}});
+}
+
+Result<json::Value> Shim::Signal(const json::Value& request) {
+  const auto found = containers_.find(request["name"].Str());
+  if (found == containers_.end() || !found->second.running) return json::Obj();
+  const int number = static_cast<int>(request["signal"].AsInt(SIGTERM));
+  if (number == SIGKILL) cgroups_.KillAll(found->second.spec.cgroup);
+  syscall(SYS_pidfd_send_signal, found->second.pid_fd.get(), number, nullptr, 0);
+  return json::Obj();
+}
+
+Result<json::Value> Shim::StartExec(const json::Value& request, std::vector<UniqueFd>& fds) {
+  const auto found = containers_.find(request["name"].Str());
+  if (found == containers_.end() || !found->second.running) {
+    return Error(Reason::kNotFound, "container {} does not run", request["name"].AsString());
+  }
+  if (execs_.size() >= kMaxExecsPerPod) {
+    return Error(Reason::kTooManyRequests, "{} commands run in this pod already", kMaxExecsPerPod);
+  }
+  const Container& container = found->second;
+  ExecSpec spec;
+  spec.arguments = json::ToStrings(request["arguments"]);
+  spec.environment = container.spec.environment;
+  if (request["tty"].AsBool()) spec.environment.push_back("TERM=xterm");
+  spec.working_dir = container.spec.working_dir;
+  spec.tty = request["tty"].AsBool();
+  spec.stdin_open = request["stdin"].AsBool();
+  spec.no_new_privileges = container.spec.no_new_privileges;
+  spec.cgroup = container.spec.cgroup;
+  ASSIGN_OR_RETURN(ExecLaunched launched,
+                   LaunchExec(spec, container.pid, container.spec.share_pid_namespace, cgroups_));
+  execs_.push_back({request["exec"].Str(), launched.pid});
+  fds.push_back(std::move(launched.in));
+  if (!spec.tty) {
+    fds.push_back(std::move(launched.out));
+    fds.push_back(std::move(launched.err));
+  }
+  return json::Obj({{"exec", request["exec"]}});
+}
+
+bool Shim::Pump(Container& container, bool is_err) {
+  UniqueFd& fd = is_err ? container.err : container.out;
+  char buffer[64 * 1024];
+  const ssize_t n = read(fd.get(), buffer, sizeof buffer);
+  if (n > 0) {
+    const auto stream = is_err ? CriLogWriter::Stream::kStderr : CriLogWriter::Stream::kStdout;
+    container.log->Feed(stream, std::string_view(buffer, static_cast<size_t>(n)), RealClock().Wall());
+    return true;
+  }
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  fd.Reset();  // end of file; EIO from a terminal means the same
+  return false;
+}
+
+void Shim::Reap() {
+  signalfd_siginfo ignored;
+  while (read(signals_.get(), &ignored, sizeof ignored) > 0) {
+  }
+  int status = 0;
+  while (true) {
+    const pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return;
+    for (auto& [name, container] : containers_) {
+      if (container.running && container.pid == pid) OnExit(container, status);
+    }
+    const auto exec = std::find_if(execs_.begin(), execs_.end(), [&](const Exec& e) { return e.pid == pid; });
+    if (exec == execs_.end()) continue;
+    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    Tell(json::Obj({{"event", "execExit"}, {"exec", exec->id}, {"exitCode", code}}));
+    execs_.erase(exec);
+  }
+}
+
+void Shim::OnExit(Container& container, int status) {
+  container.running = false;
+  // With a shared PID namespace children may be left; they belong to the container.
+  if (container.spec.share_pid_namespace) cgroups_.KillAll(container.spec.cgroup);
+  for (bool is_err : {false, true}) {
+    UniqueFd& fd = is_err ? container.err : container.out;
+    while (fd.valid() && Pump(container, is_err)) {
+    }
+    fd.Reset();
+  }
+  const Time now = RealClock().Wall();
+  container.log->Finish(now);
+  container.log.reset();
+  ContainerExit& exit = container.exit;
+  exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  exit.exit_code = exit.signal != 0 ? 128 + exit.signal : WEXITSTATUS(status);
+  exit.reason = exit.exit_code == 0 ? "Completed" : "Error";
+  if (exit.exit_code != 0 && cgroups_.OomKills(container.spec.cgroup) > container.oom_kills_before) {
+    exit.reason = "OOMKilled";
+  }
+  exit.started_at = container.started_at;
+  exit.finished_at = FormatNanoTime(now);
+  const std::string base = ContainerBase(config_.pod_dir, container.spec.name, container.spec.attempt);
+  if (auto message = ReadSmallFile(base + "/termination-log")) {
+    exit.message = message->substr(0, kMaxTerminationMessageBytes);
+  }
+  const Status written = WriteFileAtomic(ExitPath(container), json::Write(ToJson(exit)), 0600);
+  if (!written.ok()) LOG_ERROR("shim: keep exit of {} in {}: {}", container.spec.name, config_.uid, written.message());
+  Tell(json::Obj({{"event", "exit"},
+                  {"name", container.spec.name},
+                  {"attempt", container.spec.attempt},
+                  {"exit", ToJson(exit)}}));
+  (void)cgroups_.Remove(container.spec.cgroup);
+}
+
+void Shim::Tell(const json::Value& event) {
+  for (auto& connection : connections_) connection->Send(event);
+}
+
+// Its own session, no descriptors but `ready`, nothing of the terminal.
+void Detach(const ShimConfig& config, UniqueFd& ready) {
+  setsid();
+  prctl(PR_SET_NAME, "muster-shim", 0, 0, 0);
+  if (ready.get() != 3) {
+    dup2(ready.get(), 3);
+    ready.Release();
+    ready = UniqueFd(3);
+  }
+  fcntl(3, F_SETFD, FD_CLOEXEC);
+  syscall(SYS_close_range, 4U, ~0U, 0U);
+  UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  UniqueFd log(open((config.pod_dir + "/shim.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  dup2(null.get(), 0);
+  dup2(null.get(), 1);
+  dup2(log.valid() ? log.get() : null.get(), 2);
+  (void)!chdir("/");
+  umask(022);
+}
+
+Status MountSandbox(const std::string& pod_dir) {
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return SystemError("make private", "/", errno);
+  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+    return SystemError("mount", "/proc", errno);
+  }
+  const std::string sandbox = pod_dir + "/sandbox";
+  RETURN_IF_ERROR(MakeDirs(sandbox, 0700));
+  if (mount("tmpfs", sandbox.c_str(), "tmpfs", MS_NOSUID, "mode=0700") != 0) {
+    return SystemError("mount", sandbox, errno);
+  }
+  for (const std::string& dir : {SandboxLayer(pod_dir), SandboxShm(pod_dir), sandbox + "/volumes"}) {
+    RETURN_IF_ERROR(MakeDirs(dir));
+  }
+  return MountShm(SandboxShm(pod_dir));
+}
+
+Result<UniqueFd> WatchChildren() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigprocmask(SIG_SETMASK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return SystemError("make", "a signalfd", errno);
+  return fd;
+}
+
+Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config) {
+  // Read before /proc is replaced; the mount points stay.
+  Cgroups cgroups = Cgroups::DetectSystem();
+  if (!config.hostname.empty() && sethostname(config.hostname.data(), config.hostname.size()) != 0) {
+    return SystemError("set hostname", config.hostname, errno);
+  }
+  RETURN_IF_ERROR(MountSandbox(config.pod_dir));
+  ASSIGN_OR_RETURN(UniqueFd signals, WatchChildren());
+  ASSIGN_OR_RETURN(UniqueFd listener, ListenUnix(config.pod_dir, kShimSocketName));
+  return std::make_unique<Shim>(config, std::move(cgroups), std::move(listener), std::move(signals));
+}
+
+}  // namespace
+
+void RunShim(const ShimConfig& config, UniqueFd ready) {
+  Detach(config, ready);
+  Result<std::unique_ptr<Shim>> shim = MakeShim(config);
+  const std::string answer = shim ? "ok" : shim.error().message();
+  (void)!write(ready.get(), answer.data(), answer.size());
+  ready.Reset();
+  if (!shim) _exit(1);
+  (*shim)->Serve();
+}
+
+}  // namespace muster::agent

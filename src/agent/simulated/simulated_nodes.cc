@@ -1,0 +1,236 @@
+#include "agent/simulated/simulated_nodes.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "agent/node/node_object.h"
+#include "agent/pod_workers/pod_inputs.h"
+#include "agent/pod_workers/pod_status.h"
+#include "agent/simulated/go_duration.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "client/lifetime.h"
+#include "cluster/quantity.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kMaxCreationsInFlight = 64;
+constexpr Duration kLeaseTick = milliseconds(100);
+constexpr Duration kRetryDelay = seconds(1);
+constexpr const char* kDurationAnnotation = "muster.dev/simulated-duration";
+
+int64_t Amount(const std::string& text) {
+  const auto quantity = cluster::Quantity::Parse(text);
+  return quantity ? quantity->Units() : 0;
+}
+
+// An address that nothing on a real network has (RFC 2544).
+std::string FakeAddress(uint64_t number) {
+  return fmt::format("198.{}.{}.{}", 18 + (number >> 16) % 2, (number >> 8) % 256, number % 256);
+}
+
+}  // namespace
+
+struct SimulatedNodes::Impl {
+  Impl(SimulatedNodesOptions options_in, Loop& loop_in, client::ApiClient& client_in,
+       client::InformerSet& informers, Rng rng_in)
+      : options(std::move(options_in)),
+        loop(loop_in),
+        client(client_in),
+        pods(informers.Get(client::resources::kPods)),
+        rng(rng_in) {
+    options.count = std::clamp(options.count, 0, kMaxSimulatedNodes);
+    for (int i = 0; i < options.count; ++i) names.push_back(fmt::format("{}{:04}", options.name_prefix, i));
+  }
+  ~Impl() {
+    loop.Cancel(lease_timer);
+    for (auto& [uid, timer] : timers) loop.Cancel(timer);
+  }
+
+  json::Value Node(const std::string& name) const;
+  void CreateMore();
+  void CreateNode(size_t index);
+  void TickLeases();
+  void RenewLease(const std::string& name);
+  void OnPod(const json::Value& before, const json::Value& pod);
+  void Run(const json::Value& pod);
+  void FinishLater(const json::Value& pod);
+  void WriteStatus(const json::Value& pod, const PodRuntimeState& state);
+  PodRuntimeState StateOf(const json::Value& pod, bool finished) const;
+  bool IsOurs(const json::Value& pod) const {
+    return std::binary_search(names.begin(), names.end(), pod["spec"]["nodeName"].Str());
+  }
+
+  SimulatedNodesOptions options;
+  Loop& loop;
+  client::ApiClient& client;
+  client::Informer& pods;
+  Rng rng;
+  std::vector<std::string> names;  // sorted
+  size_t next_to_create = 0;
+  int creating = 0;
+  size_t next_lease = 0;
+  TimerId lease_timer = 0;
+  std::map<std::string, TimerId> timers;  // pod uid -> its end
+  uint64_t next_address = 1;
+  client::Lifetime lifetime;
+};
+
+json::Value SimulatedNodes::Impl::Node(const std::string& name) const {
+  NodeFacts facts;
+  facts.name = name;
+  facts.address = "127.0.0.1";
+  facts.version = options.version;
+  facts.cpu_count = Amount(options.cpu);
+  facts.memory_bytes = Amount(options.memory);
+  facts.storage_bytes = Amount(options.ephemeral_storage);
+  facts.os_image = "simulated";
+  facts.architecture = "amd64";
+  facts.devices = SimulatedDevices(options.gpus, options.gpu_model);
+  for (cluster::Device& device : facts.devices) device.id = fmt::format("GPU-{}-{}", name, device.index);
+  facts.devices_simulated = true;
+  json::Value node = NewNode(facts, loop.Now());
+  node = node.Set("spec", json::Obj());
+  return node.SetPath({"metadata", "labels", "muster.dev/simulated"}, "true");
+}
+
+void SimulatedNodes::Impl::CreateMore() {
+  while (creating < kMaxCreationsInFlight && next_to_create < names.size()) CreateNode(next_to_create++);
+}
+
+void SimulatedNodes::Impl::CreateNode(size_t index) {
+  ++creating;
+  client.Create({client::resources::kNodes, "", "", ""}, Node(names[index]),
+                lifetime.Guard([this, index](Result<json::Value> answer) {
+                  --creating;
+                  if (!answer && answer.error().reason() != Reason::kAlreadyExists) {
+                    LOG_WARN("simulated: create node {}: {}", names[index], answer.error().message());
+                    loop.After(kRetryDelay, lifetime.Guard([this, index] { CreateNode(index); }));
+                    return;
+                  }
+                  CreateMore();
+                }));
+}
+
+// A share of the Leases at each tick, so that thousands of nodes are no burst.
+void SimulatedNodes::Impl::TickLeases() {
+  lease_timer = loop.After(kLeaseTick, [this] { TickLeases(); });
+  const size_t ticks = static_cast<size_t>(kSimulatedLeasePeriod / kLeaseTick);
+  const size_t share = (names.size() + ticks - 1) / ticks;
+  for (size_t i = 0; i < share && !names.empty(); ++i) RenewLease(names[next_lease++ % names.size()]);
+}
+
+void SimulatedNodes::Impl::RenewLease(const std::string& name) {
+  const json::Value patch = json::Obj({{"spec", json::Obj({{"renewTime", FormatMicroTime(loop.Now())}})}});
+  client.Patch({client::resources::kLeases, "kube-node-lease", name, ""}, client::PatchType::kMerge, patch,
+               lifetime.Guard([this, name](Result<json::Value> answer) {
+                 if (answer || answer.error().reason() != Reason::kNotFound) return;
+                 const json::Value lease = NewLease(name, "", loop.Now()).RemovePath({"metadata", "ownerReferences"});
+                 client.Create({client::resources::kLeases, "kube-node-lease", "", ""}, lease,
+                               [](Result<json::Value>) {});
+               }));
+}
+
+void SimulatedNodes::Impl::OnPod(const json::Value& before, const json::Value& pod) {
+  const std::string uid = (pod.IsNull() ? before : pod)["metadata"]["uid"].Str();
+  if (pod.IsNull()) {
+    loop.Cancel(timers[uid]);
+    timers.erase(uid);
+    return;
+  }
+  if (!IsOurs(pod)) return;
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  if (!pod["metadata"]["deletionTimestamp"].AsString().empty()) {
+    client::DeleteOptions now;
+    now.grace_period_seconds = 0;
+    now.precondition_uid = uid;
+    client.Delete({client::resources::kPods, pod["metadata"]["namespace"].Str(), pod["metadata"]["name"].Str(), ""},
+                  now, [](Result<json::Value>) {});
+    return;
+  }
+  if (phase.empty() || phase == "Pending") return Run(pod);
+  if (phase == "Running" && !timers.contains(uid)) FinishLater(pod);
+}
+
+PodRuntimeState SimulatedNodes::Impl::StateOf(const json::Value& pod, bool finished) const {
+  PodRuntimeState state;
+  const std::string now = FormatNanoTime(loop.Now());
+  state.start_time = pod["status"]["startTime"].Str(FormatTime(loop.Now()));
+  state.host_ip = "127.0.0.1";
+  state.pod_ip = pod["status"]["podIP"].Str();
+  state.sandbox_ready = !finished;
+  const size_t init_count = pod["spec"]["initContainers"].size();
+  for (const json::Value& container : AllContainers(pod)) {
+    ContainerRuntimeState entry;
+    entry.name = container["name"].Str();
+    entry.init = state.containers.size() < init_count;
+    entry.attempt = 0;
+    entry.started_at = now;
+    if (finished || entry.init) {
+      entry.is = ContainerRuntimeState::Is::kTerminated;
+      entry.exit = ContainerExit{0, 0, "Completed", "", state.start_time, now};
+      entry.exit_attempt = 0;
+    } else {
+      entry.is = ContainerRuntimeState::Is::kRunning;
+    }
+    state.containers.push_back(std::move(entry));
+  }
+  // Whatever the restart policy: the annotation says that the pod ends.
+  state.terminal = finished;
+  return state;
+}
+
+void SimulatedNodes::Impl::WriteStatus(const json::Value& pod, const PodRuntimeState& state) {
+  const json::Value& meta = pod["metadata"];
+  const json::Value patch = json::Obj({{"metadata", json::Obj({{"uid", meta["uid"]}})},
+                                       {"status", BuildPodStatus(pod, state, {}, loop.Now())}});
+  client.Patch({client::resources::kPods, meta["namespace"].Str(), meta["name"].Str(), "status"},
+               client::PatchType::kMerge, patch, lifetime.Guard([this, pod, state](Result<json::Value> answer) {
+                 if (answer || answer.error().reason() == Reason::kNotFound) return;
+                 loop.After(kRetryDelay, lifetime.Guard([this, pod, state] { WriteStatus(pod, state); }));
+               }));
+}
+
+void SimulatedNodes::Impl::Run(const json::Value& pod) {
+  PodRuntimeState state = StateOf(pod, false);
+  state.pod_ip = FakeAddress(next_address++);
+  WriteStatus(pod, state);
+}
+
+void SimulatedNodes::Impl::FinishLater(const json::Value& pod) {
+  const auto duration = ParseGoDuration(pod["metadata"]["annotations"][kDurationAnnotation].AsString());
+  if (!duration) return;
+  const Time start = ParseTime(pod["status"]["startTime"].AsString()).value_or(loop.Now());
+  const std::string uid = pod["metadata"]["uid"].Str();
+  timers[uid] = loop.After(start + *duration - loop.Now(), [this, key = client::ObjectKey{
+                                                                      pod["metadata"]["namespace"].Str(),
+                                                                      pod["metadata"]["name"].Str()}, uid] {
+    const json::Value* now = pods.Find(key);
+    if (now == nullptr || (*now)["metadata"]["uid"].AsString() != uid) return;
+    WriteStatus(*now, StateOf(*now, true));
+  });
+}
+
+SimulatedNodes::SimulatedNodes(SimulatedNodesOptions options, Loop& loop, client::ApiClient& client,
+                               client::InformerSet& informers, Rng rng)
+    : impl_(std::make_unique<Impl>(std::move(options), loop, client, informers, rng)) {}
+
+SimulatedNodes::~SimulatedNodes() = default;
+
+void SimulatedNodes::Start() {
+  impl_->CreateMore();
+  if (impl_->names.empty()) return;
+  // Not all parts of a process beat at the same moment.
+  const auto offset = milliseconds(impl_->rng.Below(static_cast<uint64_t>(kLeaseTick / milliseconds(1))));
+  impl_->lease_timer = impl_->loop.After(offset, [impl = impl_.get()] { impl->TickLeases(); });
+  client::InformerEvents events;
+  events.on_change = impl_->lifetime.Guard(
+      [impl = impl_.get()](const client::ObjectKey&, const json::Value& before, const json::Value& after) {
+        impl->OnPod(before, after);
+      });
+  impl_->pods.Subscribe(std::move(events));
+}
+
+}  // namespace muster::agent

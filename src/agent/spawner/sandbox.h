@@ -1,0 +1,40 @@
+// src/agent/spawner/sandbox.h
+//
+// Makes one pod sandbox: its cgroup, its namespaces with the shim in them, and its link.
+//
+// Thread:     the spawner (one thread; blocking).
+// Invariants: after an error nothing of the sandbox is left but the pod's folder.
+
+#pragma once
+
+#include <string>
+
+#include <sys/types.h>
+
+#include "agent/cgroups/cgroups.h"
+#include "agent/network/netlink.h"
+#include "base/status.h"
+#include "json/value.h"
+
+namespace muster::agent {
+
+struct SandboxRequest {
+  std::string uid;
+  std::string pod_dir;   // exists
+  std::string hostname;  // "" with host_network
+  std::string cgroup;    // "muster/pod<uid>"
+  CgroupLimits limits;
+  bool host_network = false;
+  // Unset address: a network namespace with only lo.
+  std::string bridge;
+  Ipv4 address;
+  Ipv4 gateway;
+};
+
+json::Value ToJson(const SandboxRequest& request);
+Result<SandboxRequest> SandboxRequestFromJson(const json::Value& value);
+
+// The shim's process id, here. `netlink` may be null for pods without a link.
+Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroups, Netlink* netlink);
+
+}  // namespace muster::agent

@@ -1,0 +1,230 @@
+#include "schema/crd.h"
+
+#include <string>
+#include <utility>
+
+#include "schema/registry.h"
+
+namespace muster::schema {
+namespace {
+
+using json::Value;
+
+constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+// The types that every object shares; they live as long as the program.
+const Schema& StringSchema() {
+  static const Schema schema = [] {
+    Schema made;
+    made.type = Type::kString;
+    return made;
+  }();
+  return schema;
+}
+
+const Schema& AnySchema() {
+  static const Schema schema = [] {
+    Schema made;
+    made.preserve_unknown = true;
+    return made;
+  }();
+  return schema;
+}
+
+void AddField(Schema& schema, Field field) {
+  const auto found = schema.index.find(field.name);
+  if (found != schema.index.end()) {
+    schema.fields[found->second] = std::move(field);
+    return;
+  }
+  schema.index.emplace(field.name, schema.fields.size());
+  schema.fields.push_back(std::move(field));
+}
+
+// apiVersion, kind and metadata of a whole object, whatever its author wrote about them.
+void AddTypeAndMetadata(Schema& schema, bool required) {
+  for (const char* name : {"apiVersion", "kind"}) {
+    Field field;
+    field.name = name;
+    field.schema = &StringSchema();
+    field.required = required;
+    AddField(schema, std::move(field));
+  }
+  Field metadata;
+  metadata.name = "metadata";
+  metadata.schema = Registry::BuiltIn().FindSchema(kObjectMeta);
+  if (metadata.schema == nullptr) metadata.schema = &AnySchema();
+  AddField(schema, std::move(metadata));
+}
+
+std::optional<double> Number(const Value& value) {
+  if (!value.IsNumber()) return std::nullopt;
+  return value.AsDouble();
+}
+
+Bounds ReadBounds(const Value& json) {
+  Bounds bounds;
+  bounds.minimum = Number(json["minimum"]);
+  bounds.maximum = Number(json["maximum"]);
+  bounds.exclusive_minimum = json["exclusiveMinimum"].AsBool();
+  bounds.exclusive_maximum = json["exclusiveMaximum"].AsBool();
+  bounds.min_length = json["minLength"].Int();
+  bounds.max_length = json["maxLength"].Int();
+  bounds.min_items = json["minItems"].Int();
+  bounds.max_items = json["maxItems"].Int();
+  bounds.min_properties = json["minProperties"].Int();
+  bounds.max_properties = json["maxProperties"].Int();
+  bounds.multiple_of = Number(json["multipleOf"]);
+  bounds.pattern = json["pattern"].Str();
+  bounds.unique_items = json["uniqueItems"].AsBool();
+  return bounds;
+}
+
+class SchemaBuilder {
+ public:
+  Result<std::shared_ptr<Schema>> Node(const Value& json, int depth) {
+    if (depth > kMaxSchemaDepth) return Error(Reason::kInvalid, "a schema may be at most {} levels deep", kMaxSchemaDepth);
+    auto schema = std::make_shared<Schema>();
+    schema->source = json;
+    schema->description = json["description"].Str();
+    schema->format = json["format"].Str();
+    schema->nullable = json["nullable"].AsBool();
+    schema->preserve_unknown = json["x-kubernetes-preserve-unknown-fields"].AsBool();
+    schema->embedded_resource = json["x-kubernetes-embedded-resource"].AsBool();
+    schema->enum_values = json["enum"].items();
+    schema->bounds = ReadBounds(json);
+    RETURN_IF_ERROR(FillType(json, depth, *schema));
+    return schema;
+  }
+
+ private:
+  Status FillType(const Value& json, int depth, Schema& schema) {
+    const std::string_view type = json["type"].AsString();
+    if (json["x-kubernetes-int-or-string"].AsBool()) {
+      schema.type = Type::kIntOrString;
+    } else if (type == "string") {
+      schema.type = Type::kString;
+    } else if (type == "integer") {
+      schema.type = Type::kInteger;
+    } else if (type == "number") {
+      schema.type = Type::kNumber;
+    } else if (type == "boolean") {
+      schema.type = Type::kBoolean;
+    } else if (type == "array") {
+      schema.type = Type::kArray;
+      return FillItems(json["items"], depth, schema);
+    } else if (type == "object") {
+      return FillObject(json, depth, schema);
+    } else if (type.empty()) {
+      // Without a type, properties still say how what is known looks.
+      if (!json["properties"].empty()) return FillObject(json, depth, schema);
+      schema.type = Type::kAny;
+    } else {
+      return Error(Reason::kInvalid, "a schema has the unknown type \"{}\"", type);
+    }
+    return Status::Ok();
+  }
+
+  Status FillItems(const Value& items, int depth, Schema& schema) {
+    if (items.IsNull()) {
+      schema.items = &AnySchema();
+      return Status::Ok();
+    }
+    ASSIGN_OR_RETURN(std::shared_ptr<Schema> child, Node(items, depth + 1));
+    schema.items = child.get();
+    schema.owned.push_back(std::move(child));
+    return Status::Ok();
+  }
+
+  Status FillObject(const Value& json, int depth, Schema& schema) {
+    const Value& additional = json["additionalProperties"];
+    if (json["properties"].empty() && (additional.IsObject() || additional.AsBool())) {
+      schema.type = Type::kMap;
+      return FillItems(additional.IsObject() ? additional : Value(), depth, schema);
+    }
+    schema.type = Type::kObject;
+    for (const auto& [name, property] : json["properties"].members()) {
+      ASSIGN_OR_RETURN(Field field, Property(name, property, depth, schema));
+      AddField(schema, std::move(field));
+    }
+    for (const Value& name : json["required"].items()) {
+      const auto found = schema.index.find(name.AsString());
+      if (found != schema.index.end()) schema.fields[found->second].required = true;
+    }
+    if (schema.embedded_resource) AddTypeAndMetadata(schema, true);
+    return Status::Ok();
+  }
+
+  Result<Field> Property(const std::string& name, const Value& json, int depth, Schema& parent) {
+    ASSIGN_OR_RETURN(std::shared_ptr<Schema> schema, Node(json, depth + 1));
+    Field field;
+    field.name = name;
+    field.schema = schema.get();
+    field.description = schema->description;
+    field.default_value = json["default"];
+    const std::string_view list_type = json["x-kubernetes-list-type"].AsString();
+    if (list_type == "set") field.list_type = ListType::kSet;
+    if (list_type == "map") field.list_type = ListType::kMap;
+    field.list_map_keys = json::ToStrings(json["x-kubernetes-list-map-keys"]);
+    parent.owned.push_back(std::move(schema));
+    return field;
+  }
+};
+
+void FillNames(const Value& names, Kind& kind) {
+  kind.kind = names["kind"].Str();
+  kind.list_kind = names["listKind"].Str(kind.kind + "List");
+  kind.plural = names["plural"].Str();
+  kind.singular = names["singular"].Str();
+  kind.short_names = json::ToStrings(names["shortNames"]);
+  kind.categories = json::ToStrings(names["categories"]);
+}
+
+void FillVersion(const Value& version, Kind& kind) {
+  kind.version = version["name"].Str();
+  kind.storage = version["storage"].AsBool();
+  const Value& subresources = version["subresources"];
+  kind.status_subresource = !subresources["status"].IsNull();
+  if (const Value& scale = subresources["scale"]; !scale.IsNull()) {
+    kind.scale = std::make_unique<ScaleSubresource>(ScaleSubresource{
+        scale["specReplicasPath"].Str(), scale["statusReplicasPath"].Str(), scale["labelSelectorPath"].Str()});
+  }
+  for (const Value& column : version["additionalPrinterColumns"].items()) {
+    kind.columns.push_back({column["name"].Str(), column["type"].Str(), column["format"].Str(), column["description"].Str(),
+                            column["jsonPath"].Str(), static_cast<int>(column["priority"].AsInt())});
+  }
+  for (const Value& field : version["selectableFields"].items()) {
+    const std::string_view path = field["jsonPath"].AsString();
+    kind.selectable_fields.emplace_back(path.starts_with('.') ? path.substr(1) : path);
+  }
+}
+
+}  // namespace
+
+Result<std::vector<KindPtr>> KindsFromCrd(const Value& crd) {
+  const Value& spec = crd["spec"];
+  const std::string_view name = crd["metadata"]["name"].AsString();
+  std::vector<KindPtr> kinds;
+  for (const Value& version : spec["versions"].items()) {
+    if (!version["served"].AsBool()) continue;
+    auto kind = std::make_shared<Kind>();
+    kind->group = spec["group"].Str();
+    kind->custom = true;
+    kind->namespaced = spec["scope"].AsString() != "Cluster";
+    FillNames(spec["names"], *kind);
+    FillVersion(version, *kind);
+    SchemaBuilder builder;
+    Result<std::shared_ptr<Schema>> schema = builder.Node(version["schema"]["openAPIV3Schema"], 0);
+    if (!schema) {
+      return Error(schema.error().WithPrefix(fmt::format("customresourcedefinition \"{}\", version \"{}\": ", name, kind->version)));
+    }
+    if ((*schema)->type == Type::kMap) (*schema)->preserve_unknown = true;
+    (*schema)->type = Type::kObject;  // the root is an object, also where its author said nothing
+    AddTypeAndMetadata(**schema, false);
+    kind->schema = std::move(*schema);
+    kinds.push_back(std::move(kind));
+  }
+  return kinds;
+}
+
+}  // namespace muster::schema

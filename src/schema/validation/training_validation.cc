@@ -1,0 +1,111 @@
+// PyTorchJob and PodGroup. Rules: training-operator pkg/webhooks/pytorch, and what its pods must satisfy later anyway.
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "schema/defaulting.h"
+#include "schema/validation/kind_validation.h"
+
+namespace muster::schema {
+namespace {
+
+using json::Value;
+
+constexpr std::string_view kContainerName = "pytorch";
+
+void ValidateTemplate(const Value& replica, const Path& path, FieldErrors& errors) {
+  const Path template_path = path.Child("template");
+  const Path spec_path = template_path.Child("spec");
+  const Value& spec = replica["template"]["spec"];
+  const Path containers = spec_path.Child("containers");
+  const auto& items = spec["containers"].items();
+  if (items.empty()) return errors.Required(containers, "must be specified");
+  const bool named = std::any_of(items.begin(), items.end(), [](const Value& c) { return c["name"].AsString() == kContainerName; });
+  if (!named) errors.Required(containers, fmt::format("must have at least one container with name {}", kContainerName));
+  ValidatePodSpec(DefaultPodSpec(spec), spec_path, errors);
+}
+
+void ValidateReplicas(const Value& spec, const Path& path, FieldErrors& errors) {
+  const Path list = path.Child("pytorchReplicaSpecs");
+  if (spec["pytorchReplicaSpecs"].empty()) errors.Required(list, "must be specified");
+  for (const auto& [role, replica] : spec["pytorchReplicaSpecs"].members()) {
+    const Path place = list.Key(role);
+    if (role != "Master" && role != "Worker") {
+      errors.NotSupported(place, role, {"Master", "Worker"});
+      continue;
+    }
+    const Value& replicas = replica["replicas"];
+    if (role == "Master" && !replicas.IsNull() && replicas.AsInt() != 1) {
+      errors.Forbidden(place.Child("replicas"), "must be 1");
+    }
+    errors.NotNegative(place.Child("replicas"), replicas);
+    ValidateTemplate(replica, place, errors);
+  }
+}
+
+void ValidateRunPolicy(const Value& policy, const Path& path, FieldErrors& errors) {
+  for (const char* key : {"ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"}) {
+    errors.NotNegative(path.Child(key), policy[key]);
+  }
+  const Value& manager = policy["managedBy"];
+  if (!manager.IsNull()) {
+    errors.OneOf(path.Child("managedBy"), manager, {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"});
+  }
+  const Path scheduling = path.Child("schedulingPolicy");
+  errors.NotNegative(scheduling.Child("minAvailable"), policy["schedulingPolicy"]["minAvailable"]);
+}
+
+bool IsNprocPerNode(std::string_view text) {
+  if (text == "auto" || text == "gpu" || text == "cpu" || text == "xpu") return true;
+  const std::optional<int64_t> number = ParseInt(text);
+  return number && *number > 0;
+}
+
+void ValidateElastic(const Value& spec, const Path& path, FieldErrors& errors) {
+  const Value& elastic = spec["elasticPolicy"];
+  if (elastic.IsNull()) return;
+  const Path place = path.Child("elasticPolicy");
+  for (const char* key : {"minReplicas", "maxReplicas", "maxRestarts", "nProcPerNode"}) errors.NotNegative(place.Child(key), elastic[key]);
+  const Value& least = elastic["minReplicas"];
+  const Value& most = elastic["maxReplicas"];
+  if (!least.IsNull() && !most.IsNull() && least.AsInt() > most.AsInt()) {
+    errors.Invalid(place.Child("minReplicas"), least, fmt::format("must be less than or equal to maxReplicas ({})", most.AsInt()));
+  }
+  if (!elastic["rdzvPort"].IsNull()) errors.Port(place.Child("rdzvPort"), elastic["rdzvPort"]);
+  if (!elastic["nProcPerNode"].IsNull() && spec["nprocPerNode"].AsString() != "auto" && !spec["nprocPerNode"].IsNull()) {
+    errors.Forbidden(place.Child("nProcPerNode"), "must not be used with spec.nprocPerNode; set only spec.nprocPerNode");
+  }
+}
+
+}  // namespace
+
+void ValidatePyTorchJob(const Value& job, FieldErrors& errors) {
+  const Value& spec = job["spec"];
+  const Path path("spec");
+  ValidateRunPolicy(spec["runPolicy"], path.Child("runPolicy"), errors);
+  const Value& nproc = spec["nprocPerNode"];
+  if (!nproc.IsNull() && !IsNprocPerNode(nproc.AsString())) {
+    errors.Invalid(path.Child("nprocPerNode"), nproc, "must be auto, cpu, gpu, or a number greater than 0");
+  }
+  ValidateElastic(spec, path, errors);
+  ValidateReplicas(spec, path, errors);
+}
+
+void ValidatePyTorchJobUpdate(const Value& before, const Value& after, FieldErrors& errors) {
+  const Path spec("spec");
+  const Path policy = spec.Child("runPolicy");
+  const Value& old = before["spec"]["runPolicy"];
+  const Value& now = after["spec"]["runPolicy"];
+  if (!(old["managedBy"] == now["managedBy"])) errors.Invalid(policy.Child("managedBy"), now["managedBy"], kImmutable);
+  if (!(old["schedulingPolicy"]["queue"] == now["schedulingPolicy"]["queue"])) {
+    const Path scheduling = policy.Child("schedulingPolicy");
+    errors.Invalid(scheduling.Child("queue"), now["schedulingPolicy"]["queue"], kImmutable);
+  }
+}
+
+void ValidatePodGroup(const Value& group, FieldErrors& errors) {
+  const Path spec("spec");
+  errors.NotNegative(spec.Child("minMember"), group["spec"]["minMember"]);
+}
+
+}  // namespace muster::schema

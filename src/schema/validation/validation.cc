@@ -1,0 +1,116 @@
+#include "schema/validation.h"
+
+#include <array>
+
+#include "base/check.h"
+#include "base/strings.h"
+#include "schema/crd.h"
+#include "schema/validation/kind_validation.h"
+
+namespace muster::schema {
+namespace {
+
+using Rule = void (*)(const json::Value& object, FieldErrors& errors);
+using UpdateRule = void (*)(const json::Value& before, const json::Value& after, FieldErrors& errors);
+
+struct KindRules {
+  std::string_view group, kind;
+  NameCheck name;
+  Rule validate;
+  UpdateRule update = nullptr;
+  UpdateRule status_update = nullptr;
+};
+
+constexpr std::array<KindRules, 16> kRules = {{
+    {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate},
+    {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate},
+    {"", "ConfigMap", CheckDns1123Subdomain, ValidateConfigMap, ValidateConfigMapUpdate},
+    {"", "Secret", CheckDns1123Subdomain, ValidateSecret, ValidateSecretUpdate},
+    {"", "ServiceAccount", CheckDns1123Subdomain, ValidateServiceAccount},
+    {"", "PersistentVolumeClaim", CheckDns1123Subdomain, ValidatePersistentVolumeClaim, ValidatePersistentVolumeClaimUpdate},
+    {"", "Namespace", CheckDns1123Label, ValidateNamespace},
+    {"", "Node", CheckDns1123Subdomain, ValidateNode, ValidateNodeUpdate},
+    {"", "Event", CheckDns1123Subdomain, ValidateEvent},
+    {"scheduling.k8s.io", "PriorityClass", CheckDns1123Subdomain, ValidatePriorityClass, ValidatePriorityClassUpdate},
+    {"coordination.k8s.io", "Lease", CheckDns1123Subdomain, ValidateLease},
+    {"discovery.k8s.io", "EndpointSlice", CheckDns1123Subdomain, ValidateEndpointSlice, ValidateEndpointSliceUpdate},
+    {"apiextensions.k8s.io", "CustomResourceDefinition", CheckDns1123Subdomain, ValidateCustomResourceDefinition,
+     ValidateCustomResourceDefinitionUpdate},
+    {"kubeflow.org", "PyTorchJob", CheckDns1035Label, ValidatePyTorchJob, ValidatePyTorchJobUpdate},
+    {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
+    {"", "Binding", CheckDns1123Subdomain, nullptr},
+}};
+
+const KindRules* RulesOf(const Kind& kind) {
+  for (const KindRules& rules : kRules) {
+    if (rules.kind == kind.kind && rules.group == kind.group) return &rules;
+  }
+  return nullptr;
+}
+
+// Custom resources: the schema first, and only what fits it is looked at by the rules of the kind.
+bool CheckSchema(const Kind& kind, const json::Value& object, std::vector<StatusCause>& causes) {
+  if (kind.custom) causes = ValidateStructural(*kind.schema, object);
+  return causes.empty();
+}
+
+std::vector<StatusCause> ValidateWith(const Kind& kind, const json::Value& object, FieldErrors& errors) {
+  std::vector<StatusCause> causes;
+  if (!CheckSchema(kind, object, causes)) return causes;
+  const KindRules* rules = RulesOf(kind);
+  MetadataRules metadata;
+  metadata.namespaced = kind.namespaced;
+  // Definitions of kinds carry a finalizer of their own server, whose name has no domain before a slash.
+  metadata.standard_finalizers = !kind.custom && kind.group != "apiextensions.k8s.io";
+  if (rules != nullptr) metadata.name = rules->name;
+  ValidateMetadata(metadata, object["metadata"], errors);
+  if (rules != nullptr && rules->validate != nullptr) rules->validate(object, errors);
+  return {};
+}
+
+}  // namespace
+
+std::vector<StatusCause> Validate(const Kind& kind, const json::Value& object) {
+  FieldErrors errors;
+  std::vector<StatusCause> causes = ValidateWith(kind, object, errors);
+  return causes.empty() ? errors.Take() : causes;
+}
+
+std::vector<StatusCause> ValidateUpdate(const Kind& kind, const json::Value& before, const json::Value& after) {
+  FieldErrors errors;
+  ValidateMetadataUpdate(before["metadata"], after["metadata"], errors);
+  std::vector<StatusCause> causes = ValidateWith(kind, after, errors);
+  if (!causes.empty()) return causes;
+  const KindRules* rules = RulesOf(kind);
+  if (rules != nullptr && rules->update != nullptr) rules->update(before, after, errors);
+  return errors.Take();
+}
+
+std::vector<StatusCause> ValidateStatusUpdate(const Kind& kind, const json::Value& before, const json::Value& after) {
+  std::vector<StatusCause> causes;
+  if (!CheckSchema(kind, after, causes)) return causes;
+  FieldErrors errors;
+  ValidateMetadataUpdate(before["metadata"], after["metadata"], errors);
+  const KindRules* rules = RulesOf(kind);
+  if (rules != nullptr && rules->status_update != nullptr) rules->status_update(before, after, errors);
+  return errors.Take();
+}
+
+Status InvalidError(const Kind& kind, std::string_view name, std::vector<StatusCause> causes) {
+  CHECK(!causes.empty());
+  std::vector<std::string> texts;
+  for (const StatusCause& cause : causes) {
+    texts.push_back(cause.field.empty() ? cause.message : fmt::format("{}: {}", cause.field, cause.message));
+  }
+  std::string list = Join(texts, ", ");
+  if (texts.size() > 1) list = "[" + list + "]";
+  const std::string qualified = kind.group.empty() ? kind.kind : kind.kind + "." + kind.group;
+  StatusDetails details;
+  details.name = std::string(name);
+  details.group = kind.group;
+  details.kind = kind.kind;
+  details.causes = std::move(causes);
+  return Status(Reason::kInvalid, fmt::format("{} {} is invalid: {}", qualified, GoQuote(name), list), std::move(details));
+}
+
+}  // namespace muster::schema

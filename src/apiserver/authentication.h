@@ -1,0 +1,33 @@
+// src/apiserver/authentication.h
+//
+// Authenticate: who sends a request. TLS (or being in this process) has proved the Peer; a request without one is
+// anonymous, a request with credentials that we cannot check is refused.
+//
+// Thread: the loop thread.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "net/http.h"
+
+namespace muster::apiserver {
+
+inline constexpr std::string_view kAnonymousUser = "system:anonymous";
+inline constexpr std::string_view kUnauthenticatedGroup = "system:unauthenticated";
+inline constexpr std::string_view kAuthenticatedGroup = "system:authenticated";
+inline constexpr std::string_view kMastersGroup = "system:masters";
+
+struct User {
+  std::string name;
+  std::vector<std::string> groups;
+  bool InGroup(std::string_view group) const;
+};
+
+// Unauthorized when an Authorization header is present: no token is known to this server.
+Result<User> Authenticate(const net::Request& request);
+
+}  // namespace muster::apiserver

@@ -1,0 +1,43 @@
+#include "apiserver/authorization.h"
+
+#include <algorithm>
+#include <array>
+
+namespace muster::apiserver {
+namespace {
+
+bool IsPublic(const RequestInfo& info) {
+  if (info.is_resource || info.verb != "get" || info.parts.empty()) return false;
+  constexpr std::array<std::string_view, 4> kPublic = {"healthz", "livez", "readyz", "version"};
+  return std::find(kPublic.begin(), kPublic.end(), info.parts[0]) != kPublic.end();
+}
+
+}  // namespace
+
+Status AuthorizationError(const User& user, const RequestInfo& info) {
+  if (!info.is_resource) {
+    return Error(Reason::kForbidden, "forbidden: User \"{}\" cannot {} path \"{}\"", user.name, info.verb, info.path);
+  }
+  StatusDetails details;
+  details.name = info.name;
+  details.group = info.group;
+  details.kind = info.resource;
+  const std::string qualified = info.group.empty() ? info.resource : info.resource + "." + info.group;
+  const std::string subject = info.name.empty() ? qualified : fmt::format("{} \"{}\"", qualified, info.name);
+  const std::string resource =
+      info.subresource.empty() ? info.resource : fmt::format("{}/{}", info.resource, info.subresource);
+  const std::string scope = info.ns.empty() || info.resource == "namespaces"
+                                ? "at the cluster scope"
+                                : fmt::format("in the namespace \"{}\"", info.ns);
+  return Status(Reason::kForbidden,
+                fmt::format("{} is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}", subject,
+                            user.name, info.verb, resource, info.group, scope),
+                std::move(details));
+}
+
+Status PrivilegedGroupAuthorizer::Authorize(const User& user, const RequestInfo& info) const {
+  if (user.InGroup(kMastersGroup) || IsPublic(info)) return Status::Ok();
+  return AuthorizationError(user, info);
+}
+
+}  // namespace muster::apiserver

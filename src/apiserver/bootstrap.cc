@@ -1,0 +1,140 @@
+#include "apiserver/bootstrap.h"
+
+#include "apiserver/errors.h"
+#include "apiserver/kinds/ip_allocator.h"
+#include "apiserver/object_writer.h"
+#include "apiserver/stored_object.h"
+#include "apiserver/update.h"
+#include "schema/conform.h"
+#include "schema/own_crds.h"
+
+namespace muster::apiserver {
+namespace {
+
+// Counts writes that are on their way; the first failure wins.
+struct Pending {
+  size_t count = 1;  // the one who issues them
+  Status failure;
+  Function<void(Status)> done;
+  void Finish(const Status& status) {
+    if (!status.ok() && failure.ok()) failure = status;
+    if (--count == 0) done(failure);
+  }
+};
+using PendingPtr = std::shared_ptr<Pending>;
+
+json::Value Object(std::string_view api_version, std::string_view kind, json::Value metadata) {
+  return json::Obj({{"apiVersion", api_version}, {"kind", kind}, {"metadata", std::move(metadata)}});
+}
+
+json::Value KubernetesService(const ServerOptions& options) {
+  const Result<IpAllocator> range = IpAllocator::Make(options.service_cidr);
+  const json::Value port =
+      json::Obj({{"name", "https"}, {"port", 443}, {"protocol", "TCP"}, {"targetPort", options.advertise_port}});
+  return Object("v1", "Service",
+                json::Obj({{"name", "kubernetes"},
+                           {"namespace", "default"},
+                           {"labels", json::Obj({{"component", "apiserver"}, {"provider", "kubernetes"}})}}))
+      .Set("spec", json::Obj({{"clusterIP", range ? range->First() : ""},
+                              {"ports", json::List({port})},
+                              {"type", "ClusterIP"}}));
+}
+
+json::Value KubernetesEndpoints(const ServerOptions& options) {
+  return Object("discovery.k8s.io/v1", "EndpointSlice",
+                json::Obj({{"name", "kubernetes"},
+                           {"namespace", "default"},
+                           {"labels", json::Obj({{"kubernetes.io/service-name", "kubernetes"}})}}))
+      .Set("addressType", "IPv4")
+      .Set("endpoints", json::List({json::Obj({{"addresses", json::List({options.advertise_address})},
+                                               {"conditions", json::Obj({{"ready", true}})}})}))
+      .Set("ports", json::List({json::Obj({{"name", "https"},
+                                           {"port", options.advertise_port},
+                                           {"protocol", "TCP"}})}));
+}
+
+json::Value PriorityClass(std::string_view name, int64_t value, std::string_view description) {
+  return Object("scheduling.k8s.io/v1", "PriorityClass", json::Obj({{"name", name}}))
+      .Set("value", value)
+      .Set("description", description);
+}
+
+std::vector<json::Value> FirstObjects(const ServerOptions& options) {
+  std::vector<json::Value> objects;
+  for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
+    objects.push_back(Object("v1", "Namespace", json::Obj({{"name", name}})));
+  }
+  objects.push_back(PriorityClass("system-node-critical", 2000001000, "For what a node cannot do without."));
+  objects.push_back(PriorityClass("system-cluster-critical", 2000000000, "For what the cluster cannot do without."));
+  for (json::Value& crd : schema::OwnCrds()) objects.push_back(std::move(crd));
+  objects.push_back(KubernetesService(options));
+  if (!options.advertise_address.empty()) objects.push_back(KubernetesEndpoints(options));
+  for (const json::Value& seed : options.seed_objects) objects.push_back(seed);
+  return objects;
+}
+
+// What a restart with other options, or a newer program, may change.
+bool IsKeptUpToDate(const json::Value& object) {
+  const std::string_view kind = object["kind"].AsString();
+  return kind == "CustomResourceDefinition" || kind == "EndpointSlice";
+}
+
+ResourcePtr ResourceOf(const Core& core, const json::Value& object) {
+  const std::string_view api_version = object["apiVersion"].AsString();
+  const size_t slash = api_version.find('/');
+  const std::string_view group = slash == std::string_view::npos ? "" : api_version.substr(0, slash);
+  const std::string_view version = slash == std::string_view::npos ? api_version : api_version.substr(slash + 1);
+  return core.registry.FindKind(group, version, object["kind"].AsString());
+}
+
+// The parts that `wanted` says, over what is there.
+json::Value Merge(json::Value there, const json::Value& wanted) {
+  for (const auto& [field, value] : wanted.members()) {
+    if (field != "metadata") there = there.Set(field, value);
+  }
+  return there;
+}
+
+Status Ensure(Core& core, const json::Value& wanted, const PendingPtr& pending) {
+  const ResourcePtr resource = ResourceOf(core, wanted);
+  if (resource == nullptr) {
+    return InternalError(fmt::format("cannot create the first objects: no kind {} in {}", wanted["kind"].AsString(),
+                                     wanted["apiVersion"].AsString()));
+  }
+  const schema::Kind& kind = *resource->kind;
+  WriteContext context{kind, wanted["metadata"]["namespace"].Str(), wanted["metadata"]["name"].Str(),
+                       core.loop.Now(), false, {}};
+  ASSIGN_OR_RETURN(json::Value object, schema::Conform(kind, wanted, nullptr));
+  const auto done = [pending](const Result<store::EntryPtr>& entry) {
+    pending->Finish(entry ? Status::Ok() : entry.error());
+  };
+  const Result<Found> found = FindObject(core, kind, context.ns, context.name);
+  if (!found) {
+    ASSIGN_OR_RETURN(object, PrepareCreate(core, *resource, context, std::move(object)));
+    ++pending->count;
+    CreateObject(core, resource, context, std::move(object), done);
+  } else if (IsKeptUpToDate(wanted)) {
+    ASSIGN_OR_RETURN(object, PrepareUpdate(*resource, context, found->object, Merge(found->object, object),
+                                           UpdateScope::kMain));
+    ++pending->count;
+    ReplaceObject(core, resource, context, *found, std::move(object), done);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void Bootstrap(Core& core, Function<void(Status)> done) {
+  auto pending = std::make_shared<Pending>();
+  pending->done = std::move(done);
+  for (const json::Value& object : FirstObjects(core.options)) {
+    if (Status status = Ensure(core, object, pending); !status.ok()) {
+      const std::string what = fmt::format("{} {}: ", object["kind"].AsString(),
+                                           object["metadata"]["name"].AsString());
+      return pending->Finish(status.WithPrefix(what));
+    }
+  }
+  pending->Finish(Status::Ok());
+}
+
+}  // namespace muster::apiserver

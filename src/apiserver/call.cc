@@ -1,0 +1,91 @@
+#include "apiserver/call.h"
+
+#include <algorithm>
+
+#include "apiserver/errors.h"
+#include "base/check.h"
+#include "json/parse.h"
+#include "json/write.h"
+
+namespace muster::apiserver {
+
+Call::Call(net::Request request, RequestInfo info, User user, net::ResponseWriterPtr writer, Time start,
+           Function<void(int code)> on_answer)
+    : request_(std::move(request)),
+      info_(std::move(info)),
+      user_(std::move(user)),
+      writer_(std::move(writer)),
+      start_(start),
+      on_answer_(std::move(on_answer)) {}
+
+void Call::Warn(std::string_view text) {
+  text = text.substr(0, kMaxWarningBytes);
+  if (warnings_.size() >= kMaxWarnings || warning_bytes_ + text.size() > kMaxWarningsBytes) return;
+  if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
+  warnings_.emplace_back(text);
+  warning_bytes_ += text.size();
+}
+
+void Call::Warn(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) Warn(text);
+}
+
+void Call::Fail(const Status& status) { Send(ErrorResponse(status)); }
+
+void Call::Reply(int code, std::string json) {
+  net::Response response;
+  response.status = code;
+  if (yaml_) {
+    Result<json::Value> value = json::Parse(json);
+    CHECK_MSG(value.has_value(), "an answer is not JSON");
+    response.headers.Add("Content-Type", "application/yaml");
+    response.body = json::WriteYaml(*value);
+  } else {
+    response.headers.Add("Content-Type", "application/json");
+    response.body = std::move(json);
+    response.body += '\n';
+  }
+  Send(std::move(response));
+}
+
+void Call::Reply(int code, const json::Value& value) { Reply(code, json::Write(value)); }
+
+void Call::ReplyText(int code, std::string text) {
+  net::Response response;
+  response.status = code;
+  response.headers.Add("Content-Type", "text/plain; charset=utf-8");
+  response.headers.Add("X-Content-Type-Options", "nosniff");
+  response.body = std::move(text);
+  Send(std::move(response));
+}
+
+void Call::Send(net::Response response) {
+  AddWarnings(response.headers);
+  Answered(response.status);
+  writer_->Send(std::move(response));
+}
+
+net::Headers Call::StreamHeaders(int code, std::string_view content_type) {
+  net::Headers headers;
+  if (!content_type.empty()) headers.Add("Content-Type", std::string(content_type));
+  AddWarnings(headers);
+  Answered(code);
+  return headers;
+}
+
+void Call::AddWarnings(net::Headers& headers) {
+  for (const std::string& text : warnings_) {
+    std::string quoted;
+    for (char c : text) {
+      if (c == '"' || c == '\\') quoted += '\\';
+      quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    headers.Add("Warning", fmt::format("299 - \"{}\"", quoted));
+  }
+}
+
+void Call::Answered(int code) {
+  if (on_answer_) std::exchange(on_answer_, nullptr)(code);
+}
+
+}  // namespace muster::apiserver

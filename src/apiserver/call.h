@@ -1,0 +1,75 @@
+// src/apiserver/call.h
+//
+// Call: one request that is being answered. Handlers hold it by shared pointer until they have replied.
+//
+// Life cycle: made by the ApiServer for each request; ends with the last handler that holds it.
+// Thread:     the loop thread.
+// Invariants: answered once; what is answered is counted in the metrics.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/authentication.h"
+#include "apiserver/negotiation.h"
+#include "apiserver/request_info.h"
+#include "base/status.h"
+#include "base/task.h"
+#include "base/time.h"
+#include "json/value.h"
+#include "net/http.h"
+
+namespace muster::apiserver {
+
+inline constexpr size_t kMaxWarnings = 64;            // further ones are left out
+inline constexpr size_t kMaxWarningBytes = 1024;      // a longer text is cut
+inline constexpr size_t kMaxWarningsBytes = 4 * 1024; // of all texts of one answer, as upstream
+
+class Call {
+ public:
+  Call(net::Request request, RequestInfo info, User user, net::ResponseWriterPtr writer, Time start,
+       Function<void(int code)> on_answer);
+
+  const net::Request& request() const { return request_; }
+  std::string TakeBody() { return std::move(request_.body); }
+  const RequestInfo& info() const { return info_; }
+  const User& user() const { return user_; }
+  Time start() const { return start_; }
+  const net::ResponseWriterPtr& writer() const { return writer_; }
+
+  // Becomes a `Warning: 299 - "text"` header of the answer. Equal texts are sent once.
+  void Warn(std::string_view text);
+  void Warn(const std::vector<std::string>& texts);
+
+  void Fail(const Status& status);
+  // `json` is the body; YAML is made from it when the client asked for that.
+  void Reply(int code, std::string json);
+  void Reply(int code, const json::Value& value);
+  void ReplyText(int code, std::string text);
+  void Send(net::Response response);
+  // Before StartStream or Upgrade: adds the warnings and counts the answer.
+  net::Headers StreamHeaders(int code, std::string_view content_type);
+
+  void set_yaml(bool yaml) { yaml_ = yaml; }
+
+ private:
+  void AddWarnings(net::Headers& headers);
+  void Answered(int code);
+
+  net::Request request_;
+  RequestInfo info_;
+  User user_;
+  net::ResponseWriterPtr writer_;
+  Time start_;
+  Function<void(int code)> on_answer_;
+  std::vector<std::string> warnings_;
+  size_t warning_bytes_ = 0;
+  bool yaml_ = false;
+};
+using CallPtr = std::shared_ptr<Call>;
+
+}  // namespace muster::apiserver

@@ -1,0 +1,48 @@
+// src/apiserver/core.h
+//
+// Core: what all handlers share. Not a public header.
+//
+// Life cycle: one per ApiServer, a member of it.
+// Thread:     the loop thread.
+
+#pragma once
+
+#include <memory>
+
+#include "apiserver/metrics.h"
+#include "apiserver/resource_registry.h"
+#include "apiserver/server.h"
+#include "apiserver/watch/event_hub.h"
+#include "base/rng.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+namespace muster::apiserver {
+
+class CrdLifecycle;
+
+struct Core {
+  Core(Loop& loop, store::Store& store, ServerOptions options);
+  ~Core();
+
+  Loop& loop;
+  store::Store& store;
+  ServerOptions options;
+  Rng rng;
+  Metrics metrics;
+  ResourceRegistry registry;
+  EventHubs hubs;
+  std::unique_ptr<CrdLifecycle> crds;
+  bool shutting_down = false;
+  // Callbacks that may outlive the server (store, loop) hold this weakly.
+  std::shared_ptr<int> alive = std::make_shared<int>(0);
+
+  // A task that does nothing once the server is gone.
+  Task Guarded(Task task) {
+    return [weak = std::weak_ptr<int>(alive), task = std::move(task)]() mutable {
+      if (weak.lock()) task();
+    };
+  }
+};
+
+}  // namespace muster::apiserver

@@ -1,0 +1,114 @@
+// DELETE on an object and on a collection.
+
+#include "apiserver/deletion.h"
+#include "apiserver/errors.h"
+#include "apiserver/handlers.h"
+#include "apiserver/list_parameters.h"
+#include "apiserver/reply.h"
+#include "apiserver/selection.h"
+#include "apiserver/stored_object.h"
+
+namespace muster::apiserver {
+namespace {
+
+// Objects of a collection that one loop task deletes.
+constexpr size_t kDeletesPerTask = 50;
+
+void ReplyDeleted(Core& core, Call& call, const ResourcePtr& resource, const AnswerFormat& format,
+                  const Result<Deleted>& deleted) {
+  if (!deleted) return call.Fail(deleted.error());
+  if (deleted->removed && !resource->strategy->returns_deleted_object()) {
+    const json::Value object = DecodeStored(*resource->kind, *deleted->entry->value);
+    return call.Reply(200, SuccessObject(*resource->kind, call.info().name, object["metadata"]["uid"].AsString()));
+  }
+  ReplyEntry(core, call, format, 200, deleted->entry);
+}
+
+Status Delete(Core& core, const CallPtr& call, const ResourcePtr& resource) {
+  ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
+  ASSIGN_OR_RETURN(const DeleteOptions options, ParseDeleteOptions(*call));
+  const std::string ns = resource->kind->namespaced ? call->info().ns : "";
+  DeleteObject(core, resource, ns, call->info().name, options,
+               [&core, call, resource, format](Result<Deleted> deleted) {
+                 ReplyDeleted(core, *call, resource, format, deleted);
+               });
+  return Status::Ok();
+}
+
+// One DELETE of a collection under way: the objects that were there when it came, deleted a few per loop task.
+struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
+  CollectionDeletion(Core& core, CallPtr call, ResourcePtr resource)
+      : core(core), call(std::move(call)), resource(std::move(resource)) {}
+
+  void Step() {
+    for (size_t i = 0; i < kDeletesPerTask && next < entries.size(); ++i) {
+      const KeyParts parts = ParseKey(entries[next++]->key);
+      ++in_flight;
+      DeleteObject(core, resource, parts.ns, parts.name, options,
+                   [self = shared_from_this()](Result<Deleted> deleted) { self->OnDeleted(deleted); });
+    }
+    if (next < entries.size()) {
+      core.loop.Post(core.Guarded([self = shared_from_this()] { self->Step(); }));
+    } else {
+      FinishIfDone();
+    }
+  }
+
+  void OnDeleted(const Result<Deleted>& deleted) {
+    --in_flight;
+    // Somebody else was faster: that is what was wanted.
+    if (!deleted && deleted.error().reason() != Reason::kNotFound && failure.ok()) failure = deleted.error();
+    FinishIfDone();
+  }
+
+  void FinishIfDone() {
+    if (in_flight > 0 || next < entries.size() || finished) return;
+    finished = true;
+    if (!failure.ok()) return call->Fail(failure);
+    std::string body;
+    AppendListHead(body, format, {.revision = core.store.CommittedRevision()});
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (i > 0) body += ',';
+      AppendListItem(body, format, *entries[i], core.loop.Now());
+    }
+    AppendListTail(body);
+    call->Reply(200, std::move(body));
+  }
+
+  Core& core;
+  CallPtr call;
+  ResourcePtr resource;
+  AnswerFormat format;
+  DeleteOptions options;
+  std::vector<store::EntryPtr> entries;
+  size_t next = 0;
+  size_t in_flight = 0;
+  bool finished = false;
+  Status failure;
+};
+
+Status DeleteCollection(Core& core, const CallPtr& call, const ResourcePtr& resource) {
+  if (resource->kind->namespaced && call->info().ns.empty()) return MethodNotAllowedError();
+  auto deletion = std::make_shared<CollectionDeletion>(core, call, resource);
+  ASSIGN_OR_RETURN(deletion->format, FormatOf(*call, resource));
+  ASSIGN_OR_RETURN(deletion->options, ParseDeleteOptions(*call));
+  ASSIGN_OR_RETURN(const SelectionPtr selection, Selection::Make(resource->kind, call->info()));
+  ASSIGN_OR_RETURN(store::RangeResult range, core.store.Range(selection->prefix(), "", 0, 0));
+  for (store::EntryPtr& entry : range.entries) {
+    if (selection->everything() || selection->Matches(*entry)) deletion->entries.push_back(std::move(entry));
+  }
+  deletion->Step();
+  return Status::Ok();
+}
+
+}  // namespace
+
+void HandleDelete(Core& core, const CallPtr& call, const ResourcePtr& resource) {
+  if (Status status = Delete(core, call, resource); !status.ok()) call->Fail(status);
+}
+
+void HandleDeleteCollection(Core& core, const CallPtr& call, const ResourcePtr& resource) {
+  if (Status status = DeleteCollection(core, call, resource); !status.ok()) call->Fail(status);
+}
+
+}  // namespace muster::apiserver

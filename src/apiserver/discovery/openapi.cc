@@ -1,0 +1,105 @@
+#include "apiserver/discovery/openapi.h"
+
+#include "apiserver/discovery/subresources.h"
+#include "apiserver/errors.h"
+#include "base/strings.h"
+#include "json/write.h"
+#include "schema/openapi_v3.h"
+
+namespace muster::apiserver {
+
+OpenApi::OpenApi(Loop& loop, Pool* pool, const ResourceRegistry& registry)
+    : loop_(loop), pool_(pool), registry_(registry) {}
+
+bool OpenApi::Handle(const CallPtr& call) {
+  const std::vector<std::string>& parts = call->info().parts;
+  if (parts.size() < 2 || parts[0] != "openapi" || parts[1] != "v3") return false;
+  if (call->info().method != "GET") {
+    call->Fail(MethodNotAllowedError());
+    return true;
+  }
+  Refresh([this, call] {
+    const std::vector<std::string>& rest = call->info().parts;
+    if (rest.size() == 2) return ReplyIndex(*call);
+    ReplyDocument(*call, Join({rest.begin() + 2, rest.end()}, "/"));
+  });
+  return true;
+}
+
+OpenApi::DocumentPtr OpenApi::Render(const std::string& path, const std::vector<schema::KindPtr>& kinds) {
+  std::vector<schema::OpenApiKind> described;
+  for (const schema::KindPtr& kind : kinds) described.push_back({kind, SubresourcesOf(*kind)});
+  auto document = std::make_shared<Document>();
+  document->path = path;
+  document->kinds = kinds;
+  document->json = json::Write(schema::OpenApiV3(kinds[0]->group, kinds[0]->version, described));
+  document->hash = fmt::format("{:016X}", Hash64(document->json));
+  return document;
+}
+
+void OpenApi::Refresh(std::function<void()> then) {
+  if (revision_ == registry_.revision()) return then();
+  waiting_.push_back(std::move(then));
+  if (rendering_) return;
+  rendering_ = true;
+
+  // What is to be described now; documents whose kinds are the same objects are kept.
+  std::map<std::string, std::vector<schema::KindPtr>> wanted;
+  for (const ResourcePtr& resource : registry_.All()) {
+    wanted[schema::OpenApiPath(resource->kind->group, resource->kind->version)].push_back(resource->kind);
+  }
+  auto rendered = std::make_shared<Documents>();
+  Task work = [rendered, wanted = std::move(wanted), old = documents_] {
+    for (const auto& [path, kinds] : wanted) {
+      const auto kept = old.find(path);
+      const bool same = kept != old.end() && kept->second->kinds == kinds;
+      (*rendered)[path] = same ? kept->second : Render(path, kinds);
+    }
+  };
+  Task done = [this, rendered, revision = registry_.revision(), weak = std::weak_ptr<int>(alive_)] {
+    if (!weak.lock()) return;
+    documents_ = std::move(*rendered);
+    revision_ = revision;
+    rendering_ = false;
+    for (std::function<void()>& one : std::exchange(waiting_, {})) Refresh(std::move(one));
+  };
+  if (pool_ != nullptr) return pool_->Run(std::move(work), loop_, std::move(done));
+  work();
+  done();
+}
+
+void OpenApi::ReplyIndex(Call& call) const {
+  json::Object paths;
+  for (const auto& [path, document] : documents_) {
+    paths.emplace_back(
+        path, json::Obj({{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={}", path, document->hash)}}));
+  }
+  call.Reply(200, json::Obj({{"paths", json::Value(std::move(paths))}}));
+}
+
+void OpenApi::ReplyDocument(Call& call, const std::string& path) const {
+  const auto found = documents_.find(path);
+  if (found == documents_.end()) return call.Fail(NoSuchResourceError());
+  const Document& document = *found->second;
+  const std::string_view hash = call.info().query.Get("hash");
+  net::Response response;
+  if (!hash.empty() && hash != document.hash) {
+    // The index was of another state: the client is sent to the present document.
+    response.status = 301;
+    response.headers.Add("Location", fmt::format("/openapi/v3/{}?hash={}", path, document.hash));
+    return call.Send(std::move(response));
+  }
+  const std::string etag = fmt::format("\"{}\"", document.hash);
+  response.headers.Add("Etag", etag);
+  response.headers.Add("Vary", "Accept-Encoding, Accept");
+  if (!hash.empty()) response.headers.Add("Cache-Control", "public, immutable");
+  if (call.request().headers.Get("If-None-Match") == etag) {
+    response.status = 304;
+    return call.Send(std::move(response));
+  }
+  response.headers.Add("Content-Type", "application/json");
+  response.body = document.json;
+  call.Send(std::move(response));
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,47 @@
+#include "apiserver/discovery/subresources.h"
+
+#include <map>
+
+namespace muster::apiserver {
+namespace {
+
+std::map<std::string, std::vector<schema::Subresource>> MakeTable() {
+  std::map<std::string, std::vector<schema::Subresource>> table;
+  table["pods"] = {{"binding", {"post"}, "", "v1", "Binding"},
+                   {"exec", {"get", "post"}, "", "v1", "PodExecOptions"},
+                   {"log", {"get"}, "", "v1", "Pod"}};
+  table["namespaces"] = {{"finalize", {"put"}, "", "v1", "Namespace"}};
+  return table;
+}
+
+}  // namespace
+
+const std::vector<schema::Subresource>& SubresourcesOf(const schema::Kind& kind) {
+  static const auto& table = *new std::map<std::string, std::vector<schema::Subresource>>(MakeTable());
+  static const auto& scale = *new std::vector<schema::Subresource>{
+      {"scale", {"get", "patch", "put"}, "autoscaling", "v1", "Scale"}};
+  static const auto& none = *new std::vector<schema::Subresource>();
+  if (kind.scale != nullptr) return scale;
+  const auto found = table.find(kind.QualifiedResource());
+  return found == table.end() || kind.custom ? none : found->second;
+}
+
+std::vector<std::string> ResourceVerbs() {
+  return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
+}
+
+std::vector<std::string> VerbsOfMethods(const std::vector<std::string>& methods) {
+  std::vector<std::string> verbs;
+  for (const std::string& method : methods) {
+    if (method == "post") {
+      verbs.emplace_back("create");
+    } else if (method == "put") {
+      verbs.emplace_back("update");
+    } else {
+      verbs.push_back(method);
+    }
+  }
+  return verbs;
+}
+
+}  // namespace muster::apiserver

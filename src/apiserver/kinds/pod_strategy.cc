@@ -1,0 +1,131 @@
+#include "apiserver/kinds/pod_strategy.h"
+
+#include <algorithm>
+
+#include "apiserver/errors.h"
+#include "apiserver/stored_object.h"
+#include "schema/registry.h"
+
+namespace muster::apiserver {
+namespace {
+
+bool Tolerates(const json::Value& tolerations, std::string_view taint) {
+  return std::ranges::any_of(tolerations.items(), [&](const json::Value& toleration) {
+    const std::string_view effect = toleration["effect"].AsString();
+    const std::string_view key = toleration["key"].AsString();
+    return (effect.empty() || effect == "NoExecute") && (key.empty() || key == taint);
+  });
+}
+
+void AddDefaultTolerations(json::Value& pod) {
+  for (std::string_view taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    const json::Value& tolerations = pod["spec"]["tolerations"];
+    if (Tolerates(tolerations, taint)) continue;
+    pod = pod.SetPath({"spec", "tolerations"},
+                      tolerations.Append(json::Obj({{"key", taint},
+                                                    {"operator", "Exists"},
+                                                    {"effect", "NoExecute"},
+                                                    {"tolerationSeconds", kDefaultTolerationSeconds}})));
+  }
+}
+
+void SetServiceAccount(json::Value& pod) {
+  std::string name = pod["spec"]["serviceAccountName"].Str();
+  if (name.empty()) name = pod["spec"]["serviceAccount"].Str("default");
+  pod = pod.SetPath({"spec", "serviceAccountName"}, name).SetPath({"spec", "serviceAccount"}, name);
+}
+
+constexpr std::string_view kQosResources[] = {"cpu", "memory"};
+
+bool IsZero(const json::Value& quantity) {
+  return quantity.IsNull() || quantity.AsString() == "0" || (quantity.IsNumber() && quantity.AsDouble() == 0);
+}
+
+}  // namespace
+
+std::string QosClassOf(const json::Value& pod) {
+  bool any = false, guaranteed = true;
+  for (std::string_view list : {"containers", "initContainers"}) {
+    for (const json::Value& container : pod["spec"][list].items()) {
+      for (std::string_view resource : kQosResources) {
+        const json::Value& limit = container["resources"]["limits"][resource];
+        const json::Value& request = container["resources"]["requests"][resource];
+        any = any || !IsZero(limit) || !IsZero(request);
+        // Quantities are canonical here: equal amounts have equal texts. An absent request is the limit.
+        guaranteed = guaranteed && !IsZero(limit) && (request.IsNull() || request == limit);
+      }
+    }
+  }
+  if (!any) return "BestEffort";
+  return guaranteed ? "Guaranteed" : "Burstable";
+}
+
+Status PodStrategy::PrepareCreate(WriteContext& context, json::Value& pod) {
+  SetServiceAccount(pod);
+  AddDefaultTolerations(pod);
+  RETURN_IF_ERROR(SetPriority(context, pod));
+  pod = pod.Set("status", json::Obj({{"phase", "Pending"}, {"qosClass", QosClassOf(pod)}}));
+  return Status::Ok();
+}
+
+Status PodStrategy::SetPriority(const WriteContext& context, json::Value& pod) const {
+  const json::Value& spec = pod["spec"];
+  const std::string name = spec["priorityClassName"].Str();
+  const json::Value found = name.empty() ? DefaultPriorityClass() : FindPriorityClass(name);
+  if (found.IsNull() && !name.empty()) {
+    return ForbiddenError(context.kind, context.name, fmt::format("no PriorityClass with name {} was found", name));
+  }
+  const int64_t priority = found["value"].AsInt();
+  if (const std::optional<int64_t> sent = spec["priority"].Int(); sent && *sent != priority) {
+    return ForbiddenError(context.kind, context.name,
+                          fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority "
+                                      "admission controller computed {} from the given PriorityClass name",
+                                      *sent, priority));
+  }
+  const std::string policy = found["preemptionPolicy"].Str("PreemptLowerPriority");
+  const std::string_view sent_policy = spec["preemptionPolicy"].AsString();
+  if (!sent_policy.empty() && sent_policy != policy) {
+    return ForbiddenError(context.kind, context.name,
+                          fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; "
+                                      "priority admission controller computed {} from the given PriorityClass name",
+                                      sent_policy, policy));
+  }
+  if (name.empty() && !found.IsNull()) {
+    pod = pod.SetPath({"spec", "priorityClassName"}, found["metadata"]["name"]);
+  }
+  pod = pod.SetPath({"spec", "priority"}, priority).SetPath({"spec", "preemptionPolicy"}, policy);
+  return Status::Ok();
+}
+
+json::Value PodStrategy::FindPriorityClass(std::string_view name) const {
+  const schema::KindPtr kind = schema::Registry::BuiltIn().Find("scheduling.k8s.io", "v1", "priorityclasses");
+  const store::EntryPtr entry = store_.GetLatest(ObjectKey(*kind, "", name));
+  return entry == nullptr ? json::Value() : DecodeStored(*kind, *entry->value);
+}
+
+json::Value PodStrategy::DefaultPriorityClass() const {
+  const schema::KindPtr kind = schema::Registry::BuiltIn().Find("scheduling.k8s.io", "v1", "priorityclasses");
+  const Result<store::RangeResult> range = store_.Range(KeyPrefix(*kind), "", 0, 0);
+  json::Value lowest;
+  if (!range) return lowest;
+  for (const store::EntryPtr& entry : range->entries) {
+    // Few classes exist, and the word is only in those that set it.
+    if (entry->value->find("\"globalDefault\":true") == std::string::npos) continue;
+    json::Value one = DecodeStored(*kind, *entry->value);
+    if (one["globalDefault"].AsBool() && (lowest.IsNull() || one["value"].AsInt() < lowest["value"].AsInt())) {
+      lowest = std::move(one);
+    }
+  }
+  return lowest;
+}
+
+Deletion PodStrategy::PlanDeletion(const json::Value& pod, std::optional<int64_t> requested) {
+  int64_t grace = requested.value_or(pod["spec"]["terminationGracePeriodSeconds"].AsInt(kDefaultTerminationSeconds));
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  // Nobody runs it: nothing has to be waited for.
+  if (pod["spec"]["nodeName"].AsString().empty() || phase == "Succeeded" || phase == "Failed") grace = 0;
+  if (grace < 0) grace = 1;
+  return {.graceful = grace > 0, .grace_period_seconds = grace};
+}
+
+}  // namespace muster::apiserver

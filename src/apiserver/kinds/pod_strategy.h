@@ -1,0 +1,39 @@
+// src/apiserver/kinds/pod_strategy.h
+//
+// Pods: what upstream's admission plugins Priority, DefaultTolerationSeconds and ServiceAccount do, the first status,
+// and graceful deletion.
+//
+// Thread: the loop thread.
+
+#pragma once
+
+#include "apiserver/strategy.h"
+#include "store/store.h"
+
+namespace muster::apiserver {
+
+inline constexpr int64_t kDefaultTolerationSeconds = 300;    // of not-ready and unreachable
+inline constexpr int64_t kDefaultTerminationSeconds = 30;    // terminationGracePeriodSeconds
+
+class PodStrategy : public Strategy {
+ public:
+  // `store` has the PriorityClasses. REQUIRES: outlives the strategy.
+  explicit PodStrategy(const store::Store& store) : store_(store) {}
+
+  bool has_generation() const override { return true; }
+  bool returns_deleted_object() const override { return true; }
+  Status PrepareCreate(WriteContext& context, json::Value& pod) override;
+  Deletion PlanDeletion(const json::Value& pod, std::optional<int64_t> requested) override;
+
+ private:
+  Status SetPriority(const WriteContext& context, json::Value& pod) const;
+  json::Value FindPriorityClass(std::string_view name) const;     // null if there is none
+  json::Value DefaultPriorityClass() const;                       // null if there is none
+
+  const store::Store& store_;
+};
+
+// Guaranteed, Burstable or BestEffort (k8s.io/kubernetes pkg/apis/core/v1/helper/qos).
+std::string QosClassOf(const json::Value& pod);
+
+}  // namespace muster::apiserver

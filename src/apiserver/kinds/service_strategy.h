@@ -1,0 +1,33 @@
+// src/apiserver/kinds/service_strategy.h
+//
+// Services: cluster addresses are given out, kept and given back.
+//
+// Thread:     the loop thread.
+// Invariants: every service with a cluster address in the store owns it in the allocator.
+
+#pragma once
+
+#include "apiserver/kinds/ip_allocator.h"
+#include "apiserver/strategy.h"
+#include "store/store.h"
+
+namespace muster::apiserver {
+
+class ServiceStrategy : public Strategy {
+ public:
+  // Takes the addresses of the services that are in the store.
+  ServiceStrategy(IpAllocator allocator, const store::Store& store);
+
+  bool returns_deleted_object() const override { return true; }
+  bool watches_commits() const override { return true; }
+  Status PrepareCreate(WriteContext& context, json::Value& object) override;
+  Status PrepareUpdate(WriteContext& context, const json::Value& before, json::Value& after) override;
+  Status Reserve(WriteContext& context, const json::Value* before, json::Value& object) override;
+  void Abandon(const json::Value& object) override;
+  void Committed(const json::Value* before, const json::Value* after) override;
+
+ private:
+  IpAllocator allocator_;
+};
+
+}  // namespace muster::apiserver

@@ -1,0 +1,43 @@
+// src/apiserver/object_codec.h
+//
+// Bodies -> trees: JSON, YAML and protobuf by Content-Type, then what upstream's typed decoding does (unknown and
+// duplicate fields, JSON types, canonical values).
+//
+// Thread: any (pure functions).
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/call.h"
+#include "base/status.h"
+#include "json/value.h"
+#include "schema/kind.h"
+
+namespace muster::apiserver {
+
+inline constexpr size_t kMaxObjectBytes = 3 * 1024 * 1024;  // a larger body is 413
+
+struct DecodedBody {
+  json::Value value;
+  std::vector<std::string> duplicate_keys;
+};
+// UnsupportedMediaType, BadRequest or RequestEntityTooLarge.
+Result<DecodedBody> DecodeBody(std::string_view content_type, std::string_view body);
+
+enum class FieldValidation : uint8_t { kIgnore, kWarn, kStrict };
+Result<FieldValidation> FieldValidationOf(const RequestInfo& info);
+
+// The object in the body of a POST or PUT, conforming to `kind`. Unknown and duplicate fields become an error or
+// warnings of the call, as fieldValidation says.
+Result<json::Value> DecodeObject(Call& call, const schema::Kind& kind);
+// The same for a tree that is already there (the result of a patch).
+Result<json::Value> ConformObject(Call& call, const schema::Kind& kind, const json::Value& object,
+                                  const std::vector<std::string>& duplicate_keys);
+
+// dryRun=All; Invalid for another value.
+Result<bool> DryRunOf(const RequestInfo& info, std::string_view options);
+
+}  // namespace muster::apiserver

@@ -1,0 +1,50 @@
+#include "apiserver/selection.h"
+
+#include "json/parse.h"
+
+namespace muster::apiserver {
+
+Result<std::shared_ptr<const Selection>> Selection::Make(schema::KindPtr kind, const RequestInfo& info) {
+  auto selection = std::make_shared<Selection>();
+  selection->prefix_ = CollectionPrefix(*kind, info.ns);
+  ASSIGN_OR_RETURN(selection->labels_, schema::LabelSelector::Parse(info.query.Get("labelSelector")));
+  ASSIGN_OR_RETURN(selection->fields_, schema::FieldSelector::Parse(info.query.Get("fieldSelector")));
+  RETURN_IF_ERROR(selection->fields_.CheckSelectable(*kind));
+  for (const schema::FieldTerm& term : selection->fields_.terms()) {
+    if (term.field == "metadata.name" && !term.negated) selection->name_ = term.value;
+  }
+  // A collection URL may name its one object: /pods/x?watch=true.
+  if (!info.name.empty()) selection->name_ = info.name;
+  selection->kind_ = std::move(kind);
+  return selection;
+}
+
+bool Selection::Matches(const store::Entry& entry) const {
+  const KeyParts parts = ParseKey(entry.key);
+  if (name_ && parts.name != *name_) return false;
+  const ObjectMeta& meta = MetaOf(entry);
+  const bool labels_match = labels_.empty() || labels_.MatchesBy([&](std::string_view key) {
+    const std::string* value = meta.Label(key);
+    return value == nullptr ? std::nullopt : std::optional<std::string_view>(*value);
+  });
+  if (!labels_match || fields_.empty()) return labels_match;
+
+  // Kept with the entry unless it was loaded before its definition was known: then the value says.
+  std::vector<std::string> parsed;
+  const std::vector<std::string>* values = &meta.fields;
+  if (values->size() != kind_->selectable_fields.size()) {
+    const json::Value object = DecodeStored(*kind_, *entry.value);
+    for (const std::string& field : kind_->selectable_fields) parsed.push_back(SelectableValue(object, field));
+    values = &parsed;
+  }
+  return fields_.MatchesBy([&](std::string_view field) -> std::string_view {
+    if (field == "metadata.name") return parts.name;
+    if (field == "metadata.namespace") return parts.ns;
+    for (size_t i = 0; i < kind_->selectable_fields.size(); ++i) {
+      if (kind_->selectable_fields[i] == field) return (*values)[i];
+    }
+    return {};
+  });
+}
+
+}  // namespace muster::apiserver

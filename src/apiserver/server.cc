@@ -1,0 +1,274 @@
+#include "apiserver/server.h"
+
+#include "apiserver/authorization.h"
+#include "apiserver/bootstrap.h"
+#include "apiserver/call.h"
+#include "apiserver/core.h"
+#include "apiserver/discovery/discovery.h"
+#include "apiserver/discovery/openapi.h"
+#include "apiserver/discovery/subresources.h"
+#include "apiserver/errors.h"
+#include "apiserver/handlers.h"
+#include "apiserver/health.h"
+#include "apiserver/kinds/core_strategies.h"
+#include "apiserver/kinds/crd_lifecycle.h"
+#include "apiserver/kinds/crd_strategy.h"
+#include "apiserver/kinds/event_expiry.h"
+#include "apiserver/stored_object.h"
+#include "base/check.h"
+
+namespace muster::apiserver {
+namespace {
+
+std::unique_ptr<Strategy> MakeCrdStrategy(Core& core) {
+  return std::make_unique<CrdStrategy>(core.store, [&core](const json::Value* before, const json::Value* after) {
+    core.crds->OnCommit(before, after);
+  });
+}
+
+IpAllocator MakeAllocator(const ServerOptions& options) {
+  Result<IpAllocator> allocator = IpAllocator::Make(options.service_cidr);
+  CHECK_MSG(allocator.has_value(), "ServerOptions.service_cidr is not an IPv4 range");
+  return std::move(*allocator);
+}
+
+std::string ServerAddress(const ServerOptions& options) {
+  return options.advertise_address.empty() ? ""
+                                           : fmt::format("{}:{}", options.advertise_address, options.advertise_port);
+}
+
+// "resource", "namespace" or "cluster", as upstream labels its metrics.
+std::string_view ScopeOf(const RequestInfo& info) {
+  if (!info.is_resource) return "";
+  if (!info.name.empty()) return "resource";
+  return info.ns.empty() ? "cluster" : "namespace";
+}
+
+std::string_view MetricVerb(const RequestInfo& info, bool known) {
+  if (!known) return "other";
+  if (!info.is_resource) return info.method;
+  if (info.verb == "create") return "POST";
+  if (info.verb == "update") return "PUT";
+  if (info.verb == "patch") return "PATCH";
+  if (info.verb == "delete") return "DELETE";
+  if (info.verb == "deletecollection") return "DELETECOLLECTION";
+  if (info.verb == "list") return "LIST";
+  if (info.verb == "watch") return "WATCH";
+  return "GET";
+}
+
+}  // namespace
+
+Core::Core(Loop& the_loop, store::Store& the_store, ServerOptions the_options)
+    : loop(the_loop),
+      store(the_store),
+      options(std::move(the_options)),
+      rng(options.seed),
+      registry(MakeStrategies(store, MakeAllocator(options), MakeCrdStrategy(*this))),
+      hubs(loop, store),
+      crds(std::make_unique<CrdLifecycle>(*this)) {}
+
+Core::~Core() = default;
+
+struct ApiServer::Impl {
+  Impl(Loop& loop, store::Store& store, ServerOptions options)
+      : core(loop, store, std::move(options)),
+        discovery(core.registry, ServerAddress(core.options)),
+        openapi(loop, core.options.pool, core.registry),
+        events(loop, store),
+        requests(core.metrics.Counter("apiserver_request_total", "Answered requests by verb, resource and code.")),
+        durations(core.metrics.Histogram("apiserver_request_duration_seconds",
+                                         "Time from a request to its answer, watches left out.",
+                                         {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10})) {
+    core.crds->Load();
+    AddHealthChecks();
+    AddMetrics();
+  }
+
+  void AddHealthChecks() {
+    health.Add("ping", [] { return Status::Ok(); }, true);
+    health.Add("store", [this] { return core.store.Health(); }, true);
+    health.Add("poststarthook/bootstrap", [this]() -> Status {
+      if (bootstrapped) return Status::Ok();
+      return Error(Reason::kServiceUnavailable, "the first objects are not written yet");
+    }, false);
+    health.Add("shutdown", [this]() -> Status {
+      if (!core.shutting_down) return Status::Ok();
+      return Error(Reason::kServiceUnavailable, "the server is shutting down");
+    }, false);
+    for (auto& [name, check] : core.options.ready_checks) health.Add(name, check, false);
+  }
+
+  void AddMetrics() {
+    core.metrics.Callback("apiserver_registered_watchers", "Watches that are open.",
+                          [this] { return static_cast<double>(core.hubs.watchers()); });
+    core.metrics.Callback("muster_store_revision", "Latest committed revision.",
+                          [this] { return static_cast<double>(core.store.CommittedRevision()); });
+    core.metrics.Callback("muster_store_compacted_revision", "Oldest revision that can still be read.",
+                          [this] { return static_cast<double>(core.store.CompactedRevision()); });
+    core.metrics.Callback("muster_store_healthy", "1 while the store takes writes.",
+                          [this] { return core.store.Health().ok() ? 1.0 : 0.0; });
+  }
+
+  void Handle(net::Request request, net::ResponseWriterPtr writer);
+  void Route(const CallPtr& call);
+  void RouteResource(const CallPtr& call);
+  void RouteVerb(const CallPtr& call, const ResourcePtr& resource);
+  void RouteSubresource(const CallPtr& call, const ResourcePtr& resource);
+  bool HandleSmallPages(Call& call);
+  Function<void(int)> Observer(const RequestInfo& info);
+
+  Core core;
+  PrivilegedGroupAuthorizer authorizer;
+  Discovery discovery;
+  OpenApi openapi;
+  Health health;
+  EventExpiry events;
+  CounterFamily& requests;
+  HistogramFamily& durations;
+  bool bootstrapped = false;
+};
+
+// Counts the answer when it is given. Names of resources that do not exist stay out of the labels.
+Function<void(int)> ApiServer::Impl::Observer(const RequestInfo& info) {
+  const ResourcePtr resource = core.registry.Find(info.group, info.version, info.resource);
+  const bool known = !info.is_resource || resource != nullptr;
+  const std::string group = resource != nullptr ? info.group : "", version = resource != nullptr ? info.version : "";
+  const std::string plural = resource != nullptr ? info.resource : "";
+  const std::string sub = resource != nullptr ? info.subresource.substr(0, 32) : "";
+  return [this, verb = std::string(MetricVerb(info, known)), group, version, plural, sub,
+          scope = std::string(ScopeOf(info)), start = core.loop.Now()](int code) {
+    const std::string code_text = std::to_string(code);
+    requests.Add({{"verb", verb}, {"group", group}, {"version", version}, {"resource", plural}, {"subresource", sub},
+                  {"scope", scope}, {"component", "apiserver"}, {"code", code_text}});
+    if (verb == "WATCH" || sub == "log" || sub == "exec") return;
+    const double elapsed = std::chrono::duration<double>(core.loop.Now() - start).count();
+    durations.Observe({{"verb", verb}, {"group", group}, {"version", version}, {"resource", plural},
+                       {"subresource", sub}, {"scope", scope}, {"component", "apiserver"}},
+                      elapsed);
+  };
+}
+
+void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer) {
+  Result<RequestInfo> info = ParseRequestInfo(request);
+  if (!info) return writer->Send(ErrorResponse(info.error()));
+  Result<User> user = Authenticate(request);
+  if (!user) return writer->Send(ErrorResponse(user.error()));
+  const Status allowed = authorizer.Authorize(*user, *info);
+  Function<void(int)> observer = Observer(*info);
+  auto call = std::make_shared<Call>(std::move(request), std::move(*info), std::move(*user), std::move(writer),
+                                     core.loop.Now(), std::move(observer));
+  if (!allowed.ok()) return call->Fail(allowed);
+  Route(call);
+}
+
+void ApiServer::Impl::Route(const CallPtr& call) {
+  if (call->info().is_resource) return RouteResource(call);
+  if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call) || HandleSmallPages(*call)) return;
+  call->Fail(NoSuchResourceError());
+}
+
+bool ApiServer::Impl::HandleSmallPages(Call& call) {
+  const std::string& path = call.info().path;
+  if (path != "/" && path != "/version" && path != "/metrics") return false;
+  if (call.info().method != "GET" && call.info().method != "HEAD") {
+    call.Fail(MethodNotAllowedError());
+  } else if (path == "/version") {
+    const VersionInfo& version = core.options.version;
+    call.Reply(200, json::Obj({{"major", version.major},
+                               {"minor", version.minor},
+                               {"gitVersion", version.git_version},
+                               {"gitCommit", version.git_commit},
+                               {"gitTreeState", "clean"},
+                               {"buildDate", version.build_date},
+                               {"goVersion", "none"},
+                               {"compiler", "g++"},
+                               {"platform", "linux/amd64"}}));
+  } else if (path == "/metrics") {
+    net::Response response;
+    response.headers.Add("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+    response.body = core.metrics.Render();
+    for (const auto& extra : core.options.extra_metrics) response.body += extra();
+    call.Send(std::move(response));
+  } else {
+    call.Reply(200, json::Obj({{"paths", json::List({"/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3",
+                                                     "/readyz", "/version"})}}));
+  }
+  return true;
+}
+
+void ApiServer::Impl::RouteResource(const CallPtr& call) {
+  const RequestInfo& info = call->info();
+  if (info.group.empty() && info.resource == "bindings" && info.version == "v1" && info.name.empty()) {
+    return HandleBinding(core, call, core.registry.Find("", "v1", "pods"));
+  }
+  const ResourcePtr resource = core.registry.Find(info.group, info.version, info.resource);
+  if (resource == nullptr) return call->Fail(NoSuchResourceError());
+  // A cluster-scoped kind has no URL below a namespace, and a namespaced object none without.
+  if (!resource->kind->namespaced && !info.ns.empty() && info.resource != "namespaces") {
+    return call->Fail(NoSuchResourceError());
+  }
+  if (resource->kind->namespaced && info.ns.empty() && !info.name.empty()) return call->Fail(NoSuchResourceError());
+  if (!info.subresource.empty()) return RouteSubresource(call, resource);
+  RouteVerb(call, resource);
+}
+
+void ApiServer::Impl::RouteVerb(const CallPtr& call, const ResourcePtr& resource) {
+  const RequestInfo& info = call->info();
+  if (info.verb == "get") return HandleGet(core, call, resource);
+  if (info.verb == "list") return HandleList(core, call, resource);
+  if (info.verb == "watch") return HandleWatch(core, call, resource);
+  if (info.verb == "create" && info.name.empty()) return HandleCreate(core, call, resource);
+  if (info.verb == "update" && !info.name.empty()) return HandleUpdate(core, call, resource);
+  if (info.verb == "patch" && !info.name.empty()) return HandlePatch(core, call, resource);
+  if (info.verb == "delete") return HandleDelete(core, call, resource);
+  if (info.verb == "deletecollection") return HandleDeleteCollection(core, call, resource);
+  call->Fail(MethodNotAllowedError());
+}
+
+void ApiServer::Impl::RouteSubresource(const CallPtr& call, const ResourcePtr& resource) {
+  const RequestInfo& info = call->info();
+  const schema::Kind& kind = *resource->kind;
+  if (info.subresource == "status" && kind.status_subresource) {
+    if (info.verb == "get") return HandleGet(core, call, resource);
+    if (info.verb == "update") return HandleUpdate(core, call, resource);
+    if (info.verb == "patch") return HandlePatch(core, call, resource);
+    return call->Fail(MethodNotAllowedError());
+  }
+  for (const schema::Subresource& sub : SubresourcesOf(kind)) {
+    if (sub.name != info.subresource) continue;
+    if (sub.name == "log") return HandleLog(core, call, resource);
+    if (sub.name == "exec") return HandleExec(core, call, resource);
+    if (sub.name == "binding") return HandleBinding(core, call, resource);
+    if (sub.name == "scale") return HandleScale(core, call, resource);
+    if (sub.name == "finalize" && info.verb == "update") return HandleFinalizeNamespace(core, call, resource);
+    return call->Fail(MethodNotAllowedError());
+  }
+  call->Fail(NoSuchResourceError());
+}
+
+ApiServer::ApiServer(Loop& loop, store::Store& store, ServerOptions options)
+    : impl_(std::make_unique<Impl>(loop, store, std::move(options))) {}
+
+ApiServer::~ApiServer() { impl_->core.alive.reset(); }
+
+void ApiServer::Start(Function<void(Status)> done) {
+  impl_->events.Start();
+  Bootstrap(impl_->core, [this, weak = std::weak_ptr<int>(impl_->core.alive), done = std::move(done)](
+                             const Status& status) mutable {
+    if (!weak.lock()) return;
+    impl_->bootstrapped = status.ok();
+    done(status);
+  });
+}
+
+void ApiServer::BeginShutdown() {
+  impl_->core.shutting_down = true;
+  impl_->core.hubs.Close("");
+}
+
+void ApiServer::Handle(net::Request request, net::ResponseWriterPtr writer) {
+  impl_->Handle(std::move(request), std::move(writer));
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,70 @@
+// src/apiserver/stored_object.h
+//
+// The stored form of an object: its JSON without kind and apiVersion, metadata first, with a place of fixed width for
+// metadata.resourceVersion that the store fills in. GET, LIST and WATCH send these bytes; kind and apiVersion are
+// written in front of them, so one stored object serves every version of its kind.
+//
+// Beside the bytes an Entry keeps what selectors need (ObjectMeta), never the tree.
+//
+// Thread: any (pure functions over immutable data).
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "json/value.h"
+#include "schema/kind.h"
+#include "store/store.h"
+
+namespace muster::apiserver {
+
+// "/registry/core/pods/ns/name"; cluster-scoped kinds without ns.
+std::string KeyPrefix(const schema::Kind& kind);                       // "/registry/core/pods/"
+std::string CollectionPrefix(const schema::Kind& kind, std::string_view ns);  // ... + "ns/" unless ns is ""
+std::string ObjectKey(const schema::Kind& kind, std::string_view ns, std::string_view name);
+
+struct KeyParts {
+  std::string_view group, plural, ns, name;
+};
+KeyParts ParseKey(std::string_view key);
+
+// What an Entry keeps parsed.
+struct ObjectMeta : store::Meta {
+  std::vector<std::pair<std::string, std::string>> labels;
+  std::vector<std::string> fields;  // values of kind.selectable_fields, in that order
+  uint32_t metadata_bytes = 0;      // length of the metadata object; it starts at kMetadataOffset
+  bool terminating = false;         // has a deletionTimestamp
+  const std::string* Label(std::string_view name) const;
+};
+inline constexpr std::string_view kStoredStart = "{\"metadata\":";
+inline constexpr size_t kMetadataOffset = kStoredStart.size();
+
+struct StoredForm {
+  std::string bytes;
+  size_t revision_slot = 0;
+  std::shared_ptr<ObjectMeta> meta;
+};
+// `kind` decides which fields are selectable.
+StoredForm EncodeStored(const schema::Kind& kind, const json::Value& object);
+
+// The tree, kind and apiVersion first. REQUIRES: bytes that EncodeStored made.
+json::Value DecodeStored(const schema::Kind& kind, std::string_view bytes);
+
+// {"kind":"Pod","apiVersion":"v1",... appended to `out` without parsing.
+void AppendWire(std::string& out, const schema::Kind& kind, std::string_view bytes);
+std::string WireObject(const schema::Kind& kind, std::string_view bytes);
+// The bytes of the metadata object inside the stored form.
+std::string_view MetadataOf(const store::Entry& entry);
+
+const ObjectMeta& MetaOf(const store::Entry& entry);
+// The text that a field selector compares: strings as they are, numbers and booleans as written, "" when absent
+// ("false" for the booleans that upstream prints so).
+std::string SelectableValue(const json::Value& object, std::string_view field);
+
+}  // namespace muster::apiserver

@@ -1,0 +1,36 @@
+// src/apiserver/table/printers.h
+//
+// The cells of built-in kinds, one function each. table.cc joins them with their columns.
+//
+// Thread: any (pure functions).
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "apiserver/table/table.h"
+#include "base/time.h"
+#include "json/value.h"
+
+namespace muster::apiserver {
+
+using CellsOf = json::Array (*)(const json::Value& object, Time now);
+
+json::Array PodCells(const json::Value& pod, Time now);
+json::Array NodeCells(const json::Value& node, Time now);
+json::Array NamespaceCells(const json::Value& ns, Time now);
+json::Array ServiceCells(const json::Value& service, Time now);
+json::Array ConfigMapCells(const json::Value& config_map, Time now);
+json::Array SecretCells(const json::Value& secret, Time now);
+json::Array ServiceAccountCells(const json::Value& account, Time now);
+json::Array PersistentVolumeClaimCells(const json::Value& claim, Time now);
+json::Array EventCells(const json::Value& event, Time now);
+json::Array EndpointSliceCells(const json::Value& slice, Time now);
+json::Array LeaseCells(const json::Value& lease, Time now);
+json::Array PriorityClassCells(const json::Value& priority_class, Time now);
+json::Array CustomResourceDefinitionCells(const json::Value& crd, Time now);
+
+std::string OrNone(std::string_view text);  // "<none>" for ""
+
+}  // namespace muster::apiserver

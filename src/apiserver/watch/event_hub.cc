@@ -1,0 +1,121 @@
+#include "apiserver/watch/event_hub.h"
+
+#include <algorithm>
+
+#include "apiserver/errors.h"
+
+namespace muster::apiserver {
+
+EventHub::EventHub(Loop& loop, store::Store& store, std::string prefix)
+    : loop_(loop), store_(store), prefix_(std::move(prefix)), ring_start_(store.CommittedRevision()) {
+  // The present is never compacted, so this cannot fail.
+  const Result<store::Store::WatchId> watch =
+      store_.Watch(prefix_, ring_start_, [this](const std::vector<store::WatchEvent>& events) { OnEvents(events); });
+  if (watch) watch_ = *watch;
+}
+
+EventHub::~EventHub() {
+  loop_.Cancel(bookmark_timer_);
+  store_.CancelWatch(watch_);
+  for (const Replay& replay : replays_) store_.CancelWatch(replay.watch);
+}
+
+Status EventHub::Add(const WatcherPtr& watcher) {
+  const store::Revision committed = store_.CommittedRevision();
+  if (watcher->spec().after > committed) {
+    // Only a client of an earlier life of this store can ask for it; it has to list again.
+    return Error(Reason::kExpired, "too old resource version: {} ({})", watcher->spec().after, committed);
+  }
+  if (watcher->spec().bookmarks) ArmBookmarks();
+  if (watcher->spec().after < ring_start_) return AddReplay(watcher);
+  for (const auto& [event, bytes] : ring_) watcher->Offer(*event);
+  watchers_.push_back(watcher);
+  return Status::Ok();
+}
+
+Status EventHub::AddReplay(const WatcherPtr& watcher) {
+  ASSIGN_OR_RETURN(const store::Store::WatchId watch,
+                   store_.Watch(prefix_, watcher->spec().after,
+                                [this, watcher](const std::vector<store::WatchEvent>& events) {
+                                  for (const store::WatchEvent& event : events) {
+                                    SharedEvent shared(event, loop_.Now());
+                                    watcher->Offer(shared);
+                                  }
+                                  Sweep();
+                                }));
+  replays_.push_back({watcher, watch});
+  return Status::Ok();
+}
+
+void EventHub::OnEvents(const std::vector<store::WatchEvent>& events) {
+  for (const store::WatchEvent& event : events) {
+    auto shared = std::make_shared<SharedEvent>(event, loop_.Now());
+    for (const WatcherPtr& watcher : watchers_) watcher->Offer(*shared);
+    Remember(std::move(shared), event.entry->value->size());
+  }
+  Sweep();
+}
+
+void EventHub::Remember(SharedEventPtr event, size_t bytes) {
+  ring_bytes_ += bytes;
+  ring_.emplace_back(std::move(event), bytes);
+  while (ring_.size() > kHubRingEvents || ring_bytes_ > kHubRingBytes) {
+    ring_start_ = ring_.front().first->revision();
+    ring_bytes_ -= ring_.front().second;
+    ring_.pop_front();
+  }
+}
+
+// Never called while a list is being walked from outside: closing a watcher only marks it.
+void EventHub::Sweep() {
+  std::erase_if(watchers_, [](const WatcherPtr& watcher) { return watcher->closed(); });
+  std::erase_if(replays_, [this](const Replay& replay) {
+    if (!replay.watcher->closed()) return false;
+    // Later: this may run inside the subscription's own callback.
+    loop_.Post([store = &store_, watch = replay.watch] { store->CancelWatch(watch); });
+    return true;
+  });
+}
+
+void EventHub::ArmBookmarks() {
+  if (bookmark_timer_ != 0) return;
+  bookmark_timer_ = loop_.After(kBookmarkPeriod, [this] {
+    bookmark_timer_ = 0;
+    Sweep();
+    // The store tells all watchers of a commit before it ends the commit's task, so the present has been offered. A
+    // replay may still be behind: its client gets its revision with the next event.
+    const store::Revision revision = store_.CommittedRevision();
+    bool wanted = !replays_.empty();
+    for (const WatcherPtr& watcher : watchers_) {
+      watcher->Bookmark(revision);
+      wanted = wanted || watcher->spec().bookmarks;
+    }
+    if (wanted) ArmBookmarks();
+  });
+}
+
+void EventHub::CloseAll(const Status& status) {
+  for (const WatcherPtr& watcher : watchers_) watcher->Close(status);
+  for (const Replay& replay : replays_) replay.watcher->Close(status);
+  Sweep();
+}
+
+EventHub& EventHubs::For(const std::string& prefix) {
+  std::unique_ptr<EventHub>& hub = hubs_[prefix];
+  if (hub == nullptr) hub = std::make_unique<EventHub>(loop_, store_, prefix);
+  return *hub;
+}
+
+void EventHubs::Close(const std::string& prefix, const Status& status) {
+  for (const auto& [key, hub] : hubs_) {
+    if (prefix.empty() || key == prefix) hub->CloseAll(status);
+  }
+}
+
+size_t EventHubs::watchers() const {
+  size_t count = 0;
+  for (const auto& [prefix, hub] : hubs_) count += hub->watchers();
+  return count;
+}
+
+}  // namespace muster::apiserver

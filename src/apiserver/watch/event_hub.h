@@ -1,0 +1,82 @@
+// src/apiserver/watch/event_hub.h
+//
+// EventHub: the events of one kind, taken from the store once and given to all watchers of that kind. A ring of the
+// latest events lets a client that lists and then watches join without a replay; who comes from further back gets a
+// replay of its own from the store.
+//
+// Life cycle: made at the first watch of a kind, lives as long as its EventHubs.
+// Thread:     the loop thread.
+// Invariants: all watchers of a kind see its events in the same order; a bookmark says a revision only after every event
+//             up to it was offered.
+
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apiserver/watch/watcher.h"
+#include "base/status.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+namespace muster::apiserver {
+
+inline constexpr size_t kHubRingEvents = 1024;
+inline constexpr size_t kHubRingBytes = 4 * 1024 * 1024;  // of object bytes that the ring keeps alive
+inline constexpr Duration kBookmarkPeriod = minutes(1);
+
+class EventHub {
+ public:
+  EventHub(Loop& loop, store::Store& store, std::string prefix);
+  ~EventHub();
+
+  // Expired when the start lies before what the store remembers.
+  Status Add(const WatcherPtr& watcher);
+  void CloseAll(const Status& status);
+  // Forgets closed watchers. Not from inside a watcher's callback.
+  void Sweep();
+  size_t watchers() const { return watchers_.size() + replays_.size(); }
+
+ private:
+  // A watcher with its own subscription at the store, because it started before the ring.
+  struct Replay {
+    WatcherPtr watcher;
+    store::Store::WatchId watch = 0;
+  };
+
+  void OnEvents(const std::vector<store::WatchEvent>& events);
+  void Remember(SharedEventPtr event, size_t bytes);
+  Status AddReplay(const WatcherPtr& watcher);
+  void ArmBookmarks();
+
+  Loop& loop_;
+  store::Store& store_;
+  std::string prefix_;
+  store::Store::WatchId watch_ = 0;
+  store::Revision ring_start_ = 0;  // the ring holds all events after this
+  std::deque<std::pair<SharedEventPtr, size_t>> ring_;
+  size_t ring_bytes_ = 0;
+  std::vector<WatcherPtr> watchers_;
+  std::vector<Replay> replays_;
+  TimerId bookmark_timer_ = 0;
+};
+
+// The hubs of all kinds.
+class EventHubs {
+ public:
+  EventHubs(Loop& loop, store::Store& store) : loop_(loop), store_(store) {}
+  EventHub& For(const std::string& prefix);
+  // Ends the watches of one kind (its CRD went away); all of them for "".
+  void Close(const std::string& prefix, const Status& status = Status::Ok());
+  size_t watchers() const;
+
+ private:
+  Loop& loop_;
+  store::Store& store_;
+  std::map<std::string, std::unique_ptr<EventHub>> hubs_;
+};
+
+}  // namespace muster::apiserver

@@ -1,0 +1,99 @@
+#include "apiserver/watch/shared_event.h"
+
+#include "apiserver/errors.h"
+#include "apiserver/stored_object.h"
+#include "json/write.h"
+
+namespace muster::apiserver {
+namespace {
+
+constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
+
+std::string_view NameOf(EventType type) {
+  switch (type) {
+    case EventType::kAdded: return "ADDED";
+    case EventType::kModified: return "MODIFIED";
+    case EventType::kDeleted: return "DELETED";
+  }
+  return "";
+}
+
+// The last state of an object, as of `revision`: a client that sees it leave its selection goes on from there.
+store::EntryPtr AtRevision(const store::Entry& entry, store::Revision revision) {
+  auto copy = std::make_shared<store::Entry>(entry);
+  copy->mod_revision = revision;
+  std::string value = *entry.value;
+  std::string text = fmt::format("\"{}\"", revision);
+  text.resize(store::kRevisionSlotBytes, ' ');
+  if (entry.revision_slot != store::kNoRevisionSlot) {
+    value.replace(entry.revision_slot, store::kRevisionSlotBytes, text);
+  }
+  copy->value = std::make_shared<const std::string>(std::move(value));
+  return copy;
+}
+
+}  // namespace
+
+std::string EncodeFrame(EventType type, const AnswerFormat& format, const store::Entry& entry, Time now) {
+  std::string out;
+  out.reserve(entry.value->size() + 128);
+  out += "{\"type\":\"";
+  out += NameOf(type);
+  out += "\",\"object\":";
+  AppendObject(out, format, entry, now);
+  out += "}\n";
+  return out;
+}
+
+std::string EncodeBookmark(const AnswerFormat& format, store::Revision revision, bool initial_events_end) {
+  json::Value metadata = json::Obj({{"resourceVersion", std::to_string(revision)}, {"creationTimestamp", nullptr}});
+  if (initial_events_end) {
+    metadata = metadata.SetPath({"annotations", kInitialEventsEnd}, "true");
+  }
+  json::Value object = json::Obj({{"kind", format.kind->kind}, {"apiVersion", format.kind->GroupVersion()}});
+  if (format.form == AnswerForm::kPartialMetadata) {
+    object = json::Obj({{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/" + format.meta_version}});
+  } else if (format.form == AnswerForm::kTable) {
+    // The row's object carries the revision; the table itself has no cells to show.
+    const json::Value partial = json::Obj({{"kind", "PartialObjectMetadata"},
+                                           {"apiVersion", "meta.k8s.io/" + format.meta_version},
+                                           {"metadata", metadata}});
+    object = json::Obj({{"kind", "Table"},
+                        {"apiVersion", "meta.k8s.io/" + format.meta_version},
+                        {"columnDefinitions", json::List()},
+                        {"rows", json::List({json::Obj({{"cells", json::List()}, {"object", partial}})})}});
+    metadata = json::Obj({{"resourceVersion", std::to_string(revision)}});
+  }
+  object = object.Set("metadata", metadata);
+  return json::Write(json::Obj({{"type", "BOOKMARK"}, {"object", object}})) + "\n";
+}
+
+std::string EncodeErrorFrame(const Status& status) {
+  return json::Write(json::Obj({{"type", "ERROR"}, {"object", StatusObject(status)}})) + "\n";
+}
+
+SharedEvent::SharedEvent(store::WatchEvent event, Time now) : event_(std::move(event)), now_(now) {}
+
+FramePtr SharedEvent::FrameFor(const Selection& selection, const AnswerFormat& format) {
+  if (!event_.entry->key.starts_with(selection.prefix())) return nullptr;
+  const bool deleted = event_.type == store::WatchEvent::Type::kDelete;
+  const bool was_in = event_.previous != nullptr && selection.Matches(*event_.previous);
+  const bool is_in = !deleted && selection.Matches(*event_.entry);
+  if (is_in) return Encode(was_in ? EventType::kModified : EventType::kAdded, format);
+  return was_in ? Encode(EventType::kDeleted, format) : nullptr;
+}
+
+FramePtr SharedEvent::Encode(EventType type, const AnswerFormat& format) {
+  for (const Encoded& one : encoded_) {
+    if (one.type == type && one.format.Same(format)) return one.frame;
+  }
+  store::EntryPtr entry = event_.entry;
+  if (type == EventType::kDeleted && event_.type == store::WatchEvent::Type::kPut) {
+    entry = AtRevision(*event_.previous, event_.revision);
+  }
+  auto frame = std::make_shared<const std::string>(EncodeFrame(type, format, *entry, now_));
+  encoded_.push_back({type, format, frame});
+  return frame;
+}
+
+}  // namespace muster::apiserver

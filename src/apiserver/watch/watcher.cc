@@ -1,0 +1,86 @@
+#include "apiserver/watch/watcher.h"
+
+namespace muster::apiserver {
+
+Watcher::Watcher(Loop& loop, net::ResponseWriterPtr writer, WatchSpec spec, Task on_close)
+    : loop_(loop), writer_(std::move(writer)), spec_(std::move(spec)), on_close_(std::move(on_close)) {}
+
+Watcher::~Watcher() { loop_.Cancel(timeout_); }
+
+void Watcher::Start() {
+  const std::weak_ptr<Watcher> weak = weak_from_this();
+  writer_->OnPeerGone([weak] {
+    if (const WatcherPtr self = weak.lock()) self->Close();
+  });
+  timeout_ = loop_.After(spec_.timeout, [weak] {
+    if (const WatcherPtr self = weak.lock()) self->Close();
+  });
+  PumpInitial();
+}
+
+void Watcher::PumpInitial() {
+  if (closed_) return;
+  const std::weak_ptr<Watcher> weak = weak_from_this();
+  const auto again = [weak] {
+    if (const WatcherPtr self = weak.lock()) self->PumpInitial();
+  };
+  if (writer_->BufferedBytes() > kInitialBacklogBytes) {
+    loop_.After(kInitialRetry, again);
+    return;
+  }
+  std::string slice;
+  const size_t end = std::min(spec_.initial.size(), next_initial_ + kInitialSliceObjects);
+  for (; next_initial_ < end; ++next_initial_) {
+    slice += EncodeFrame(EventType::kAdded, spec_.format, *spec_.initial[next_initial_], loop_.Now());
+  }
+  if (!slice.empty()) writer_->Write(std::make_shared<const std::string>(std::move(slice)));
+  if (next_initial_ == spec_.initial.size()) {
+    FinishInitial();
+  } else {
+    loop_.Post(again);
+  }
+}
+
+void Watcher::FinishInitial() {
+  spec_.initial.clear();
+  spec_.initial.shrink_to_fit();
+  if (spec_.initial_events_end) {
+    writer_->Write(std::make_shared<const std::string>(EncodeBookmark(spec_.format, spec_.after, true)));
+  }
+  initial_done_ = true;
+  for (FramePtr& frame : std::exchange(waiting_, {})) Send(std::move(frame));
+}
+
+void Watcher::Offer(SharedEvent& event) {
+  if (closed_ || event.revision() <= spec_.after) return;
+  if (FramePtr frame = event.FrameFor(*spec_.selection, spec_.format)) Send(std::move(frame));
+}
+
+void Watcher::Bookmark(store::Revision revision) {
+  if (closed_ || !spec_.bookmarks || !initial_done_) return;
+  Send(std::make_shared<const std::string>(EncodeBookmark(spec_.format, revision, false)));
+}
+
+void Watcher::Send(FramePtr frame) {
+  if (closed_) return;
+  if (!initial_done_) {
+    waiting_bytes_ += frame->size();
+    waiting_.push_back(std::move(frame));
+    if (waiting_bytes_ > kMaxWatchBacklogBytes) Close();
+    return;
+  }
+  writer_->Write(std::move(frame));
+  if (writer_->BufferedBytes() > kMaxWatchBacklogBytes) Close();
+}
+
+void Watcher::Close(const Status& status) {
+  if (closed_) return;
+  closed_ = true;
+  loop_.Cancel(timeout_);
+  if (!status.ok()) writer_->Write(std::make_shared<const std::string>(EncodeErrorFrame(status)));
+  writer_->End();
+  waiting_.clear();
+  if (on_close_) std::exchange(on_close_, nullptr)();
+}
+
+}  // namespace muster::apiserver

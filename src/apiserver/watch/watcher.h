@@ -1,0 +1,75 @@
+// src/apiserver/watch/watcher.h
+//
+// Watcher: one client's watch. First it may send the objects that exist (in slices, never faster than the client
+// reads), then it passes on frames as events come.
+//
+// Life cycle: made by the watch handler and given to an EventHub, which drops it once it is closed.
+// Thread:     the loop thread.
+// Invariants: frames go out in revision order; what arrives during the first part waits behind it; a client that lets
+//             more than kMaxWatchBacklogBytes pile up is cut off, it will list again.
+
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "apiserver/answer.h"
+#include "apiserver/call.h"
+#include "apiserver/selection.h"
+#include "apiserver/watch/shared_event.h"
+#include "loop/loop.h"
+#include "store/store.h"
+
+namespace muster::apiserver {
+
+inline constexpr size_t kMaxWatchBacklogBytes = 8 * 1024 * 1024;  // unread bytes of one watch
+inline constexpr size_t kInitialBacklogBytes = 1024 * 1024;       // more than this unread: the first part waits
+inline constexpr size_t kInitialSliceObjects = 100;               // of the first part, per loop task
+inline constexpr Duration kInitialRetry = milliseconds(5);        // until a waiting first part looks again
+
+struct WatchSpec {
+  SelectionPtr selection;
+  AnswerFormat format;
+  store::Revision after = 0;  // events with a greater revision are wanted
+  bool bookmarks = false;
+  bool initial_events_end = false;          // a bookmark closes the first part
+  std::vector<store::EntryPtr> initial;     // the first part; consistent at `after`
+  Duration timeout{};
+};
+
+class Watcher : public std::enable_shared_from_this<Watcher> {
+ public:
+  Watcher(Loop& loop, net::ResponseWriterPtr writer, WatchSpec spec, Task on_close);
+  ~Watcher();
+
+  // The head of the answer is out already; sends the first part and arms the time-out.
+  void Start();
+  void Offer(SharedEvent& event);
+  // Everything up to `revision` has been offered.
+  void Bookmark(store::Revision revision);
+  // Ends the stream; with a status, an ERROR frame comes first.
+  void Close(const Status& status = Status::Ok());
+
+  bool closed() const { return closed_; }
+  const WatchSpec& spec() const { return spec_; }
+
+ private:
+  void PumpInitial();
+  void FinishInitial();
+  void Send(FramePtr frame);
+
+  Loop& loop_;
+  net::ResponseWriterPtr writer_;
+  WatchSpec spec_;
+  Task on_close_;
+  TimerId timeout_ = 0;
+  size_t next_initial_ = 0;
+  bool initial_done_ = false;
+  bool closed_ = false;
+  std::deque<FramePtr> waiting_;  // frames that came during the first part
+  size_t waiting_bytes_ = 0;
+};
+using WatcherPtr = std::shared_ptr<Watcher>;
+
+}  // namespace muster::apiserver

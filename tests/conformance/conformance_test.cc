@@ -1,0 +1,194 @@
+// Runs every *.test file of a folder (see script.h) against an API server in this process.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "apiserver/fake_writer.h"
+#include "apiserver/server.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "json/parse.h"
+#include "json/patch.h"
+#include "loop/sim_loop.h"
+#include "schema/protobuf_codec.h"
+#include "script.h"
+#include "store/memory_store.h"
+
+namespace muster::conformance {
+namespace {
+
+// One server and the streams that are open on it.
+class World {
+ public:
+  World() : store_(store::OpenMemoryStore(loop_, apiserver::MakeDecorator())) {
+    apiserver::ServerOptions options;
+    options.advertise_address = "10.0.0.1";
+    server_ = std::make_unique<apiserver::ApiServer>(loop_, *store_, std::move(options));
+    server_->Start([](Status status) { ASSERT_TRUE(status.ok()) << status.ToString(); });
+    loop_.RunReady();
+  }
+
+  void Run(const Step& step) {
+    switch (step.type) {
+      case Step::Type::kRequest: Check(step, *Send(step)); break;
+      case Step::Type::kWatch:
+        streams_[step.stream] = Send(step);
+        CheckHead(step, *streams_[step.stream]);
+        break;
+      case Step::Type::kFrames: CheckFrames(step); break;
+      case Step::Type::kEnded:
+        loop_.RunReady();
+        EXPECT_TRUE(streams_[step.stream] != nullptr && streams_[step.stream]->ended) << "the stream goes on";
+        break;
+      case Step::Type::kWait: loop_.RunFor(seconds(step.wait_seconds)); break;
+    }
+  }
+
+ private:
+  using WriterPtr = std::shared_ptr<apiserver::FakeWriter>;
+
+  std::string Body(const Step& step, net::Request& request) {
+    std::string body = Substitute(step.body, variables_);
+    if (body.starts_with("yaml ")) return body.substr(5);
+    if (!body.starts_with("protobuf ")) {
+      if (!body.empty() && !request.headers.Has("Content-Type")) request.headers.Add("Content-Type", "application/json");
+      return body;
+    }
+    request.headers.Set("Content-Type", std::string(schema::kProtobufMediaType));
+    const Result<json::Value> object = json::Parse(body.substr(9));
+    if (!object) ADD_FAILURE() << object.error().ToString();
+    const Result<std::string> bytes = schema::EncodeProtobuf(object.value_or(json::Value()));
+    if (!bytes) ADD_FAILURE() << bytes.error().ToString();
+    return bytes.value_or("");
+  }
+
+  WriterPtr Send(const Step& step) {
+    net::Request request;
+    request.method = step.method;
+    request.target = Substitute(step.target, variables_);
+    for (const auto& [name, value] : step.headers) request.headers.Add(name, Substitute(value, variables_));
+    request.body = Body(step, request);
+    const std::string user = step.user.empty() ? "admin system:masters" : step.user;
+    const std::vector<std::string_view> who = SplitNonEmpty(user, ' ');
+    if (who[0] != "anonymous") request.peer.user = who[0];
+    if (who.size() > 1) {
+      for (std::string_view group : Split(who[1], ',')) request.peer.groups.emplace_back(group);
+    }
+    auto writer = std::make_shared<apiserver::FakeWriter>();
+    server_->Handle(std::move(request), writer);
+    loop_.RunReady();
+    return writer;
+  }
+
+  void CheckHead(const Step& step, const apiserver::FakeWriter& writer) {
+    EXPECT_EQ(writer.status, step.status) << writer.body;
+    for (const auto& [name, value] : step.expected_headers) {
+      const auto& list = writer.headers.list();
+      const bool found = std::ranges::any_of(list, [&](const auto& header) {
+        return EqualsIgnoreCase(header.first, name) && (value == header.second || (value == "*"));
+      });
+      EXPECT_TRUE(found) << "no header " << name << ": " << value << " (found " << writer.headers.Get(name) << ")";
+    }
+    if (std::ranges::none_of(step.expected_headers, [](const auto& one) { return one.first == "Warning"; })) {
+      EXPECT_EQ(writer.headers.Get("Warning"), "") << "an unexpected warning";
+    }
+  }
+
+  void Check(const Step& step, const apiserver::FakeWriter& writer) {
+    CheckHead(step, writer);
+    const std::string expected = Substitute(step.expected, variables_);
+    if (expected.starts_with("text ")) {
+      EXPECT_NE(writer.body.find(expected.substr(5)), std::string::npos) << writer.body;
+      return;
+    }
+    if (expected.empty() && step.captures.empty()) return;
+    const Result<json::Value> actual = json::Parse(writer.body);
+    ASSERT_TRUE(actual.has_value()) << writer.body;
+    CheckJson(expected, *actual);
+    for (const auto& [name, pointer] : step.captures) {
+      const json::Value* value = json::FindPointer(*actual, pointer);
+      if (value == nullptr) {
+        ADD_FAILURE() << "nothing at " << pointer;
+        continue;
+      }
+      variables_[name] = value->IsString() ? value->Str() : std::string(value->NumberToken());
+    }
+  }
+
+  static void CheckJson(const std::string& expected_text, const json::Value& actual) {
+    if (expected_text.empty()) return;
+    const Result<json::Value> expected = json::Parse(expected_text);
+    ASSERT_TRUE(expected.has_value()) << expected.error().ToString() << "\n" << expected_text;
+    EXPECT_EQ(Mismatch(*expected, actual), "");
+  }
+
+  void CheckFrames(const Step& step) {
+    loop_.RunReady();
+    const WriterPtr& writer = streams_[step.stream];
+    ASSERT_TRUE(writer != nullptr) << "no stream " << step.stream;
+    json::Array frames;
+    for (std::string_view line : SplitNonEmpty(writer->body, '\n')) {
+      const Result<json::Value> frame = json::Parse(line);
+      ASSERT_TRUE(frame.has_value()) << line;
+      frames.push_back(*frame);
+    }
+    writer->body.clear();
+    CheckJson(Substitute(step.expected, variables_), json::Value(std::move(frames)));
+  }
+
+  SimLoop loop_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<apiserver::ApiServer> server_;
+  std::map<std::string, WriterPtr> streams_;
+  std::map<std::string, std::string> variables_;
+};
+
+class ScriptTest : public testing::Test {
+ public:
+  explicit ScriptTest(std::filesystem::path path) : path_(std::move(path)) {}
+
+  void TestBody() override {
+    std::ifstream file(path_);
+    std::stringstream text;
+    text << file.rdbuf();
+    std::string error;
+    const std::vector<Step> steps = ParseScript(text.str(), error);
+    ASSERT_EQ(error, "");
+    ASSERT_FALSE(steps.empty());
+    World world;
+    for (const Step& step : steps) {
+      SCOPED_TRACE(path_.filename().string() + ":" + std::to_string(step.line) + ": " + step.title);
+      world.Run(step);
+      if (HasFatalFailure()) return;
+    }
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void RegisterScripts(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".test") paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  for (const std::filesystem::path& path : paths) {
+    testing::RegisterTest("Conformance", path.stem().c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [path]() -> testing::Test* { return new ScriptTest(path); });
+  }
+}
+
+}  // namespace
+}  // namespace muster::conformance
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  muster::SetLogLevel(muster::LogLevel::kError);
+  muster::conformance::RegisterScripts(argc > 1 ? argv[1] : "tests/conformance");
+  return RUN_ALL_TESTS();
+}

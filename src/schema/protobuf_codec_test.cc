@@ -228,20 +228,27 @@ TEST(ProtobufCodecTest, CustomKindsHaveNoProtobuf) {
 }
 
 TEST(ProtobufCodecTest, CustomResourceDefinitionsSurviveTheRoundTrip) {
-  const json::Value crd =
-      MustParse(R"({"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+  const json::Value crd = MustParse(R"({
+    "kind": "CustomResourceDefinition",
+    "apiVersion": "apiextensions.k8s.io/v1",
     "metadata": {"name": "things.example.org"},
-    "spec": {"group": "example.org", "names": {"plural": "things", "kind": "Thing"}, "scope": "Namespaced",
-      "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-        "type": "object",
-        "properties": {
+    "spec": {
+      "group": "example.org",
+      "names": {"plural": "things", "kind": "Thing"},
+      "scope": "Namespaced",
+      "versions": [{
+        "name": "v1", "served": true, "storage": true,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {
           "any": {"x-kubernetes-preserve-unknown-fields": true},
-          "list": {"type": "array", "items": {"type": "integer", "format": "int32", "minimum": 0.5}},
+          "list": {"type": "array",
+                   "items": {"type": "integer", "format": "int32", "minimum": 0.5}},
           "map": {"type": "object", "additionalProperties": {"type": "string"}},
           "open": {"type": "object", "additionalProperties": true},
           "port": {"x-kubernetes-int-or-string": true, "default": 80, "enum": [80, "http"]}}}},
         "subresources": {"status": {}}}]},
-    "status": {"conditions": [{"type": "Established", "status": "True"}], "acceptedNames": {"plural": "", "kind": ""},
+    "status": {
+      "conditions": [{"type": "Established", "status": "True"}],
+      "acceptedNames": {"plural": "", "kind": ""},
       "storedVersions": ["v1"]}})");
   const Result<std::string> encoded = EncodeProtobuf(crd);
   ASSERT_TRUE(encoded.has_value()) << encoded.error().message();

@@ -178,7 +178,7 @@ Result<json::Value> ProtobufDecoder::Message(const Schema& schema, std::string_v
     case Type::kQuantity: {
       const std::optional<std::string_view> text = ReadBytes(bytes, 1);
       if (!text) return Bad("malformed message");
-      return text->empty() ? json::Value() : Text(*text);
+      return text->empty() ? ZeroOf(schema) : Text(*text);
     }
     case Type::kIntOrString: {
       const SmallMessage small = ReadSmall(bytes);
@@ -360,6 +360,7 @@ Result<json::Value> ProtobufDecoder::FieldValue(const Field& field, Slot& slot) 
     if (value.IsNull()) return value;
   }
   if (field.pointer && schema.type != Type::kBytes) return value;
+  if (schema.type == Type::kQuantity && value.IsNull()) return ZeroOf(schema);  // as Go prints it
   if (!IsZero(value)) return value;
   return field.omit_empty ? json::Value() : ZeroOf(schema);
 }

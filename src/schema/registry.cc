@@ -9,8 +9,8 @@ Registry::Registry() = default;
 Registry::~Registry() = default;
 
 const Registry& Registry::BuiltIn() {
-  static const Registry* const built = [] {
-    auto* registry = new Registry();  // never destroyed: kinds point into it until the process ends
+  static const std::unique_ptr<const Registry> built = [] {
+    std::unique_ptr<Registry> registry(new Registry());
     RegistryBuilder(*registry).Build(DescriptorSetBytes());
     return registry;
   }();

@@ -9,14 +9,14 @@
 // Embedded Go structs (a volume's source) are flattened: their fields stand in the parent's Schema
 // with Field::inlined_in telling the protobuf codec where they travel.
 //
-// Life cycle: built once, on the first call of BuiltIn() (under 10 ms), and never destroyed.
-// Thread:     any, after the first call has returned; immutable.
-// Invariants: a Schema's fields are in the order of their protobuf numbers, apiVersion and kind
-// first.
+// Life cycle: built once, on the first call of BuiltIn() (under 10 ms); lives until the process
+// ends. Thread:     any, after the first call has returned; immutable. Invariants: a Schema's
+// fields are in the order of their protobuf numbers, apiVersion and kind first.
 
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>

@@ -163,7 +163,7 @@ void RegistryBuilder::AddKind(const std::string& group, const std::string& versi
                              column.path(), column.priority()});
   }
   kind->selectable_fields.assign(options.selectable().begin(), options.selectable().end());
-  // The registry is never destroyed, so nobody needs to own the schema.
+  // The registry lives as long as the process, so nobody needs to own the schema.
   kind->schema = SchemaPtr(SchemaPtr(), &schema);
   (kind->custom ? registry_.own_custom_kinds_ : registry_.kinds_).push_back(std::move(kind));
 }

@@ -8,8 +8,8 @@ namespace muster::agent {
 
 namespace {
 
-// "no": NXDOMAIN when the name does not exist, NODATA when it does, with the SOA that says how long to
-// remember it.
+// "no": NXDOMAIN when the name does not exist, NODATA when it does, with the SOA that says how long
+// to remember it.
 std::string Negative(const DnsQuery& query, const DnsTable& table, bool exists, size_t max_bytes) {
   DnsReply reply(query, exists ? DnsCode::kNoError : DnsCode::kNameError, true);
   reply.AddSoa(table.domain());
@@ -17,8 +17,10 @@ std::string Negative(const DnsQuery& query, const DnsTable& table, bool exists, 
 }
 
 // 10-42-0-5.NAMESPACE.pod.DOMAIN
-std::optional<Ipv4> PodNameAddress(std::string_view name, const DnsTable& table, const DnsRanges& ranges) {
-  const std::vector<std::string_view> labels = Split(name.substr(0, name.size() - table.domain().size()), '.');
+std::optional<Ipv4> PodNameAddress(std::string_view name, const DnsTable& table,
+                                   const DnsRanges& ranges) {
+  const std::vector<std::string_view> labels =
+      Split(name.substr(0, name.size() - table.domain().size()), '.');
   if (labels.size() != 4 || labels[2] != "pod") return std::nullopt;  // the last one is empty
   const std::optional<Ipv4> address = Ipv4::Parse(ReplaceAll(std::string(labels[0]), "-", "."));
   return address && ranges.pods.Contains(*address) ? address : std::nullopt;
@@ -33,16 +35,19 @@ std::string AnswerRecords(const DnsQuery& query, const DnsTable& table, const Dn
     records += node.addresses.size();
   }
   if (query.type == dns::kTypeSrv || query.type == dns::kTypeAny) {
-    for (const DnsTable::Srv& srv : node.services) reply.AddSrv(srv.port, srv.target, kDnsTtlSeconds);
+    for (const DnsTable::Srv& srv : node.services)
+      reply.AddSrv(srv.port, srv.target, kDnsTtlSeconds);
     records += node.services.size();
   }
   return records > 0 ? reply.Finish(max_bytes) : Negative(query, table, true, max_bytes);
 }
 
-DnsAnswer AnswerReverse(const DnsQuery& query, const DnsTable& table, Ipv4 address, size_t max_bytes) {
+DnsAnswer AnswerReverse(const DnsQuery& query, const DnsTable& table, Ipv4 address,
+                        size_t max_bytes) {
   const std::string_view target = table.FindReverse(address);
   if (target.empty()) return {.reply = FailDns(query, DnsCode::kNameError)};
-  if (query.type != dns::kTypePtr && query.type != dns::kTypeAny) return {.reply = FailDns(query, DnsCode::kNoError)};
+  if (query.type != dns::kTypePtr && query.type != dns::kTypeAny)
+    return {.reply = FailDns(query, DnsCode::kNoError)};
   DnsReply reply(query, DnsCode::kNoError, true);
   reply.AddPtr(target, kDnsTtlSeconds);
   return {.reply = reply.Finish(max_bytes)};
@@ -54,7 +59,8 @@ std::string FailDns(const DnsQuery& query, DnsCode code) {
   return DnsReply(query, code, false).Finish(kPlainUdpReplyBytes);
 }
 
-DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRanges& ranges, size_t max_bytes) {
+DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRanges& ranges,
+                    size_t max_bytes) {
   if (query.error != DnsCode::kNoError) return {.reply = FailDns(query, query.error)};
   if (const std::optional<Ipv4> address = ParseReverseName(query.name); address) {
     if (!ranges.pods.Contains(*address) && !ranges.services.Contains(*address)) {
@@ -69,7 +75,8 @@ DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRange
     DnsAnswer answer{.reply = AnswerRecords(query, table, *node, max_bytes)};
     if (query.type == dns::kTypeA && table.Awaits(query.name)) {
       answer.kind = DnsAnswer::Kind::kHold;
-      answer.reply = Negative(query, table, false, max_bytes);  // as upstream: no endpoints, no name
+      answer.reply =
+          Negative(query, table, false, max_bytes);  // as upstream: no endpoints, no name
     }
     return answer;
   }
@@ -80,7 +87,8 @@ DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRange
     return {.reply = reply.Finish(max_bytes)};
   }
   if (!table.Awaits(query.name)) return {.reply = Negative(query, table, false, max_bytes)};
-  // The pod's name below a headless Service. An AAAA question must not deny the name that A waits for.
+  // The pod's name below a headless Service. An AAAA question must not deny the name that A waits
+  // for.
   if (query.type != dns::kTypeA) return {.reply = Negative(query, table, true, max_bytes)};
   return {.kind = DnsAnswer::Kind::kHold, .reply = Negative(query, table, false, max_bytes)};
 }

@@ -33,7 +33,8 @@ struct DnsAnswer {
 };
 
 // `max_bytes`: what the transport takes.
-DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRanges& ranges, size_t max_bytes);
+DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRanges& ranges,
+                    size_t max_bytes);
 
 // A reply without records.
 std::string FailDns(const DnsQuery& query, DnsCode code);

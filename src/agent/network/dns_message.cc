@@ -62,7 +62,8 @@ void AppendLong(std::string& bytes, uint32_t value) {
   AppendShort(bytes, static_cast<uint16_t>(value & 0xFFFF));
 }
 
-// A name of plain labels. Dots and odd bytes inside a label cannot name anything of ours; they are refused.
+// A name of plain labels. Dots and odd bytes inside a label cannot name anything of ours; they are
+// refused.
 bool ReadName(Reader& reader, std::string& name) {
   while (true) {
     const uint8_t length = reader.Byte();
@@ -76,7 +77,8 @@ bool ReadName(Reader& reader, std::string& name) {
   }
 }
 
-// Looks for an OPT record among the additional ones. What cannot be read is ignored: EDNS0 is an offer.
+// Looks for an OPT record among the additional ones. What cannot be read is ignored: EDNS0 is an
+// offer.
 void ReadEdns(Reader& reader, uint16_t records, DnsQuery& query) {
   for (uint16_t i = 0; i < records && reader.ok(); ++i) {
     std::string owner;
@@ -122,7 +124,8 @@ std::optional<DnsQuery> ParseDnsQuery(std::string_view bytes) {
 
 std::optional<Ipv4> ParseReverseName(std::string_view name) {
   if (!name.ends_with(kReverseSuffix)) return std::nullopt;
-  const std::optional<Ipv4> reversed = Ipv4::Parse(name.substr(0, name.size() - kReverseSuffix.size()));
+  const std::optional<Ipv4> reversed =
+      Ipv4::Parse(name.substr(0, name.size() - kReverseSuffix.size()));
   if (!reversed) return std::nullopt;
   return Ipv4{__builtin_bswap32(reversed->value)};
 }

@@ -3,7 +3,8 @@
 // DNS messages as bytes (RFC 1035, 2782, 6891): reading questions, writing replies.
 //
 // Thread:     any (pure).
-// Invariants: reading never looks outside the bytes and follows no compression pointer in a question.
+// Invariants: reading never looks outside the bytes and follows no compression pointer in a
+//             question.
 
 #pragma once
 
@@ -18,10 +19,10 @@
 namespace muster::agent {
 
 inline constexpr size_t kMaxDnsMessageBytes = 65535;
-inline constexpr size_t kMaxDnsNameBytes = 253;   // as text, without the final dot
+inline constexpr size_t kMaxDnsNameBytes = 253;  // as text, without the final dot
 inline constexpr size_t kMaxDnsLabelBytes = 63;
-inline constexpr size_t kPlainUdpReplyBytes = 512;   // without EDNS0
-inline constexpr size_t kMaxUdpReplyBytes = 1232;    // with: never fragmented (DNS flag day 2020)
+inline constexpr size_t kPlainUdpReplyBytes = 512;  // without EDNS0
+inline constexpr size_t kMaxUdpReplyBytes = 1232;   // with: never fragmented (DNS flag day 2020)
 
 namespace dns {
 inline constexpr uint16_t kTypeA = 1;
@@ -69,7 +70,8 @@ class DnsReply {
   void AddA(Ipv4 address, uint32_t ttl_s);
   void AddSrv(uint16_t port, std::string_view target, uint32_t ttl_s);
   void AddPtr(std::string_view target, uint32_t ttl_s);
-  // Into the authority section, after all answers: "there is no such record", to be forgotten at once.
+  // Into the authority section, after all answers: "there is no such record", to be forgotten at
+  // once.
   void AddSoa(std::string_view zone);
 
   // The bytes. When they would be more than `max_bytes`, without records and marked as truncated.
@@ -87,7 +89,8 @@ class DnsReply {
   uint16_t authorities_ = 0;
 };
 
-// The name as length-prefixed labels. REQUIRES: at most kMaxDnsNameBytes, labels within their limit.
+// The name as length-prefixed labels. REQUIRES: at most kMaxDnsNameBytes, labels within their
+// limit.
 std::string EncodeDnsName(std::string_view name);
 // Whether EncodeDnsName takes it.
 bool IsDnsName(std::string_view name);

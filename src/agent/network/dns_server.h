@@ -11,7 +11,7 @@
 //             within kForwardTimeout (SERVFAIL); without resolvers nothing is sent anywhere. A
 //             lookup of a headless Service that exists but has no address yet is held up to `hold`
 //             and answered by the first table that has one: no rank starts against a negative
-//             answer.
+//             answer. Before the first table every question about the cluster domain is held.
 
 #pragma once
 
@@ -22,17 +22,13 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/network/dns_forwarder.h"
 #include "agent/network/dns_table.h"
 #include "agent/network/ipv4.h"
 #include "base/status.h"
 #include "base/time.h"
 
 namespace muster::agent {
-
-struct DnsEndpoint {
-  Ipv4 address;
-  uint16_t port = 53;
-};
 
 struct DnsServerOptions {
   DnsEndpoint listen;  // UDP and TCP; port 0 picks one (see DnsServer::port())
@@ -44,11 +40,8 @@ struct DnsServerOptions {
   Duration hold = seconds(4);  // below the 5 s after which glibc asks again
 };
 
-inline constexpr size_t kMaxForwardsInFlight = 1000;
 inline constexpr size_t kMaxHeldQuestions = 4096;
 inline constexpr size_t kMaxDnsTcpConnections = 256;
-inline constexpr size_t kMaxDnsMessageBytes = 65535;
-inline constexpr Duration kForwardTimeout = seconds(5);
 inline constexpr Duration kDnsTcpIdleTimeout = seconds(10);
 
 // The IPv4 nameservers of a resolv.conf, at most three, without `self`.

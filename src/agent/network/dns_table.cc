@@ -48,7 +48,8 @@ bool IsReady(const json::Value& pod) {
 // Whether a pod of this node counts as an endpoint already: nothing will say that it is not ready.
 bool IsLocalEndpoint(const json::Value& pod, bool publish_not_ready) {
   const std::string_view phase = pod["status"]["phase"].AsString();
-  if (phase == "Succeeded" || phase == "Failed" || pod["metadata"].Has("deletionTimestamp")) return false;
+  if (phase == "Succeeded" || phase == "Failed" || pod["metadata"].Has("deletionTimestamp"))
+    return false;
   return publish_not_ready || !HasReadinessProbe(pod) || IsReady(pod);
 }
 
@@ -56,7 +57,8 @@ bool IsLocalEndpoint(const json::Value& pod, bool publish_not_ready) {
 
 class DnsTableBuilder {
  public:
-  explicit DnsTableBuilder(const DnsInput& input) : input_(input), table_(std::make_shared<DnsTable>()) {
+  explicit DnsTableBuilder(const DnsInput& input)
+      : input_(input), table_(std::make_shared<DnsTable>()) {
     table_->domain_ = ToLower(input.cluster_domain);
     AddNode(table_->domain_);
     AddNode("svc." + table_->domain_);
@@ -73,8 +75,9 @@ class DnsTableBuilder {
 
   std::shared_ptr<const DnsTable> Build() {
     for (const json::Value& service : input_.services) {
-      const std::string name = ToLower(fmt::format("{}.{}.svc.{}", service["metadata"]["name"].AsString(),
-                                                   service["metadata"]["namespace"].AsString(), table_->domain_));
+      const std::string name =
+          ToLower(fmt::format("{}.{}.svc.{}", service["metadata"]["name"].AsString(),
+                              service["metadata"]["namespace"].AsString(), table_->domain_));
       if (!IsDnsName(name)) continue;
       if (service["spec"]["clusterIP"].AsString() == "None") {
         AddHeadless(service, name);
@@ -103,9 +106,10 @@ class DnsTableBuilder {
     const std::optional<uint16_t> number = ParsePort(port["port"]);
     const std::string_view port_name = port["name"].AsString();
     if (!number || port_name.empty() || !IsDnsName(target)) return;
-    const std::string name =
-        ToLower(fmt::format("_{}._{}.{}", port_name, port["protocol"].AsString("TCP"), service_name));
-    if (DnsTable::Node* node = AddNode(name); node != nullptr) node->services.insert({*number, target});
+    const std::string name = ToLower(
+        fmt::format("_{}._{}.{}", port_name, port["protocol"].AsString("TCP"), service_name));
+    if (DnsTable::Node* node = AddNode(name); node != nullptr)
+      node->services.insert({*number, target});
   }
 
   void AddClusterIp(const json::Value& service, const std::string& name) {
@@ -122,10 +126,11 @@ class DnsTableBuilder {
   }
 
   // One pod behind a headless Service; returns the name by which SRV records call it.
-  std::string AddEndpoint(const std::string& service_name, Ipv4 address, std::string_view hostname) {
+  std::string AddEndpoint(const std::string& service_name, Ipv4 address,
+                          std::string_view hostname) {
     AddAddress(service_name, address);
-    const std::string own =
-        ToLower(fmt::format("{}.{}", hostname.empty() ? DashedAddress(address) : std::string(hostname), service_name));
+    const std::string own = ToLower(fmt::format(
+        "{}.{}", hostname.empty() ? DashedAddress(address) : std::string(hostname), service_name));
     AddAddress(own, address);
     if (IsDnsName(own)) {
       if (hostname.empty()) {
@@ -150,7 +155,8 @@ class DnsTableBuilder {
       if (!address || !IsLocalEndpoint(*pod, publish_not_ready)) continue;
       const json::Value& spec = (*pod)["spec"];
       const bool named = spec["subdomain"].AsString() == service["metadata"]["name"].AsString();
-      AddEndpoint(name, *address, named && !spec["hostname"].AsString().empty() ? PodHostname(*pod) : "");
+      AddEndpoint(name, *address,
+                  named && !spec["hostname"].AsString().empty() ? PodHostname(*pod) : "");
     }
   }
 
@@ -172,7 +178,9 @@ class DnsTableBuilder {
   std::map<std::string, std::vector<const json::Value*>> pods_;  // by namespace
 };
 
-std::shared_ptr<const DnsTable> DnsTable::Build(const DnsInput& input) { return DnsTableBuilder(input).Build(); }
+std::shared_ptr<const DnsTable> DnsTable::Build(const DnsInput& input) {
+  return DnsTableBuilder(input).Build();
+}
 
 bool DnsTable::InDomain(std::string_view name) const {
   if (!name.ends_with(domain_)) return false;
@@ -185,7 +193,8 @@ const DnsTable::Node* DnsTable::Find(std::string_view name) const {
 }
 
 bool DnsTable::Awaits(std::string_view name) const {
-  if (const Node* node = Find(name); node != nullptr) return node->headless && node->addresses.empty();
+  if (const Node* node = Find(name); node != nullptr)
+    return node->headless && node->addresses.empty();
   const size_t dot = name.find('.');
   if (dot == std::string_view::npos || name.starts_with('_')) return false;
   const Node* parent = Find(name.substr(dot + 1));

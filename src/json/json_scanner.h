@@ -1,7 +1,8 @@
 // src/json/json_scanner.h
 //
-// Private to src/json: a validating JSON scanner that keeps number tokens as written and knows where it stands.
-// simdjson's own parsers refuse big integers and lone surrogates (docs/adr), so only its UTF-8 check is used.
+// Private to src/json: a validating JSON scanner that keeps number tokens as written and knows
+// where it stands. simdjson's own parsers refuse big integers and lone surrogates (docs/adr), so
+// only its UTF-8 check is used.
 //
 // Life cycle: one per text; reads one document after the other.
 // Thread:     one owner.
@@ -37,7 +38,8 @@ class KeyPath {
   std::vector<Step> steps_;
 };
 
-// Makes the keys of members[start...] unique: the last value wins. Notes each key that occurred twice.
+// Makes the keys of members[start...] unique: the last value wins. Notes each key that occurred
+// twice.
 void Deduplicate(Object& members, size_t start, const KeyPath& path, ParseNotes* notes);
 
 class JsonScanner {
@@ -67,8 +69,8 @@ class JsonScanner {
   int depth_ = 0;
   Status error_;
   KeyPath path_;
-  // Members and items of the containers that are still open, the innermost last: each container is then made in one
-  // allocation of its final size.
+  // Members and items of the containers that are still open, the innermost last: each container is
+  // then made in one allocation of its final size.
   Object members_;
   Array items_;
 };

@@ -11,7 +11,8 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// A token as (-1)^negative * digits * 10^exponent, `digits` without zeros at either end ("" is zero).
+// A token as (-1)^negative * digits * 10^exponent, `digits` without zeros at either end ("" is
+// zero).
 struct Decimal {
   bool negative = false;
   std::string digits;
@@ -41,7 +42,8 @@ Decimal Parse(std::string_view token) {
     const bool negative = i < token.size() && token[i] == '-';
     if (i < token.size() && (token[i] == '-' || token[i] == '+')) ++i;
     int64_t exponent = 0;
-    for (; i < token.size(); ++i) exponent = std::min(exponent * 10 + (token[i] - '0'), kMaxExponent);
+    for (; i < token.size(); ++i)
+      exponent = std::min(exponent * 10 + (token[i] - '0'), kMaxExponent);
     decimal.exponent += negative ? -exponent : exponent;
   }
   decimal.digits.erase(0, std::min(decimal.digits.find_first_not_of('0'), decimal.digits.size()));
@@ -76,7 +78,8 @@ double TokenToDouble(std::string_view token) {
   double value = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
   if (error == std::errc()) return value;
-  return std::strtod(std::string(token).c_str(), nullptr);  // out of range: gives the infinity or zero
+  return std::strtod(std::string(token).c_str(),
+                     nullptr);  // out of range: gives the infinity or zero
 }
 
 bool SameNumber(std::string_view a, std::string_view b) { return a == b || Parse(a) == Parse(b); }
@@ -91,7 +94,8 @@ std::string FormatDouble(double value) {
   const auto end = std::to_chars(text.begin(), text.end(), value, format).ptr;
   std::string written(text.begin(), end);
   const size_t e = written.find('e');
-  if (e != std::string::npos && e + 3 < written.size() && written[e + 1] == '-' && written[e + 2] == '0') {
+  if (e != std::string::npos && e + 3 < written.size() && written[e + 1] == '-' &&
+      written[e + 2] == '0') {
     written.erase(e + 2, 1);
   }
   return written;

@@ -1,6 +1,7 @@
 // src/json/number.h
 //
-// Arithmetic on JSON number tokens, which we keep as text. Exact: no token is too long or too large.
+// Arithmetic on JSON number tokens, which we keep as text. Exact: no token is too long or too
+// large.
 //
 // Thread: any (pure functions).
 

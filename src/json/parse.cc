@@ -31,7 +31,8 @@ void Deduplicate(Object& members, size_t start, const KeyPath& path, ParseNotes*
     while (last + 1 < count && members[order[last + 1]].first == members[order[i]].first) ++last;
     if (last > i) {
       if (notes != nullptr) notes->duplicate_keys.push_back(path.Join(members[order[i]].first));
-      members[order[i]].second = std::move(members[order[last]].second);  // the last value, at the first's place
+      members[order[i]].second =
+          std::move(members[order[last]].second);  // the last value, at the first's place
       dropped.insert(dropped.end(), order.begin() + i + 1, order.begin() + last + 1);
     }
     i = last + 1;
@@ -81,7 +82,8 @@ std::optional<uint32_t> HexFour(std::string_view text) {
 }  // namespace
 
 void JsonScanner::SkipSpace() {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) {
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) {
     ++at_;
   }
 }
@@ -91,14 +93,16 @@ bool JsonScanner::Fail(std::string_view what) {
   const std::string_view before = text_.substr(0, std::min(at_, text_.size()));
   const size_t line = 1 + std::count(before.begin(), before.end(), '\n');
   const size_t newline = before.rfind('\n');
-  const std::string_view on_line = newline == std::string_view::npos ? before : before.substr(newline + 1);
+  const std::string_view on_line =
+      newline == std::string_view::npos ? before : before.substr(newline + 1);
   const size_t column =
       1 + std::count_if(on_line.begin(), on_line.end(), [](char c) { return (c & 0xC0) != 0x80; });
   std::string found = "the end of the text";
   if (at_ < text_.size()) {
     found = fmt::format("\"{}\"", text_.substr(at_, DecodeRune(text_.substr(at_)).size));
   }
-  error_ = Error(Reason::kBadRequest, "invalid JSON at line {} column {}: expected {}, found {}", line, column, what, found);
+  error_ = Error(Reason::kBadRequest, "invalid JSON at line {} column {}: expected {}, found {}",
+                 line, column, what, found);
   return false;
 }
 
@@ -157,7 +161,8 @@ bool JsonScanner::Text(Take take) {
       if (!Escape(decoded)) return false;
       continue;
     }
-    if (EndsRun(text_[at_])) return Fail("a character of a string (control characters must be escaped)");
+    if (EndsRun(text_[at_]))
+      return Fail("a character of a string (control characters must be escaped)");
     decoded.push_back(text_[at_++]);
   }
   if (at_ >= text_.size()) return Fail("the end of a string");

@@ -17,8 +17,9 @@ std::string RoundTrip(std::string_view text) {
 }
 
 TEST(Parse, KeepsNumbersAsWritten) {
-  for (const std::string_view number : {"0", "-0", "1e400", "1E+3", "0.10", "123456789012345678901234567890",
-                                        "-1.5e-300", "18446744073709551616", "9007199254740993"}) {
+  for (const std::string_view number :
+       {"0", "-0", "1e400", "1E+3", "0.10", "123456789012345678901234567890", "-1.5e-300",
+        "18446744073709551616", "9007199254740993"}) {
     EXPECT_EQ(RoundTrip(number), number);
   }
 }
@@ -26,9 +27,12 @@ TEST(Parse, KeepsNumbersAsWritten) {
 TEST(Parse, KeepsKeyOrderAndReportsDuplicates) {
   ParseNotes notes;
   const Result<Value> value =
-      Parse(R"({"z":1,"a":2,"spec":{"containers":[{"name":"x"},{"name":"y","image":"i","name":"z"}]},"a":3})", &notes);
+      Parse(R"({"z":1,"a":2,"spec":{"containers":[{"name":"x"},{"name":"y","image":"i",)"
+            R"("name":"z"}]},"a":3})",
+            &notes);
   ASSERT_TRUE(value.has_value());
-  EXPECT_EQ(Write(*value), R"({"z":1,"a":3,"spec":{"containers":[{"name":"x"},{"name":"z","image":"i"}]}})");
+  EXPECT_EQ(Write(*value), R"({"z":1,"a":3,"spec":{"containers":[{"name":"x"},{"name":"z",)"
+                           R"("image":"i"}]}})");
   EXPECT_EQ(notes.duplicate_keys, (std::vector<std::string>{"spec.containers[1].name", "a"}));
 }
 
@@ -56,20 +60,26 @@ TEST(Parse, SaysWhereAndWhat) {
     EXPECT_FALSE(value.has_value()) << text;
     return value ? "" : value.error().message();
   };
-  EXPECT_EQ(message("{\"a\":1,\n  \"b\" 2}"), "invalid JSON at line 2 column 7: expected ':' after a key, found \"2\"");
-  EXPECT_EQ(message(""), "invalid JSON at line 1 column 1: expected a value, found the end of the text");
+  EXPECT_EQ(message("{\"a\":1,\n  \"b\" 2}"),
+            "invalid JSON at line 2 column 7: expected ':' after a key, found \"2\"");
+  EXPECT_EQ(message(""),
+            "invalid JSON at line 1 column 1: expected a value, found the end of the text");
   EXPECT_EQ(message("[1,]"), "invalid JSON at line 1 column 4: expected a value, found \"]\"");
-  EXPECT_EQ(message("{\"é\":tru}"), "invalid JSON at line 1 column 6: expected a value, found \"t\"");
-  EXPECT_EQ(message("{} x"), "invalid JSON at line 1 column 4: expected nothing after the document, found \"x\"");
-  for (const std::string_view bad : {"01", "1.", "-", "+1", ".5", "1e", "\"\n\"", "\"\\x\"", "\"\\u12g4\"", "{a:1}", "nul", "[1 2]",
-                                     "{\"a\":1,}", "\"abc", "[", "{\"a\"", "\x01", "NaN"}) {
+  EXPECT_EQ(message("{\"é\":tru}"),
+            "invalid JSON at line 1 column 6: expected a value, found \"t\"");
+  EXPECT_EQ(message("{} x"),
+            "invalid JSON at line 1 column 4: expected nothing after the document, found \"x\"");
+  for (const std::string_view bad :
+       {"01", "1.", "-", "+1", ".5", "1e", "\"\n\"", "\"\\x\"", "\"\\u12g4\"", "{a:1}", "nul",
+        "[1 2]", "{\"a\":1,}", "\"abc", "[", "{\"a\"", "\x01", "NaN"}) {
     message(bad);
   }
 }
 
 TEST(Parse, LimitsDepth) {
   EXPECT_TRUE(Parse(std::string(kMaxDepth, '[') + std::string(kMaxDepth, ']')).has_value());
-  const Result<Value> deep = Parse(std::string(kMaxDepth + 1, '[') + std::string(kMaxDepth + 1, ']'));
+  const Result<Value> deep =
+      Parse(std::string(kMaxDepth + 1, '[') + std::string(kMaxDepth + 1, ']'));
   ASSERT_FALSE(deep.has_value());
   EXPECT_EQ(deep.error().reason(), Reason::kBadRequest);
 }
@@ -81,18 +91,25 @@ std::vector<Value> Yaml(std::string_view text) {
 }
 
 TEST(ParseYaml, ReadsScalarsAsTheGoLibraryDoes) {
-  const Value value = Yaml(
-      "a: yes\nb: off\nc: 'yes'\nd: \"1\"\ne: 017\nf: 0o17\ng: 0x1F\nh: 1_000\ni: 1.50\nj: ~\nk:\nl: .5\nm: 1e3\n"
-      "nn: 2026-01-02\no: 1:30\np: 0b101\nq: 08\nr: y\ns: 123456789012345678901234567890\nt: -017\nu: .inf\nv: 1.2.3\nw: 1.\nx: +5\n"
-      "y1: !!str 5\nz: 100m\n").at(0);
+  const Value value =
+      Yaml(
+          "a: yes\nb: off\nc: 'yes'\nd: \"1\"\ne: 017\nf: 0o17\ng: 0x1F\nh: 1_000\ni: 1.50\nj: "
+          "~\nk:\nl: .5\nm: 1e3\n"
+          "nn: 2026-01-02\no: 1:30\np: 0b101\nq: 08\nr: y\ns: 123456789012345678901234567890\nt: "
+          "-017\nu: .inf\nv: 1.2.3\nw: 1.\nx: +5\n"
+          "y1: !!str 5\nz: 100m\n")
+          .at(0);
   EXPECT_EQ(Write(value),
-            R"({"a":true,"b":false,"c":"yes","d":"1","e":15,"f":15,"g":31,"h":1000,"i":1.50,"j":null,"k":null,"l":0.5,"m":1e3,)"
-            R"("nn":"2026-01-02","o":"1:30","p":5,"q":8,"r":true,"s":123456789012345678901234567890,"t":-15,"u":".inf","v":"1.2.3",)"
+            R"({"a":true,"b":false,"c":"yes","d":"1","e":15,"f":15,"g":31,"h":1000,"i":1.50,)"
+            R"("j":null,"k":null,"l":0.5,"m":1e3,)"
+            R"("nn":"2026-01-02","o":"1:30","p":5,"q":8,"r":true,)"
+            R"("s":123456789012345678901234567890,"t":-15,"u":".inf","v":"1.2.3",)"
             R"("w":1,"x":5,"y1":"5","z":"100m"})");
 }
 
 TEST(ParseYaml, ReadsAStreamAndSkipsEmptyDocuments) {
-  const std::vector<Value> documents = Yaml("# comment\n---\nkind: A\n---\n---\nkind: B\n...\n---\n# nothing\n");
+  const std::vector<Value> documents =
+      Yaml("# comment\n---\nkind: A\n---\n---\nkind: B\n...\n---\n# nothing\n");
   ASSERT_EQ(documents.size(), 2u);
   EXPECT_EQ(documents[0]["kind"].AsString(), "A");
   EXPECT_EQ(documents[1]["kind"].AsString(), "B");
@@ -108,9 +125,11 @@ TEST(ParseYaml, ReadsBlockScalars) {
 }
 
 TEST(ParseYaml, ExpandsAnchorsAndMergeKeys) {
-  EXPECT_EQ(Write(Yaml("base: &b {x: 1, z: 2}\nuse:\n  <<: *b\n  z: 3\nagain: *b\n\"<<\": 1\n").at(0)),
-            R"({"base":{"x":1,"z":2},"use":{"z":3,"x":1},"again":{"x":1,"z":2},"\u003c\u003c":1})");
-  EXPECT_EQ(Yaml("- &a {x: 1}\n- &b {x: 2, z: 3}\n- <<: [*a, *b]\n").at(0).At(2), Obj({{"x", 1}, {"z", 3}}));
+  EXPECT_EQ(
+      Write(Yaml("base: &b {x: 1, z: 2}\nuse:\n  <<: *b\n  z: 3\nagain: *b\n\"<<\": 1\n").at(0)),
+      R"({"base":{"x":1,"z":2},"use":{"z":3,"x":1},"again":{"x":1,"z":2},"\u003c\u003c":1})");
+  EXPECT_EQ(Yaml("- &a {x: 1}\n- &b {x: 2, z: 3}\n- <<: [*a, *b]\n").at(0).At(2),
+            Obj({{"x", 1}, {"z", 3}}));
 }
 
 TEST(ParseYaml, BoundsAliases) {
@@ -154,7 +173,8 @@ TEST(Golden, JsonAndYamlOfEveryKindAgreeWithUpstreamByteForByte) {
   for (const char* candidate : {"../shared/vectors/testdata/HEAD", "/tmp/v/testdata/HEAD"}) {
     if (std::filesystem::exists(candidate)) folder = candidate;
   }
-  if (folder.empty()) GTEST_SKIP() << "no golden vectors beside the project (../shared/vectors/testdata/HEAD)";
+  if (folder.empty())
+    GTEST_SKIP() << "no golden vectors beside the project (../shared/vectors/testdata/HEAD)";
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;

@@ -34,7 +34,8 @@ std::optional<size_t> Index(std::string_view token, size_t bound) {
   if (token.empty() || (token.size() > 1 && token[0] == '0')) return std::nullopt;
   size_t index = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
-  if (error != std::errc() || end != token.data() + token.size() || index >= bound) return std::nullopt;
+  if (error != std::errc() || end != token.data() + token.size() || index >= bound)
+    return std::nullopt;
   return index;
 }
 
@@ -57,8 +58,8 @@ const Value* Walk(const Value& root, const std::vector<std::string>& tokens) {
 enum class Change { kAdd, kReplace, kRemove };
 
 // The tree with one change at tokens[depth...]; nullopt if the place does not exist.
-std::optional<Value> Apply(const Value& at, const std::vector<std::string>& tokens, size_t depth, Change change,
-                           const Value& value) {
+std::optional<Value> Apply(const Value& at, const std::vector<std::string>& tokens, size_t depth,
+                           Change change, const Value& value) {
   if (depth == tokens.size()) return value;
   const std::string& token = tokens[depth];
   const bool last = depth + 1 == tokens.size();
@@ -67,7 +68,8 @@ std::optional<Value> Apply(const Value& at, const std::vector<std::string>& toke
     if (child == nullptr) return std::nullopt;
     std::optional<Value> changed = Apply(*child, tokens, depth + 1, change, value);
     if (!changed) return std::nullopt;
-    return at.IsObject() ? at.Set(token, std::move(*changed)) : at.SetAt(*Index(token, at.size()), std::move(*changed));
+    return at.IsObject() ? at.Set(token, std::move(*changed))
+                         : at.SetAt(*Index(token, at.size()), std::move(*changed));
   }
   if (at.IsObject()) {
     if (change != Change::kAdd && !at.Has(token)) return std::nullopt;
@@ -103,7 +105,8 @@ Result<Operation> ReadOperation(const Value& json, size_t number) {
   Operation operation;
   operation.op = json["op"].Str();
   const bool moves = operation.op == "move" || operation.op == "copy";
-  const bool has_value = operation.op == "add" || operation.op == "replace" || operation.op == "test";
+  const bool has_value =
+      operation.op == "add" || operation.op == "replace" || operation.op == "test";
   if (!moves && !has_value && operation.op != "remove") {
     return bad("\"op\" must be one of add, remove, replace, move, copy, test");
   }
@@ -126,7 +129,9 @@ Result<Operation> ReadOperation(const Value& json, size_t number) {
 }
 
 ErrorStatus CannotApply(const Operation& operation, std::string_view path, std::string_view why) {
-  return Error(Reason::kInvalid, "the server rejected our request due to an error in our request: {} operation does not apply: {} \"{}\"",
+  return Error(Reason::kInvalid,
+               "the server rejected our request due to an error in our request: {} operation does "
+               "not apply: {} \"{}\"",
                operation.op, why, path);
 }
 
@@ -152,9 +157,12 @@ Result<Value> ApplyOperation(const Value& root, const Operation& operation) {
       return CannotApply(operation, operation.path_text, "a value cannot move into itself at");
     }
     value = *found;
-    if (op == "move") document = Apply(root, operation.from, 0, Change::kRemove, Value()).value_or(Value());
+    if (op == "move")
+      document = Apply(root, operation.from, 0, Change::kRemove, Value()).value_or(Value());
   }
-  const Change change = op == "remove" ? Change::kRemove : op == "replace" ? Change::kReplace : Change::kAdd;
+  const Change change = op == "remove"    ? Change::kRemove
+                        : op == "replace" ? Change::kReplace
+                                          : Change::kAdd;
   std::optional<Value> changed = Apply(document, operation.path, 0, change, value);
   if (!changed) return CannotApply(operation, operation.path_text, kMissing);
   return std::move(*changed);
@@ -168,9 +176,11 @@ const Value* FindPointer(const Value& root, std::string_view pointer) {
 }
 
 Result<Value> ApplyJsonPatch(const Value& root, const Value& patch) {
-  if (!patch.IsArray()) return Error(Reason::kBadRequest, "a JSON patch must be an array of operations");
+  if (!patch.IsArray())
+    return Error(Reason::kBadRequest, "a JSON patch must be an array of operations");
   if (patch.size() > kMaxPatchOperations) {
-    return Error(Reason::kRequestEntityTooLarge, "The allowed maximum operations in a JSON patch is {}, got {}",
+    return Error(Reason::kRequestEntityTooLarge,
+                 "The allowed maximum operations in a JSON patch is {}, got {}",
                  kMaxPatchOperations, patch.size());
   }
   std::vector<Operation> operations;

@@ -1,6 +1,7 @@
 // src/json/patch.h
 //
-// RFC 6901 pointers, RFC 6902 patches, RFC 7386 merge patches. Strategic merge lives in `schema`, which knows keys.
+// RFC 6901 pointers, RFC 6902 patches, RFC 7386 merge patches. Strategic merge lives in `schema`,
+// which knows keys.
 //
 // Thread: any (pure functions).
 
@@ -18,12 +19,13 @@ inline constexpr size_t kMaxPatchOperations = 10'000;  // as upstream
 // nullptr if the pointer leads nowhere or is malformed.
 const Value* FindPointer(const Value& root, std::string_view pointer);
 
-// All operations or none. BadRequest for a malformed patch, Invalid (422) when an operation cannot apply, naming it.
+// All operations or none. BadRequest for a malformed patch, Invalid (422) when an operation cannot
+// apply, naming it.
 Result<Value> ApplyJsonPatch(const Value& root, const Value& patch);
 
 Value ApplyMergePatch(const Value& target, const Value& patch);
-// The smallest merge patch that turns `from` into `to`. REQUIRES for exactness: `to` holds no null members (a merge
-// patch cannot write one).
+// The smallest merge patch that turns `from` into `to`. REQUIRES for exactness: `to` holds no null
+// members (a merge patch cannot write one).
 Value CreateMergePatch(const Value& from, const Value& to);
 
 }  // namespace muster::json

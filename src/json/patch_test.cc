@@ -29,41 +29,77 @@ TEST(Pointer, FollowsRfc6901) {
 }
 
 TEST(JsonPatch, DoesTheExamplesOfRfc6902AppendixA) {
-  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/baz","value":"qux"}])"), R"({"foo":"bar","baz":"qux"})");
-  EXPECT_EQ(Patched(R"({"foo":["bar","baz"]})", R"([{"op":"add","path":"/foo/1","value":"qux"}])"), R"({"foo":["bar","qux","baz"]})");
-  EXPECT_EQ(Patched(R"({"baz":"qux","foo":"bar"})", R"([{"op":"remove","path":"/baz"}])"), R"({"foo":"bar"})");
-  EXPECT_EQ(Patched(R"({"foo":["bar","qux","baz"]})", R"([{"op":"remove","path":"/foo/1"}])"), R"({"foo":["bar","baz"]})");
-  EXPECT_EQ(Patched(R"({"baz":"qux","foo":"bar"})", R"([{"op":"replace","path":"/baz","value":"boo"}])"), R"({"baz":"boo","foo":"bar"})");
+  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/baz","value":"qux"}])"),
+            R"({)"
+            R"("foo":"bar","baz":"qux"})");
+  EXPECT_EQ(Patched(R"({"foo":["bar","baz"]})", R"([{"op":"add","path":"/foo/1",)"
+                                                R"("value":"qux"}])"),
+            R"({"foo":["bar","qux","baz"]})");
+  EXPECT_EQ(Patched(R"({"baz":"qux","foo":"bar"})", R"([{"op":"remove","path":"/baz"}])"),
+            R"({)"
+            R"("foo":"bar"})");
+  EXPECT_EQ(Patched(R"({"foo":["bar","qux","baz"]})", R"([{"op":"remove",)"
+                                                      R"("path":"/foo/1"}])"),
+            R"({"foo":["bar","baz"]})");
+  EXPECT_EQ(Patched(R"({"baz":"qux","foo":"bar"})", R"([{"op":"replace","path":"/baz",)"
+                                                    R"("value":"boo"}])"),
+            R"({"baz":"boo","foo":"bar"})");
   EXPECT_EQ(Patched(R"({"foo":{"bar":"baz","waldo":"fred"},"qux":{"corge":"grault"}})",
                     R"([{"op":"move","from":"/foo/waldo","path":"/qux/thud"}])"),
             R"({"foo":{"bar":"baz"},"qux":{"corge":"grault","thud":"fred"}})");
-  EXPECT_EQ(Patched(R"({"foo":["all","grass","cows","eat"]})", R"([{"op":"move","from":"/foo/1","path":"/foo/3"}])"),
+  EXPECT_EQ(Patched(R"({"foo":["all","grass","cows","eat"]})", R"([{"op":"move","from":"/foo/1",)"
+                                                               R"("path":"/foo/3"}])"),
             R"({"foo":["all","cows","eat","grass"]})");
-  EXPECT_EQ(Patched(R"({"baz":"qux","foo":["a",2,"c"]})", R"([{"op":"test","path":"/baz","value":"qux"},{"op":"test","path":"/foo/1","value":2}])"),
+  EXPECT_EQ(Patched(R"({"baz":"qux","foo":["a",2,"c"]})",
+                    R"([{"op":"test","path":"/baz",)"
+                    R"("value":"qux"},{"op":"test","path":"/foo/1","value":2}])"),
             R"({"baz":"qux","foo":["a",2,"c"]})");
-  EXPECT_EQ(Patched(R"({"baz":"qux"})", R"([{"op":"test","path":"/baz","value":"bar"}])"), "Invalid");
-  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/child","value":{"grandchild":{}}}])"), R"({"foo":"bar","child":{"grandchild":{}}})");
-  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/baz/bat","value":"qux"}])"), "Invalid");
-  EXPECT_EQ(Patched(R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01","value":10}])"), R"({"/":9,"~1":10})");
-  EXPECT_EQ(Patched(R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01","value":"10"}])"), "Invalid");
-  EXPECT_EQ(Patched(R"({"foo":["bar"]})", R"([{"op":"add","path":"/foo/-","value":["abc","def"]}])"), R"({"foo":["bar",["abc","def"]]})");
+  EXPECT_EQ(Patched(R"({"baz":"qux"})", R"([{"op":"test","path":"/baz",)"
+                                        R"("value":"bar"}])"),
+            "Invalid");
+  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/child","value":{"grandchild":{)"
+                                        R"(}}}])"),
+            R"({"foo":"bar","child":{"grandchild":{}}})");
+  EXPECT_EQ(Patched(R"({"foo":"bar"})", R"([{"op":"add","path":"/baz/bat",)"
+                                        R"("value":"qux"}])"),
+            "Invalid");
+  EXPECT_EQ(Patched(R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01","value":10}])"),
+            R"({)"
+            R"("/":9,"~1":10})");
+  EXPECT_EQ(Patched(R"({"/":9,"~1":10})", R"([{"op":"test","path":"/~01",)"
+                                          R"("value":"10"}])"),
+            "Invalid");
+  EXPECT_EQ(Patched(R"({"foo":["bar"]})", R"([{"op":"add","path":"/foo/-","value":["abc",)"
+                                          R"("def"]}])"),
+            R"({"foo":["bar",["abc","def"]]})");
 }
 
 TEST(JsonPatch, AppliesAllOrNothingAndNamesTheOperation) {
-  const Result<Value> result = ApplyJsonPatch(J(R"({"a":1})"), J(R"([{"op":"replace","path":"/a","value":2},{"op":"remove","path":"/b"}])"));
+  const Result<Value> result =
+      ApplyJsonPatch(J(R"({"a":1})"), J(R"([{"op":"replace",)"
+                                        R"("path":"/a","value":2},{"op":"remove","path":"/b"}])"));
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().message(),
-            "the server rejected our request due to an error in our request: remove operation does not apply: doc is missing path \"/b\"");
+            "the server rejected our request due to an error in our request: remove operation does "
+            "not apply: doc is missing path \"/b\"");
   EXPECT_EQ(Patched(R"({"a":{"b":1}})", R"([{"op":"move","from":"/a","path":"/a/c"}])"), "Invalid");
-  EXPECT_EQ(Patched(R"({"a":{"b":1}})", R"([{"op":"copy","from":"/a","path":"/c"},{"op":"replace","path":"","value":[]}])"), "[]");
+  EXPECT_EQ(Patched(R"({"a":{"b":1}})", R"([{"op":"copy","from":"/a","path":"/c"},{)"
+                                        R"("op":"replace","path":"","value":[]}])"),
+            "[]");
 }
 
 TEST(JsonPatch, RefusesMalformedAndHugePatches) {
-  for (const char* patch : {"{}", "[1]", R"([{"op":"spin","path":"/a"}])", R"([{"op":"add","path":"a","value":1}])", R"([{"op":"add","path":"/a"}])",
-                            R"([{"op":"move","path":"/a"}])", R"([{"op":"remove"}])"}) {
+  for (const char* patch : {"{}", "[1]", R"([{"op":"spin","path":"/a"}])",
+                            R"([{"op":"add",)"
+                            R"("path":"a","value":1}])",
+                            R"([{"op":"add","path":"/a"}])", R"([{"op":"move","path":"/a"}])",
+                            R"([{"op":"remove"}])"}) {
     EXPECT_EQ(Patched("{}", patch), "BadRequest") << patch;
   }
-  EXPECT_EQ(Patched("{}", Write(Value(Array(kMaxPatchOperations + 1, J(R"({"op":"test","path":"","value":{}})"))))), "RequestEntityTooLarge");
+  EXPECT_EQ(
+      Patched("{}", Write(Value(Array(kMaxPatchOperations + 1, J(R"({"op":"test",)"
+                                                                 R"("path":"","value":{}})"))))),
+      "RequestEntityTooLarge");
 }
 
 TEST(MergePatch, DoesTheExamplesOfRfc7386) {
@@ -73,7 +109,9 @@ TEST(MergePatch, DoesTheExamplesOfRfc7386) {
                            {R"({"a":"b","b":"c"})", R"({"a":null})", R"({"b":"c"})"},
                            {R"({"a":["b"]})", R"({"a":"c"})", R"({"a":"c"})"},
                            {R"({"a":"c"})", R"({"a":["b"]})", R"({"a":["b"]})"},
-                           {R"({"a":{"b":"c"}})", R"({"a":{"b":"d","c":null}})", R"({"a":{"b":"d"}})"},
+                           {R"({"a":{"b":"c"}})", R"({"a":{"b":"d","c":null}})",
+                            R"({"a":{)"
+                            R"("b":"d"}})"},
                            {R"({"a":[{"b":"c"}]})", R"({"a":[1]})", R"({"a":[1]})"},
                            {R"(["a","b"])", R"(["c","d"])", R"(["c","d"])"},
                            {R"({"a":"b"})", R"(["c"])", R"(["c"])"},
@@ -82,7 +120,8 @@ TEST(MergePatch, DoesTheExamplesOfRfc7386) {
                            {R"({"e":null})", R"({"a":1})", R"({"e":null,"a":1})"},
                            {"[1,2]", R"({"a":"b","c":null})", R"({"a":"b"})"},
                            {"{}", R"({"a":{"bb":{"ccc":null}}})", R"({"a":{"bb":{}}})"}};
-  for (const auto& row : rows) EXPECT_EQ(Write(ApplyMergePatch(J(row[0]), J(row[1]))), row[2]) << row[0] << row[1];
+  for (const auto& row : rows)
+    EXPECT_EQ(Write(ApplyMergePatch(J(row[0]), J(row[1]))), row[2]) << row[0] << row[1];
 }
 
 TEST(MergePatch, CreatesWhatApplyUndoes) {

@@ -42,7 +42,9 @@ void AppendRune(std::string& out, uint32_t rune) {
   }
 }
 
-bool IsValidUtf8(std::string_view text) { return simdjson::validate_utf8(text.data(), text.size()); }
+bool IsValidUtf8(std::string_view text) {
+  return simdjson::validate_utf8(text.data(), text.size());
+}
 
 std::string ReplaceInvalidUtf8(std::string_view text) {
   std::string clean;

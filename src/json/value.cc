@@ -13,7 +13,8 @@
 
 namespace muster::json {
 
-// Storage shared by copies. The kind lives in each Value, so that reading it touches no other cache line.
+// Storage shared by copies. The kind lives in each Value, so that reading it touches no other cache
+// line.
 struct Rep {
   mutable std::atomic<uint32_t> references{1};
   uint32_t size = 0;  // of a text
@@ -32,7 +33,8 @@ struct ArrayRep : Rep {
 
 struct ObjectRep : Rep {
   Object members;
-  std::vector<uint32_t> by_key;  // positions in `members` in key order; only beyond kMaxMembersWithoutIndex
+  std::vector<uint32_t>
+      by_key;  // positions in `members` in key order; only beyond kMaxMembersWithoutIndex
 
   void Index() {
     by_key.clear();
@@ -47,7 +49,8 @@ struct ObjectRep : Rep {
     if (by_key.empty()) {
       for (size_t i = 0; i < members.size(); ++i) {
         const std::string& name = members[i].first;
-        if (name.size() == key.size() && std::memcmp(name.data(), key.data(), key.size()) == 0) return i;
+        if (name.size() == key.size() && std::memcmp(name.data(), key.data(), key.size()) == 0)
+          return i;
       }
       return members.size();
     }
@@ -71,9 +74,9 @@ struct ObjectRep : Rep {
   }
 
   std::vector<uint32_t>::const_iterator LowerBound(std::string_view key) const {
-    return std::lower_bound(by_key.begin(), by_key.end(), key, [this](uint32_t position, std::string_view k) {
-      return members[position].first < k;
-    });
+    return std::lower_bound(
+        by_key.begin(), by_key.end(), key,
+        [this](uint32_t position, std::string_view k) { return members[position].first < k; });
   }
 };
 
@@ -216,8 +219,12 @@ const Value* Value::Find(std::string_view key) const {
   return position < object->members.size() ? &object->members[position].second : nullptr;
 }
 
-const Array& Value::items() const { return kind_ == Kind::kArray ? AsArray(rep())->items : kNoItems; }
-const Object& Value::members() const { return kind_ == Kind::kObject ? AsObject(rep())->members : kNoMembers; }
+const Array& Value::items() const {
+  return kind_ == Kind::kArray ? AsArray(rep())->items : kNoItems;
+}
+const Object& Value::members() const {
+  return kind_ == Kind::kObject ? AsObject(rep())->members : kNoMembers;
+}
 
 size_t Value::size() const {
   if (kind_ == Kind::kArray) return items().size();
@@ -230,7 +237,9 @@ std::string_view Value::AsString(std::string_view otherwise) const {
   return {text->text(), text->size};
 }
 
-bool Value::AsBool(bool otherwise) const { return kind_ == Kind::kBool ? inline_size_ != 0 : otherwise; }
+bool Value::AsBool(bool otherwise) const {
+  return kind_ == Kind::kBool ? inline_size_ != 0 : otherwise;
+}
 int64_t Value::AsInt(int64_t otherwise) const { return Int().value_or(otherwise); }
 
 double Value::AsDouble(double otherwise) const {
@@ -312,7 +321,8 @@ Value Value::RemovePath(std::initializer_list<std::string_view> keys) const {
   const std::string_view last = keys.begin()[keys.size() - 1];
   if (!parents.back()->Has(last)) return *this;
   Value value = parents.back()->Remove(last);
-  for (size_t i = keys.size() - 1; i-- > 0;) value = parents[i]->Set(keys.begin()[i], std::move(value));
+  for (size_t i = keys.size() - 1; i-- > 0;)
+    value = parents[i]->Set(keys.begin()[i], std::move(value));
   return value;
 }
 
@@ -390,8 +400,10 @@ Value SortKeys(const Value& value) {
   if (!value.IsObject()) return value;
   Object members;
   members.reserve(value.size());
-  for (const Member& member : value.members()) members.emplace_back(member.first, SortKeys(member.second));
-  std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.first < b.first; });
+  for (const Member& member : value.members())
+    members.emplace_back(member.first, SortKeys(member.second));
+  std::sort(members.begin(), members.end(),
+            [](const Member& a, const Member& b) { return a.first < b.first; });
   return Value(std::move(members));
 }
 

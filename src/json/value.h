@@ -1,12 +1,14 @@
 // src/json/value.h
 //
-// Value: an immutable JSON tree. A copy costs one reference count; an update returns a new tree that shares every
-// branch that did not change.
+// Value: an immutable JSON tree. A copy costs one reference count; an update returns a new tree
+// that shares every branch that did not change.
 //
-// Life cycle: a value type of 16 bytes; strings, arrays and objects are shared and never change after they are made.
+// Life cycle: a value type of 16 bytes; strings, arrays and objects are shared and never change
+//             after they are made.
 // Thread:     any (immutable).
-// Invariants: object members keep the order in which they were written, keys are unique (the parser reports
-//             duplicates and the last one wins, as in Go); a number keeps its digits as written until it is asked for.
+// Invariants: object members keep the order in which they were written, keys are unique (the parser
+//             reports duplicates and the last one wins, as in Go); a number keeps its digits as
+//             written until it is asked for.
 
 #pragma once
 
@@ -34,18 +36,18 @@ inline constexpr size_t kMaxMembersWithoutIndex = 24;
 
 class Value {
  public:
-  Value() = default;  // null
-  Value(std::nullptr_t) {}                 // NOLINT(google-explicit-constructor): literals read as JSON
-  Value(bool value);                       // NOLINT
-  Value(int value);                        // NOLINT
-  Value(int64_t value);                    // NOLINT
-  Value(uint64_t value);                   // NOLINT
-  Value(double value);                     // NOLINT: shortest form that reads back; NaN and infinities become null
-  Value(const char* value);                // NOLINT
-  Value(const std::string& value);         // NOLINT
-  Value(std::string_view value);           // NOLINT
-  Value(Array value);                      // NOLINT
-  Value(Object value);                     // NOLINT: REQUIRES unique keys
+  Value() = default;        // null
+  Value(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): literals read as JSON
+  Value(bool value);        // NOLINT
+  Value(int value);         // NOLINT
+  Value(int64_t value);     // NOLINT
+  Value(uint64_t value);    // NOLINT
+  Value(double value);      // NOLINT: shortest form that reads back; NaN and infinities become null
+  Value(const char* value);         // NOLINT
+  Value(const std::string& value);  // NOLINT
+  Value(std::string_view value);    // NOLINT
+  Value(Array value);               // NOLINT
+  Value(Object value);              // NOLINT: REQUIRES unique keys
   // A number by its digits, e.g. "1e400". REQUIRES: a JSON number token.
   static Value Number(std::string_view token);
 
@@ -63,7 +65,8 @@ class Value {
   bool IsArray() const { return kind_ == Kind::kArray; }
   bool IsObject() const { return kind_ == Kind::kObject; }
 
-  // Reading never fails: a missing key, a wrong index or a value of another kind gives null / the default.
+  // Reading never fails: a missing key, a wrong index or a value of another kind gives null / the
+  // default.
   const Value& operator[](std::string_view key) const;
   const Value& operator[](const char* key) const { return (*this)[std::string_view(key)]; }
   const Value& At(size_t index) const;
@@ -71,24 +74,29 @@ class Value {
   const Value* Find(std::string_view key) const;  // nullptr if absent; present nulls are found
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
 
-  const Array& items() const;      // empty unless an array
-  const Object& members() const;   // empty unless an object
-  size_t size() const;             // of an array or object, else 0
+  const Array& items() const;     // empty unless an array
+  const Object& members() const;  // empty unless an object
+  size_t size() const;            // of an array or object, else 0
   bool empty() const { return size() == 0; }
 
   std::string_view AsString(std::string_view otherwise = {}) const;  // lives as long as the tree
-  std::string Str(std::string_view otherwise = {}) const { return std::string(AsString(otherwise)); }
+  std::string Str(std::string_view otherwise = {}) const {
+    return std::string(AsString(otherwise));
+  }
   bool AsBool(bool otherwise = false) const;
-  int64_t AsInt(int64_t otherwise = 0) const;    // exact integers only, 1e3 included; else `otherwise`
-  double AsDouble(double otherwise = 0) const;   // beyond double's range: an infinity, or zero
+  int64_t AsInt(
+      int64_t otherwise = 0) const;  // exact integers only, 1e3 included; else `otherwise`
+  double AsDouble(double otherwise = 0) const;  // beyond double's range: an infinity, or zero
   std::optional<int64_t> Int() const;
-  // Digits as written; "" unless a number. Lives as long as this very Value (short numbers are kept inside it).
+  // Digits as written; "" unless a number. Lives as long as this very Value (short numbers are kept
+  // inside it).
   std::string_view NumberToken() const;
   // The same storage: true means equal, and costs nothing; false says nothing.
   bool SameAs(const Value& other) const;
 
-  // Updates: a changed copy. On a value that is not an object (array), Set (Append) starts from an empty one. A value
-  // given up with std::move changes in place when nobody else shares it: `v = std::move(v).Set("a", 1)`.
+  // Updates: a changed copy. On a value that is not an object (array), Set (Append) starts from an
+  // empty one. A value given up with std::move changes in place when nobody else shares it: `v =
+  // std::move(v).Set("a", 1)`.
   Value Set(std::string_view key, Value value) const&;
   Value Set(std::string_view key, Value value) &&;
   Value Remove(std::string_view key) const;
@@ -106,7 +114,8 @@ class Value {
 
   const Rep* rep() const {  // nullptr for null, booleans and numbers kept inside
     const Rep* pointer = nullptr;
-    if (kind_ >= Kind::kNumber && inline_size_ == 0) std::memcpy(&pointer, bytes_ + 6, sizeof pointer);
+    if (kind_ >= Kind::kNumber && inline_size_ == 0)
+      std::memcpy(&pointer, bytes_ + 6, sizeof pointer);
     return pointer;
   }
   void Adopt(Kind kind, const Rep* rep) {
@@ -118,8 +127,9 @@ class Value {
   Rep* Unshared() const;  // this value's storage if nobody else holds it, else nullptr
 
   Kind kind_ = Kind::kNull;
-  uint8_t inline_size_ = 0;            // of a number's token kept in bytes_; a boolean's value
-  char bytes_[kInlineBytes] = {};      // a short number token, or at offset 6 the pointer to shared storage
+  uint8_t inline_size_ = 0;  // of a number's token kept in bytes_; a boolean's value
+  char bytes_[kInlineBytes] =
+      {};  // a short number token, or at offset 6 the pointer to shared storage
 };
 static_assert(sizeof(Value) == 16);
 
@@ -131,7 +141,8 @@ Value List(std::initializer_list<Value> items = {});
 Value Strings(const std::vector<std::string>& strings);
 std::vector<std::string> ToStrings(const Value& array);
 
-// The same tree with the members of every object in byte order of their keys: what Go prints for a map.
+// The same tree with the members of every object in byte order of their keys: what Go prints for a
+// map.
 Value SortKeys(const Value& value);
 
 }  // namespace muster::json

@@ -8,7 +8,8 @@ namespace muster::json {
 namespace {
 
 TEST(Value, ReadingNeverFails) {
-  const Value pod = Obj({{"metadata", Obj({{"name", "a"}})}, {"list", List({1, "two", true, nullptr})}});
+  const Value pod =
+      Obj({{"metadata", Obj({{"name", "a"}})}, {"list", List({1, "two", true, nullptr})}});
   EXPECT_EQ(pod["metadata"]["name"].AsString(), "a");
   EXPECT_EQ(pod["spec"]["nodeName"].AsString("none"), "none");
   EXPECT_TRUE(pod.Path({"metadata", "name", "deeper"}).IsNull());
@@ -86,15 +87,18 @@ TEST(Value, LargeObjectsFindByIndex) {
 
 TEST(Value, ObjectsCrossTheIndexThresholdBySet) {
   Value value;
-  for (size_t i = 0; i < 3 * kMaxMembersWithoutIndex; ++i) value = std::move(value).Set(std::to_string(i), int64_t(i));
-  for (size_t i = 0; i < 3 * kMaxMembersWithoutIndex; ++i) EXPECT_EQ(value[std::to_string(i)].AsInt(-1), int64_t(i));
+  for (size_t i = 0; i < 3 * kMaxMembersWithoutIndex; ++i)
+    value = std::move(value).Set(std::to_string(i), int64_t(i));
+  for (size_t i = 0; i < 3 * kMaxMembersWithoutIndex; ++i)
+    EXPECT_EQ(value[std::to_string(i)].AsInt(-1), int64_t(i));
 }
 
 TEST(Value, EqualityIgnoresMemberOrder) {
   EXPECT_EQ(Obj({{"a", 1}, {"b", List({1, 2})}}), Obj({{"b", List({1, 2})}, {"a", 1}}));
   EXPECT_FALSE(List({1, 2}) == List({2, 1}));
   EXPECT_FALSE(Obj({{"a", nullptr}}) == Obj({{"b", nullptr}}));
-  EXPECT_EQ(Write(SortKeys(Obj({{"b", Obj({{"d", 1}, {"c", 2}})}, {"a", 1}}))), R"({"a":1,"b":{"c":2,"d":1}})");
+  EXPECT_EQ(Write(SortKeys(Obj({{"b", Obj({{"d", 1}, {"c", 2}})}, {"a", 1}}))), R"({"a":1,"b":{)"
+                                                                                R"("c":2,"d":1}})");
 }
 
 TEST(Value, StringListsGoBothWays) {

@@ -24,7 +24,8 @@ struct Refusal {
 };
 
 [[noreturn]] void Refuse(const YAML::Mark& mark, std::string_view what) {
-  throw Refusal{Error(Reason::kBadRequest, "invalid YAML at line {} column {}: {}", mark.line + 1, mark.column + 1, what)};
+  throw Refusal{Error(Reason::kBadRequest, "invalid YAML at line {} column {}: {}", mark.line + 1,
+                      mark.column + 1, what)};
 }
 
 // Builds one document from yaml-cpp's events.
@@ -40,7 +41,9 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Done(mark, anchor, Value(), 1); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Done(mark, anchor, Value(), 1);
+  }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
@@ -49,16 +52,19 @@ class TreeBuilder : public YAML::EventHandler {
     Done(mark, YAML::NullAnchor, value, nodes);
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
     plain_merge_ = text == "<<" && tag != "!";
     Done(mark, anchor, Scalar(mark, tag, IsValidUtf8(text) ? text : WidenLatin1(text)), 1);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     Open(mark, anchor, false);
   }
   void OnSequenceEnd() override { Close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     Open(mark, anchor, true);
   }
   void OnMapEnd() override { Close(); }
@@ -76,7 +82,8 @@ class TreeBuilder : public YAML::EventHandler {
     bool merge_key = false;     // the key just read is a plain "<<"
   };
 
-  // yaml-cpp 0.7 decodes the escapes \N and \_ to the single bytes 0x85 and 0xA0 rather than to their characters.
+  // yaml-cpp 0.7 decodes the escapes \N and \_ to the single bytes 0x85 and 0xA0 rather than to
+  // their characters.
   static std::string WidenLatin1(std::string_view text) {
     std::string wide;
     while (!text.empty()) {
@@ -91,21 +98,27 @@ class TreeBuilder : public YAML::EventHandler {
     if (tag == "?" || tag.empty()) return ResolvePlainScalar(text);  // plain
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return Value(text);
     if (tag == "tag:yaml.org,2002:binary") {
-      const std::optional<std::string> bytes = Base64Decode(ReplaceAll(ReplaceAll(text, "\n", ""), " ", ""));
+      const std::optional<std::string> bytes =
+          Base64Decode(ReplaceAll(ReplaceAll(text, "\n", ""), " ", ""));
       if (!bytes) Refuse(mark, "!!binary without valid base64");
       return Value(ReplaceInvalidUtf8(*bytes));
     }
     Value value = ResolvePlainScalar(text);
-    const bool right = (tag == "tag:yaml.org,2002:int" && value.Int()) || (tag == "tag:yaml.org,2002:float" && value.IsNumber()) ||
-                       (tag == "tag:yaml.org,2002:bool" && value.IsBool()) || (tag == "tag:yaml.org,2002:null" && value.IsNull());
+    const bool right = (tag == "tag:yaml.org,2002:int" && value.Int()) ||
+                       (tag == "tag:yaml.org,2002:float" && value.IsNumber()) ||
+                       (tag == "tag:yaml.org,2002:bool" && value.IsBool()) ||
+                       (tag == "tag:yaml.org,2002:null" && value.IsNull());
     if (right) return value;
-    if (tag.starts_with("tag:yaml.org,2002:")) Refuse(mark, fmt::format("cannot read {:.40} as {}", text, tag));
+    if (tag.starts_with("tag:yaml.org,2002:"))
+      Refuse(mark, fmt::format("cannot read {:.40} as {}", text, tag));
     return Value(text);
   }
 
   void Open(const YAML::Mark& mark, YAML::anchor_t anchor, bool map) {
-    if (frames_.size() >= kMaxDepth) Refuse(mark, fmt::format("more than {} levels of nesting", kMaxDepth));
-    if (!frames_.empty() && frames_.back().map && !frames_.back().key) Refuse(mark, "a key must be a scalar");
+    if (frames_.size() >= kMaxDepth)
+      Refuse(mark, fmt::format("more than {} levels of nesting", kMaxDepth));
+    if (!frames_.empty() && frames_.back().map && !frames_.back().key)
+      Refuse(mark, "a key must be a scalar");
     frames_.emplace_back();
     frames_.back().map = map;
     frames_.back().mark = mark;
@@ -115,10 +128,12 @@ class TreeBuilder : public YAML::EventHandler {
   void Close() {
     Frame frame = std::move(frames_.back());
     frames_.pop_back();
-    if (!frame.map) return Done(frame.mark, frame.anchor, Value(std::move(frame.items)), frame.nodes);
+    if (!frame.map)
+      return Done(frame.mark, frame.anchor, Value(std::move(frame.items)), frame.nodes);
     Deduplicate(frame.members, 0, Path(), notes_);
     Value value(std::move(frame.members));
-    for (const Value& merged : frame.merged) {  // what is written in the map itself wins, then the earlier source
+    for (const Value& merged :
+         frame.merged) {  // what is written in the map itself wins, then the earlier source
       for (const Member& member : merged.members()) {
         if (!value.Has(member.first)) value = std::move(value).Set(member.first, member.second);
       }
@@ -149,7 +164,8 @@ class TreeBuilder : public YAML::EventHandler {
     const bool list = value.IsArray();
     for (size_t i = 0; i < (list ? value.size() : 1); ++i) {
       const Value& source = list ? value.At(i) : value;
-      if (!source.IsObject()) Refuse(mark, "map merge requires map or sequence of maps as the value");
+      if (!source.IsObject())
+        Refuse(mark, "map merge requires map or sequence of maps as the value");
       frame.merged.push_back(source);
     }
   }
@@ -157,7 +173,9 @@ class TreeBuilder : public YAML::EventHandler {
   // A whole node is read: it becomes the document, a key, a member or an item.
   void Done(const YAML::Mark& mark, YAML::anchor_t anchor, Value value, size_t nodes) {
     nodes_ += nodes;
-    if (nodes_ > kMaxYamlNodes) Refuse(mark, fmt::format("document contains excessive aliasing (over {} nodes)", kMaxYamlNodes));
+    if (nodes_ > kMaxYamlNodes)
+      Refuse(mark,
+             fmt::format("document contains excessive aliasing (over {} nodes)", kMaxYamlNodes));
     if (anchor != YAML::NullAnchor) anchors_[anchor] = {value, nodes};
     if (frames_.empty()) {
       document_ = std::move(value);
@@ -188,10 +206,12 @@ class TreeBuilder : public YAML::EventHandler {
   bool plain_merge_ = false;  // the scalar just read is an unquoted "<<"
 };
 
-// A stream of JSON documents, as `kubectl create -f` also takes it; nullopt if the text is not that.
+// A stream of JSON documents, as `kubectl create -f` also takes it; nullopt if the text is not
+// that.
 std::optional<std::vector<Value>> JsonDocuments(std::string_view text, ParseNotes* notes) {
   const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || text[first] != '{' || !IsValidUtf8(text)) return std::nullopt;
+  if (first == std::string_view::npos || text[first] != '{' || !IsValidUtf8(text))
+    return std::nullopt;
   ParseNotes found;
   JsonScanner scanner(text, &found);
   std::vector<Value> documents;
@@ -201,7 +221,8 @@ std::optional<std::vector<Value>> JsonDocuments(std::string_view text, ParseNote
     documents.push_back(std::move(*document));
   }
   if (notes != nullptr) {
-    notes->duplicate_keys.insert(notes->duplicate_keys.end(), found.duplicate_keys.begin(), found.duplicate_keys.end());
+    notes->duplicate_keys.insert(notes->duplicate_keys.end(), found.duplicate_keys.begin(),
+                                 found.duplicate_keys.end());
   }
   return documents;
 }
@@ -223,7 +244,8 @@ Result<std::vector<Value>> ParseYaml(std::string_view text, ParseNotes* notes) {
   } catch (const Refusal& refusal) {
     return Error(refusal.status);
   } catch (const YAML::Exception& e) {
-    return Error(Reason::kBadRequest, "invalid YAML at line {} column {}: {}", e.mark.line + 1, e.mark.column + 1, e.msg);
+    return Error(Reason::kBadRequest, "invalid YAML at line {} column {}: {}", e.mark.line + 1,
+                 e.mark.column + 1, e.msg);
   }
   return documents;
 }

@@ -10,12 +10,14 @@
 namespace muster::json {
 namespace {
 
-constexpr std::array<std::string_view, 11> kTrue = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"};
+constexpr std::array<std::string_view, 11> kTrue = {"y",    "Y",    "yes", "Yes", "YES", "true",
+                                                    "True", "TRUE", "on",  "On",  "ON"};
 constexpr std::array<std::string_view, 11> kFalse = {"n",     "N",     "no",  "No",  "NO", "false",
                                                      "False", "FALSE", "off", "Off", "OFF"};
 constexpr std::array<std::string_view, 5> kNull = {"", "~", "null", "Null", "NULL"};
-constexpr std::array<std::string_view, 12> kNotFinite = {".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF",
-                                                         "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF"};
+constexpr std::array<std::string_view, 12> kNotFinite = {".nan",  ".NaN",  ".NAN",  ".inf",
+                                                         ".Inf",  ".INF",  "+.inf", "+.Inf",
+                                                         "+.INF", "-.inf", "-.Inf", "-.INF"};
 
 template <size_t N>
 bool OneOf(const std::array<std::string_view, N>& words, std::string_view text) {
@@ -101,7 +103,8 @@ std::optional<std::string> Float(std::string_view text) {
   return token;
 }
 
-// YAML 1.1 base 60 (1:30): read as a string, but other readers see a number, so it is quoted on the way out.
+// YAML 1.1 base 60 (1:30): read as a string, but other readers see a number, so it is quoted on the
+// way out.
 bool IsBase60(std::string_view text) {
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
   if (text.empty() || !IsDigit(text[0])) return false;
@@ -128,7 +131,8 @@ size_t SkipDigits(std::string_view text, size_t i, size_t most) {
   return i;
 }
 
-// YYYY-M-D, alone or followed by a time of day: the Go library reads it as a string, and quotes it on the way out.
+// YYYY-M-D, alone or followed by a time of day: the Go library reads it as a string, and quotes it
+// on the way out.
 bool IsTimestamp(std::string_view text) {
   if (SkipDigits(text, 0, 5) != 4 || text.size() < 8 || text[4] != '-') return false;
   size_t i = SkipDigits(text, 5, 2);
@@ -171,8 +175,8 @@ Value ResolvePlainScalar(std::string_view text) {
 }
 
 bool LooksLikeOtherThanString(std::string_view text) {
-  return !ResolvePlainScalar(text).IsString() || OneOf(kNotFinite, text) || text == "<<" || IsBase60(text) ||
-         IsTimestamp(text);
+  return !ResolvePlainScalar(text).IsString() || OneOf(kNotFinite, text) || text == "<<" ||
+         IsBase60(text) || IsTimestamp(text);
 }
 
 }  // namespace muster::json

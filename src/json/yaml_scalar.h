@@ -1,7 +1,7 @@
 // src/json/yaml_scalar.h
 //
-// Private to src/json: what a plain (unquoted) YAML 1.1 scalar means to the Go YAML library behind sigs.k8s.io/yaml,
-// for reading and for deciding what must be quoted.
+// Private to src/json: what a plain (unquoted) YAML 1.1 scalar means to the Go YAML library behind
+// sigs.k8s.io/yaml, for reading and for deciding what must be quoted.
 //
 // Thread: any (pure functions).
 

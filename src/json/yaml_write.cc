@@ -1,5 +1,6 @@
-// How libyaml's emitter, with the settings of sigs.k8s.io/yaml, lays out a tree: block style, two spaces, lists not
-// indented below their key, long lines folded at a space beyond column 80. The golden vectors check it.
+// How libyaml's emitter, with the settings of sigs.k8s.io/yaml, lays out a tree: block style, two
+// spaces, lists not indented below their key, long lines folded at a space beyond column 80. The
+// golden vectors check it.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +21,9 @@ constexpr size_t kMaxSimpleKeyBytes = 128;  // longer keys are written as "? key
 
 enum class Style { kPlain, kSingleQuoted, kDoubleQuoted, kLiteral };
 
-bool IsBreak(uint32_t rune) { return rune == '\n' || rune == '\r' || rune == 0x85 || rune == 0x2028 || rune == 0x2029; }
+bool IsBreak(uint32_t rune) {
+  return rune == '\n' || rune == '\r' || rune == 0x85 || rune == 0x2028 || rune == 0x2029;
+}
 
 // What the emitter writes without an escape: no tab, nothing beyond the basic plane.
 bool IsPrintable(uint32_t rune) {
@@ -31,17 +34,18 @@ bool IsPrintable(uint32_t rune) {
 // What a scalar contains that rules out a style.
 struct Traits {
   bool multiline = false;
-  bool indicators = false;     // starts like syntax, or holds ": " or " #"
-  bool edge_space = false;     // starts or ends with a space or break
+  bool indicators = false;  // starts like syntax, or holds ": " or " #"
+  bool edge_space = false;  // starts or ends with a space or break
   bool trailing_space = false;
-  bool break_space = false;    // a space after a break
-  bool special = false;        // unprintable, or a space before a break
+  bool break_space = false;  // a space after a break
+  bool special = false;      // unprintable, or a space before a break
 };
 
 bool StartsLikeSyntax(std::string_view text) {
   if (text.starts_with("---") || text.starts_with("...")) return true;
   if (std::string_view("#,[]{}&*!|>'\"%@`").find(text[0]) != std::string_view::npos) return true;
-  const bool space_follows = text.size() == 1 || text[1] == ' ' || text[1] == '\t' || IsBreak(DecodeRune(text.substr(1)).rune);
+  const bool space_follows = text.size() == 1 || text[1] == ' ' || text[1] == '\t' ||
+                             IsBreak(DecodeRune(text.substr(1)).rune);
   return std::string_view("?:-").find(text[0]) != std::string_view::npos && space_follows;
 }
 
@@ -80,7 +84,9 @@ Traits Analyze(std::string_view text) {
   return traits;
 }
 
-bool IsSimpleKey(std::string_view key) { return !Analyze(key).multiline && key.size() <= kMaxSimpleKeyBytes; }
+bool IsSimpleKey(std::string_view key) {
+  return !Analyze(key).multiline && key.size() <= kMaxSimpleKeyBytes;
+}
 
 Style ChooseStyle(std::string_view text, bool simple_key) {
   const Traits traits = Analyze(text);
@@ -88,7 +94,8 @@ Style ChooseStyle(std::string_view text, bool simple_key) {
     const bool literal = !traits.trailing_space && !traits.special && !simple_key;
     return literal ? Style::kLiteral : Style::kDoubleQuoted;
   }
-  if (LooksLikeOtherThanString(text) || traits.special || traits.break_space) return Style::kDoubleQuoted;
+  if (LooksLikeOtherThanString(text) || traits.special || traits.break_space)
+    return Style::kDoubleQuoted;
   if (traits.indicators || traits.edge_space || traits.multiline) return Style::kSingleQuoted;
   return Style::kPlain;
 }
@@ -128,16 +135,19 @@ std::vector<uint32_t> Runes(std::string_view text) {
   return runes;
 }
 
-bool IsLetter(uint32_t rune) { return (rune >= 'a' && rune <= 'z') || (rune >= 'A' && rune <= 'Z') || rune >= 0xAA; }
+bool IsLetter(uint32_t rune) {
+  return (rune >= 'a' && rune <= 'z') || (rune >= 'A' && rune <= 'Z') || rune >= 0xAA;
+}
 bool IsDigit(uint32_t rune) { return rune >= '0' && rune <= '9'; }
 
-// The order in which the Go library writes map keys: numbers inside names count as numbers ("a2" before "a10"), and
-// letters stand after other characters, except right after a digit.
+// The order in which the Go library writes map keys: numbers inside names count as numbers ("a2"
+// before "a10"), and letters stand after other characters, except right after a digit.
 bool KeyBefore(std::string_view left, std::string_view right) {
   const std::vector<uint32_t> a = Runes(left);
   const std::vector<uint32_t> b = Runes(right);
   const size_t common = std::min(a.size(), b.size());
-  const size_t i = static_cast<size_t>(std::mismatch(a.begin(), a.begin() + common, b.begin()).first - a.begin());
+  const size_t i = static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + common, b.begin()).first - a.begin());
   if (i == common) return a.size() < b.size();
   const bool a_letter = IsLetter(a[i]);
   const bool b_letter = IsLetter(b[i]);
@@ -156,8 +166,10 @@ bool KeyBefore(std::string_view left, std::string_view right) {
   }
   size_t a_end = i;
   size_t b_end = i;
-  for (; a_end < a.size() && IsDigit(a[a_end]); ++a_end) a_number = a_number * 10 + (a[a_end] - '0');
-  for (; b_end < b.size() && IsDigit(b[b_end]); ++b_end) b_number = b_number * 10 + (b[b_end] - '0');
+  for (; a_end < a.size() && IsDigit(a[a_end]); ++a_end)
+    a_number = a_number * 10 + (a[a_end] - '0');
+  for (; b_end < b.size() && IsDigit(b[b_end]); ++b_end)
+    b_number = b_number * 10 + (b[b_end] - '0');
   if (a_number != b_number) return a_number < b_number;
   if (a_end != b_end) return a_end < b_end;
   return a[i] < b[i];
@@ -179,8 +191,10 @@ class Emitter {
 
   size_t Column() const {
     const size_t newline = out_.rfind('\n');
-    const auto start = out_.begin() + static_cast<ptrdiff_t>(newline == std::string::npos ? 0 : newline + 1);
-    return static_cast<size_t>(std::count_if(start, out_.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+    const auto start =
+        out_.begin() + static_cast<ptrdiff_t>(newline == std::string::npos ? 0 : newline + 1);
+    return static_cast<size_t>(
+        std::count_if(start, out_.end(), [](char c) { return (c & 0xC0) != 0x80; }));
   }
 
   // A value whose parent stands at `indent`; `inline_first`: its first line goes on after "- ".
@@ -281,7 +295,8 @@ class Emitter {
       if (text[i] == ' ') {
         const bool inside = quote == '\0' || (i > 0 && next < text.size());
         const bool space_follows = next < text.size() && text[next] == ' ';
-        if (!simple_key && !after_space && column > kFoldColumn && inside && (quote == '"' || !space_follows)) {
+        if (!simple_key && !after_space && column > kFoldColumn && inside &&
+            (quote == '"' || !space_follows)) {
           StartLine(indent);
           column = static_cast<size_t>(indent);
           if (space_follows) out_.push_back('\\'), ++column;  // only in double quotes

@@ -90,12 +90,15 @@ bool IsEmpty(const Schema& schema, const json::Value& value) {
 
 class Walk {
  public:
-  Walk(const ConformOptions& options, std::vector<std::string>* unknown) : options_(options), unknown_(unknown) {}
+  Walk(const ConformOptions& options, std::vector<std::string>* unknown)
+      : options_(options), unknown_(unknown) {}
 
   const Status& status() const { return status_; }
 
-  // Gives the value that stands for `value`, or nullopt when it is `value` itself. After an error: any.
-  std::optional<json::Value> Any(const Schema& schema, const json::Value& value, const Path& path, std::string_view owner) {
+  // Gives the value that stands for `value`, or nullopt when it is `value` itself. After an error:
+  // any.
+  std::optional<json::Value> Any(const Schema& schema, const json::Value& value, const Path& path,
+                                 std::string_view owner) {
     switch (schema.type) {
       case Type::kAny:
         return std::nullopt;
@@ -111,21 +114,27 @@ class Walk {
   }
 
  private:
-  std::nullopt_t WrongType(const Schema& schema, const json::Value& value, const Path& path, std::string_view owner) {
+  std::nullopt_t WrongType(const Schema& schema, const json::Value& value, const Path& path,
+                           std::string_view owner) {
     if (!status_.ok() || !options_.check_types) return std::nullopt;
     std::string found(JsonKindName(value));
-    if (value.IsNumber() && schema.type == Type::kInteger) found += fmt::format(" {}", value.NumberToken());
+    if (value.IsNumber() && schema.type == Type::kInteger)
+      found += fmt::format(" {}", value.NumberToken());
     const std::string field = path.FieldNames();
-    const std::string place = field.empty() ? "Go value" : fmt::format("Go struct field {}.{}", owner, field);
-    status_ = Error(Reason::kBadRequest, "json: cannot unmarshal {} into {} of type {}", found, place, GoType(schema));
+    const std::string place =
+        field.empty() ? "Go value" : fmt::format("Go struct field {}.{}", owner, field);
+    status_ = Error(Reason::kBadRequest, "json: cannot unmarshal {} into {} of type {}", found,
+                    place, GoType(schema));
     return std::nullopt;
   }
 
   void Unknown(const Path& path) {
-    if (unknown_ != nullptr && unknown_->size() < kMaxReportedFields) unknown_->push_back(path.ToString());
+    if (unknown_ != nullptr && unknown_->size() < kMaxReportedFields)
+      unknown_->push_back(path.ToString());
   }
 
-  std::optional<json::Value> Object(const Schema& schema, const json::Value& value, const Path& path, std::string_view owner) {
+  std::optional<json::Value> Object(const Schema& schema, const json::Value& value,
+                                    const Path& path, std::string_view owner) {
     if (!value.IsObject()) return WrongType(schema, value, path, owner);
     if (schema.name == kObjectMeta && !options_.check_types) {
       // Metadata is the Go type also where the rest of the object is not.
@@ -138,7 +147,8 @@ class Walk {
     return Members(schema, value, path);
   }
 
-  std::optional<json::Value> Members(const Schema& schema, const json::Value& value, const Path& path) {
+  std::optional<json::Value> Members(const Schema& schema, const json::Value& value,
+                                     const Path& path) {
     const std::string_view name = LastParts(schema.name, 1);
     const json::Object& members = value.members();
     json::Object changed;
@@ -170,7 +180,8 @@ class Walk {
       if (!member.IsNull()) now = Any(*field->schema, member, place, name);
       if (!status_.ok()) return std::nullopt;
       const json::Value& kept = now ? *now : member;
-      if (options_.drop_empty && field->omit_empty && !field->pointer && IsEmpty(*field->schema, kept)) {
+      if (options_.drop_empty && field->omit_empty && !field->pointer &&
+          IsEmpty(*field->schema, kept)) {
         diverge(i);
         continue;
       }
@@ -181,7 +192,8 @@ class Walk {
     return json::Value(std::move(changed));
   }
 
-  std::optional<json::Value> Map(const Schema& schema, const json::Value& value, const Path& path, std::string_view owner) {
+  std::optional<json::Value> Map(const Schema& schema, const json::Value& value, const Path& path,
+                                 std::string_view owner) {
     if (!value.IsObject()) return WrongType(schema, value, path, owner);
     if (schema.items == nullptr) return std::nullopt;
     json::Value result = value;
@@ -197,7 +209,8 @@ class Walk {
     return result;
   }
 
-  std::optional<json::Value> Array(const Schema& schema, const json::Value& value, const Path& path, std::string_view owner) {
+  std::optional<json::Value> Array(const Schema& schema, const json::Value& value, const Path& path,
+                                   std::string_view owner) {
     if (!value.IsArray()) return WrongType(schema, value, path, owner);
     if (schema.items == nullptr) return std::nullopt;
     json::Array items;
@@ -217,20 +230,25 @@ class Walk {
   }
 
   // An item or a map's value. Go decodes null to the zero of its type.
-  std::optional<json::Value> Element(const Schema& schema, const json::Value& value, const Path& path, const Path& type_path,
+  std::optional<json::Value> Element(const Schema& schema, const json::Value& value,
+                                     const Path& path, const Path& type_path,
                                      std::string_view owner) {
-    const bool scalar = schema.items->type != Type::kObject && schema.items->type != Type::kMap && schema.items->type != Type::kArray;
+    const bool scalar = schema.items->type != Type::kObject && schema.items->type != Type::kMap &&
+                        schema.items->type != Type::kArray;
     if (value.IsNull()) {
       if (!options_.drop_empty || schema.items->type == Type::kAny) return std::nullopt;
-      if (schema.items->type == Type::kObject || schema.items->type == Type::kMap) return json::Obj();
-      if (schema.items->type == Type::kString || schema.items->type == Type::kBytes) return json::Value("");
+      if (schema.items->type == Type::kObject || schema.items->type == Type::kMap)
+        return json::Obj();
+      if (schema.items->type == Type::kString || schema.items->type == Type::kBytes)
+        return json::Value("");
       if (schema.items->type == Type::kQuantity) return json::Value("0");
       return std::nullopt;
     }
     return Any(*schema.items, value, scalar ? type_path : path, owner);
   }
 
-  std::optional<json::Value> Scalar(const Schema& schema, const json::Value& value, const Path& path, std::string_view owner) {
+  std::optional<json::Value> Scalar(const Schema& schema, const json::Value& value,
+                                    const Path& path, std::string_view owner) {
     switch (schema.type) {
       case Type::kString:
         if (!value.IsString()) return WrongType(schema, value, path, owner);
@@ -245,7 +263,8 @@ class Walk {
         if (!IsInteger(schema, value)) return WrongType(schema, value, path, owner);
         return std::nullopt;
       case Type::kIntOrString:
-        if (!value.IsString() && !(value.IsNumber() && value.Int())) return WrongType(schema, value, path, owner);
+        if (!value.IsString() && !(value.IsNumber() && value.Int()))
+          return WrongType(schema, value, path, owner);
         return std::nullopt;
       case Type::kBytes:
         return Bytes(schema, value, path, owner);
@@ -267,7 +286,8 @@ class Walk {
     return schema.format != "int32" || (number >= INT32_MIN && number <= INT32_MAX);
   }
 
-  std::optional<json::Value> Bytes(const Schema& schema, const json::Value& value, const Path& path, std::string_view owner) {
+  std::optional<json::Value> Bytes(const Schema& schema, const json::Value& value, const Path& path,
+                                   std::string_view owner) {
     if (!value.IsString()) return WrongType(schema, value, path, owner);
     // Go ignores line ends inside base64.
     std::string text = value.Str();
@@ -293,16 +313,21 @@ class Walk {
     return json::Value(canonical);
   }
 
-  std::optional<json::Value> Instant(const Schema& schema, const json::Value& value, const Path& path, std::string_view owner) {
+  std::optional<json::Value> Instant(const Schema& schema, const json::Value& value,
+                                     const Path& path, std::string_view owner) {
     if (!value.IsString()) return WrongType(schema, value, path, owner);
     const std::string_view text = value.AsString();
     const std::optional<Time> time = ParseTime(text);
     if (!time) {
-      status_ = Error(Reason::kBadRequest, "{}: parsing time \"{}\" as \"2006-01-02T15:04:05Z07:00\": expected an RFC 3339 time such as "
-                      "2026-01-02T03:04:05Z", path.ToString(), text);
+      status_ = Error(Reason::kBadRequest,
+                      "{}: parsing time \"{}\" as \"2006-01-02T15:04:05Z07:00\": expected an RFC "
+                      "3339 time such as "
+                      "2026-01-02T03:04:05Z",
+                      path.ToString(), text);
       return std::nullopt;
     }
-    const std::string canonical = schema.type == Type::kTime ? FormatTime(*time) : FormatMicroTime(*time);
+    const std::string canonical =
+        schema.type == Type::kTime ? FormatTime(*time) : FormatMicroTime(*time);
     if (canonical == text) return std::nullopt;
     return json::Value(canonical);
   }
@@ -314,39 +339,46 @@ class Walk {
 
 }  // namespace
 
-Result<json::Value> Conform(const Schema& schema, const json::Value& value, const ConformOptions& options,
-                            std::vector<std::string>* unknown) {
+Result<json::Value> Conform(const Schema& schema, const json::Value& value,
+                            const ConformOptions& options, std::vector<std::string>* unknown) {
   Walk walk(options, unknown);
   std::optional<json::Value> changed = walk.Any(schema, value, Path(), LastParts(schema.name, 1));
   if (!walk.status().ok()) return Error(walk.status());
   return changed ? std::move(*changed) : value;
 }
 
-Result<json::Value> Conform(const Kind& kind, const json::Value& object, std::vector<std::string>* unknown) {
+Result<json::Value> Conform(const Kind& kind, const json::Value& object,
+                            std::vector<std::string>* unknown) {
   if (!object.IsObject()) {
-    return Error(Reason::kBadRequest, "{} in version \"{}\" cannot be handled as a {}: expected a JSON object, found {}", kind.kind,
-                 kind.version, kind.kind, JsonKindName(object));
+    return Error(Reason::kBadRequest,
+                 "{} in version \"{}\" cannot be handled as a {}: expected a JSON object, found {}",
+                 kind.kind, kind.version, kind.kind, JsonKindName(object));
   }
   ConformOptions options;
   options.drop_empty = options.check_types = !kind.custom;
   Result<json::Value> result = Conform(*kind.schema, object, options, unknown);
   if (result) return result;
-  return Error(result.error().WithPrefix(
-      fmt::format("{} in version \"{}\" cannot be handled as a {}: ", kind.kind, kind.version, kind.kind)));
+  return Error(result.error().WithPrefix(fmt::format(
+      "{} in version \"{}\" cannot be handled as a {}: ", kind.kind, kind.version, kind.kind)));
 }
 
-std::vector<std::string> StrictDecodingWarnings(const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates) {
+std::vector<std::string> StrictDecodingWarnings(const std::vector<std::string>& unknown,
+                                                const std::vector<std::string>& duplicates) {
   std::vector<std::string> texts;
-  for (const std::string& path : unknown) texts.push_back(fmt::format("unknown field \"{}\"", path));
-  for (const std::string& path : duplicates) texts.push_back(fmt::format("duplicate field \"{}\"", path));
+  for (const std::string& path : unknown)
+    texts.push_back(fmt::format("unknown field \"{}\"", path));
+  for (const std::string& path : duplicates)
+    texts.push_back(fmt::format("duplicate field \"{}\"", path));
   return texts;
 }
 
-Status StrictDecodingError(const Kind& kind, const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates) {
+Status StrictDecodingError(const Kind& kind, const std::vector<std::string>& unknown,
+                           const std::vector<std::string>& duplicates) {
   const std::vector<std::string> texts = StrictDecodingWarnings(unknown, duplicates);
   if (texts.empty()) return Status::Ok();
-  return Error(Reason::kBadRequest, "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind, kind.version,
-               kind.kind, Join(texts, ", "));
+  return Error(Reason::kBadRequest,
+               "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
+               kind.kind, kind.version, kind.kind, Join(texts, ", "));
 }
 
 }  // namespace muster::schema

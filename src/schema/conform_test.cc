@@ -12,14 +12,16 @@ namespace {
 
 const Kind& Of(std::string_view plural) { return *Registry::BuiltIn().Find("", "v1", plural); }
 
-std::string Conformed(std::string_view text, std::vector<std::string>* unknown = nullptr, std::string_view plural = "pods") {
+std::string Conformed(std::string_view text, std::vector<std::string>* unknown = nullptr,
+                      std::string_view plural = "pods") {
   const Result<json::Value> result = Conform(Of(plural), *json::Parse(text), unknown);
   return result ? json::Write(*result) : result.error().message();
 }
 
 TEST(Conform, SharesAnObjectThatNeedsNoChange) {
   const json::Value pod = *json::Parse(
-      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"x":"y"}},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1"}}}]}})");
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"x":"y"}},"spec":{)"
+      R"("containers":[{"name":"c","resources":{"limits":{"cpu":"1"}}}]}})");
   std::vector<std::string> unknown;
   EXPECT_TRUE(Conform(Of("pods"), pod, &unknown)->SameAs(pod));
   EXPECT_TRUE(unknown.empty());
@@ -27,49 +29,87 @@ TEST(Conform, SharesAnObjectThatNeedsNoChange) {
 
 TEST(Conform, ReportsAndDropsUnknownFields) {
   std::vector<std::string> unknown;
-  EXPECT_EQ(Conformed(R"({"metadata":{"name":"a","nme":"b"},"spec":{"foo":1,"containers":[{"name":"c"},{"name":"d","imag":"x"}]},"bar":{}})", &unknown),
+  EXPECT_EQ(Conformed(R"({"metadata":{"name":"a","nme":"b"},"spec":{"foo":1,"containers":[{)"
+                      R"("name":"c"},{"name":"d","imag":"x"}]},"bar":{}})",
+                      &unknown),
             R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c"},{"name":"d"}]}})");
-  EXPECT_EQ(unknown, (std::vector<std::string>{"metadata.nme", "spec.foo", "spec.containers[1].imag", "bar"}));
+  EXPECT_EQ(unknown, (std::vector<std::string>{"metadata.nme", "spec.foo",
+                                               "spec.containers[1].imag", "bar"}));
   EXPECT_EQ(StrictDecodingError(Of("pods"), unknown, {"spec.x"}).message(),
-            "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field \"metadata.nme\", unknown field "
-            "\"spec.foo\", unknown field \"spec.containers[1].imag\", unknown field \"bar\", duplicate field \"spec.x\"");
+            "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown "
+            "field \"metadata.nme\", unknown field "
+            "\"spec.foo\", unknown field \"spec.containers[1].imag\", unknown field \"bar\", "
+            "duplicate field \"spec.x\"");
   EXPECT_TRUE(StrictDecodingError(Of("pods"), {}, {}).ok());
 }
 
 TEST(Conform, DropsWhatGoOmits) {
-  EXPECT_EQ(Conformed(R"({"metadata":{"labels":{},"name":"a","creationTimestamp":null},"spec":{"restartPolicy":"","hostNetwork":false,)"
-                      R"("containers":[{"name":"c","resources":{},"command":[],"securityContext":{}}],"terminationGracePeriodSeconds":0,"nodeSelector":null}})"),
-            R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{},"securityContext":{}}],"terminationGracePeriodSeconds":0}})");
-  EXPECT_EQ(Conformed(R"({"data":{"a":null,"b":"x"}})", nullptr, "configmaps"), R"({"data":{"a":"","b":"x"}})");
+  EXPECT_EQ(Conformed(R"({"metadata":{"labels":{},"name":"a","creationTimestamp":null},"spec":{)"
+                      R"("restartPolicy":"","hostNetwork":false,)"
+                      R"("containers":[{"name":"c","resources":{},"command":[],)"
+                      R"("securityContext":{}}],"terminationGracePeriodSeconds":0,)"
+                      R"("nodeSelector":null}})"),
+            R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","resources":{},)"
+            R"("securityContext":{}}],"terminationGracePeriodSeconds":0}})");
+  EXPECT_EQ(Conformed(R"({"data":{"a":null,"b":"x"}})", nullptr, "configmaps"),
+            R"({"data":{)"
+            R"("a":"","b":"x"}})");
 }
 
 TEST(Conform, WritesQuantitiesAndTimesCanonically) {
-  EXPECT_EQ(Conformed(R"({"metadata":{"creationTimestamp":"2026-01-02T05:04:05.5+02:00"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":0.5,"memory":"1024Mi"}}}]}})"),
-            R"({"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"500m","memory":"1Gi"}}}]}})");
+  EXPECT_EQ(Conformed(R"({"metadata":{"creationTimestamp":"2026-01-02T05:04:05.5+02:00"},)"
+                      R"("spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":0.5,)"
+                      R"("memory":"1024Mi"}}}]}})"),
+            R"({"metadata":{"creationTimestamp":"2026-01-02T03:04:05Z"},"spec":{"containers":[{)"
+            R"("name":"c","resources":{"limits":{"cpu":"500m","memory":"1Gi"}}}]}})");
 }
 
 TEST(Conform, RefusesWrongTypesInGosWords) {
   const std::string prefix = "Pod in version \"v1\" cannot be handled as a Pod: ";
   EXPECT_EQ(Conformed(R"({"spec":{"containers":"x"}})"),
-            prefix + "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type []v1.Container");
+            prefix +
+                "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of "
+                "type []v1.Container");
   EXPECT_EQ(Conformed(R"({"spec":{"containers":[{"env":[{"name":"a","value":1}]}]}})"),
-            prefix + "json: cannot unmarshal number into Go struct field EnvVar.spec.containers.env.value of type string");
+            prefix +
+                "json: cannot unmarshal number into Go struct field "
+                "EnvVar.spec.containers.env.value of type string");
   EXPECT_EQ(Conformed(R"({"metadata":{"labels":{"a":true}}})"),
-            prefix + "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type string");
+            prefix +
+                "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of "
+                "type string");
   EXPECT_EQ(Conformed(R"({"spec":{"priority":1.5}})"),
-            prefix + "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of type int32");
+            prefix +
+                "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of "
+                "type int32");
   EXPECT_EQ(Conformed(R"({"spec":{"priority":3000000000}})"),
-            prefix + "json: cannot unmarshal number 3000000000 into Go struct field PodSpec.spec.priority of type int32");
-  EXPECT_EQ(Conformed(R"({"spec":[]})"), prefix + "json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec");
+            prefix +
+                "json: cannot unmarshal number 3000000000 into Go struct field "
+                "PodSpec.spec.priority of type int32");
+  EXPECT_EQ(
+      Conformed(R"({"spec":[)"
+                R"(]})"),
+      prefix + "json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec");
   EXPECT_EQ(Conformed("[]"), prefix + "expected a JSON object, found array");
-  EXPECT_NE(Conformed(R"({"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"much"}}}]}})").find("quantities must match"), std::string::npos);
-  EXPECT_NE(Conformed(R"({"data":{"k":"!!"}})", nullptr, "secrets").find("illegal base64"), std::string::npos);
-  EXPECT_NE(Conformed(R"({"metadata":{"creationTimestamp":"soon"}})").find("parsing time \"soon\""), std::string::npos);
+  EXPECT_NE(Conformed(R"({"spec":{"containers":[{"name":"c","resources":{"limits":{)"
+                      R"("cpu":"much"}}}]}})")
+                .find("quantities must match"),
+            std::string::npos);
+  EXPECT_NE(Conformed(R"({"data":{)"
+                      R"("k":"!!"}})",
+                      nullptr, "secrets")
+                .find("illegal base64"),
+            std::string::npos);
+  EXPECT_NE(Conformed(R"({"metadata":{)"
+                      R"("creationTimestamp":"soon"}})")
+                .find("parsing time \"soon\""),
+            std::string::npos);
 }
 
 TEST(Conform, LimitsWhatItReports) {
   std::string text = "{";
-  for (size_t i = 0; i < 2 * kMaxReportedFields; ++i) text += (i == 0 ? "\"u" : ",\"u") + std::to_string(i) + "\":1";
+  for (size_t i = 0; i < 2 * kMaxReportedFields; ++i)
+    text += (i == 0 ? "\"u" : ",\"u") + std::to_string(i) + "\":1";
   std::vector<std::string> unknown;
   EXPECT_EQ(Conformed(text + "}", &unknown), "{}");
   EXPECT_EQ(unknown.size(), kMaxReportedFields);
@@ -82,7 +122,8 @@ TEST(UnsupportedFields, ListsWhatAsksForSomething) {
   flag.type = Type::kBoolean;
   Schema spec;
   spec.type = Type::kObject;
-  const auto add = [](Schema& schema, const char* name, const Schema& type, Field::Support support) {
+  const auto add = [](Schema& schema, const char* name, const Schema& type,
+                      Field::Support support) {
     Field field;
     field.name = name;
     field.schema = &type;
@@ -101,7 +142,8 @@ TEST(UnsupportedFields, ListsWhatAsksForSomething) {
   root.type = Type::kObject;
   add(root, "items", list, Field::Support::kActedOn);
   const auto found = FindUnsupported(
-      root, *json::Parse(R"({"items":[{"soon":"","fine":"x","strict":false,"hostUsers":true},{"soon":"x","hostUsers":false,"strict":true}]})"));
+      root, *json::Parse(R"({"items":[{"soon":"","fine":"x","strict":false,"hostUsers":true},{)"
+                         R"("soon":"x","hostUsers":false,"strict":true}]})"));
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].ToString(), "items[1].soon is not acted on yet");
   EXPECT_FALSE(found[0].restricts);

@@ -83,7 +83,8 @@ Bounds ReadBounds(const Value& json) {
 class SchemaBuilder {
  public:
   Result<std::shared_ptr<Schema>> Node(const Value& json, int depth) {
-    if (depth > kMaxSchemaDepth) return Error(Reason::kInvalid, "a schema may be at most {} levels deep", kMaxSchemaDepth);
+    if (depth > kMaxSchemaDepth)
+      return Error(Reason::kInvalid, "a schema may be at most {} levels deep", kMaxSchemaDepth);
     auto schema = std::make_shared<Schema>();
     schema->source = json;
     schema->description = json["description"].Str();
@@ -186,12 +187,14 @@ void FillVersion(const Value& version, Kind& kind) {
   const Value& subresources = version["subresources"];
   kind.status_subresource = !subresources["status"].IsNull();
   if (const Value& scale = subresources["scale"]; !scale.IsNull()) {
-    kind.scale = std::make_unique<ScaleSubresource>(ScaleSubresource{
-        scale["specReplicasPath"].Str(), scale["statusReplicasPath"].Str(), scale["labelSelectorPath"].Str()});
+    kind.scale = std::make_unique<ScaleSubresource>(
+        ScaleSubresource{scale["specReplicasPath"].Str(), scale["statusReplicasPath"].Str(),
+                         scale["labelSelectorPath"].Str()});
   }
   for (const Value& column : version["additionalPrinterColumns"].items()) {
-    kind.columns.push_back({column["name"].Str(), column["type"].Str(), column["format"].Str(), column["description"].Str(),
-                            column["jsonPath"].Str(), static_cast<int>(column["priority"].AsInt())});
+    kind.columns.push_back({column["name"].Str(), column["type"].Str(), column["format"].Str(),
+                            column["description"].Str(), column["jsonPath"].Str(),
+                            static_cast<int>(column["priority"].AsInt())});
   }
   for (const Value& field : version["selectableFields"].items()) {
     const std::string_view path = field["jsonPath"].AsString();
@@ -216,7 +219,8 @@ Result<std::vector<KindPtr>> KindsFromCrd(const Value& crd) {
     SchemaBuilder builder;
     Result<std::shared_ptr<Schema>> schema = builder.Node(version["schema"]["openAPIV3Schema"], 0);
     if (!schema) {
-      return Error(schema.error().WithPrefix(fmt::format("customresourcedefinition \"{}\", version \"{}\": ", name, kind->version)));
+      return Error(schema.error().WithPrefix(
+          fmt::format("customresourcedefinition \"{}\", version \"{}\": ", name, kind->version)));
     }
     if ((*schema)->type == Type::kMap) (*schema)->preserve_unknown = true;
     (*schema)->type = Type::kObject;  // the root is an object, also where its author said nothing

@@ -1,7 +1,7 @@
 // src/schema/crd.h
 //
-// CustomResourceDefinition -> Kinds: each served version's structural OpenAPI v3 schema becomes a Schema tree, so
-// that custom resources take the same way as built-in ones.
+// CustomResourceDefinition -> Kinds: each served version's structural OpenAPI v3 schema becomes a
+// Schema tree, so that custom resources take the same way as built-in ones.
 //
 // Thread: any (pure functions).
 
@@ -17,13 +17,14 @@ namespace muster::schema {
 
 inline constexpr int kMaxSchemaDepth = 100;  // nesting of a CRD's schema; deeper is Invalid
 
-// One Kind per served version, the stored one with storage = true. REQUIRES: a CRD that Validate accepts; what it
-// would refuse is answered with Invalid.
+// One Kind per served version, the stored one with storage = true. REQUIRES: a CRD that Validate
+// accepts; what it would refuse is answered with Invalid.
 Result<std::vector<KindPtr>> KindsFromCrd(const json::Value& crd);
 
 // Types, bounds, enums, patterns, required fields of a custom resource, in upstream's words:
-// `spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer: "string"`.
-// `path`: where `value` stands; "" for a whole object.
-std::vector<StatusCause> ValidateStructural(const Schema& schema, const json::Value& value, std::string_view path = "");
+// `spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer:
+// "string"`. `path`: where `value` stands; "" for a whole object.
+std::vector<StatusCause> ValidateStructural(const Schema& schema, const json::Value& value,
+                                            std::string_view path = "");
 
 }  // namespace muster::schema

@@ -23,37 +23,49 @@ const char kCrd[] = R"({
   "metadata": {"name": "widgets.example.com"},
   "spec": {
     "group": "example.com", "scope": "Namespaced",
-    "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList", "shortNames": ["wg"], "categories": ["all"]},
+    "names": {"plural": "widgets", "singular": "widget", "kind": "Widget",)"
+                    R"( "listKind": "WidgetList", "shortNames": ["wg"], "categories": ["all"]},
     "versions": [
       {"name": "v1", "served": true, "storage": true,
-       "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}},
+       "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size",)"
+                    R"( "statusReplicasPath": ".status.size"}},
        "selectableFields": [{"jsonPath": ".spec.color"}],
-       "additionalPrinterColumns": [{"name": "Color", "type": "string", "jsonPath": ".spec.color", "priority": 1}],
+       "additionalPrinterColumns": [{"name": "Color", "type": "string",)"
+                    R"( "jsonPath": ".spec.color", "priority": 1}],
        "schema": {"openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": {
          "spec": {"type": "object", "required": ["size"], "properties": {
-           "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 10, "exclusiveMaximum": true},
+           "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 10,)"
+                    R"( "exclusiveMaximum": true},
            "color": {"type": "string", "enum": ["red", "green"], "default": "red"},
            "code": {"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 4},
-           "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set", "maxItems": 3},
-           "parts": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-                     "items": {"type": "object", "properties": {"name": {"type": "string"}, "weight": {"type": "number", "default": 1.5}}}},
+           "tags": {"type": "array", "items": {"type": "string"},)"
+                    R"( "x-kubernetes-list-type": "set", "maxItems": 3},
+           "parts": {"type": "array", "x-kubernetes-list-type": "map",)"
+                    R"( "x-kubernetes-list-map-keys": ["name"],
+                     "items": {"type": "object", "properties": {"name": {"type": "string"},)"
+                    R"( "weight": {"type": "number", "default": 1.5}}}},
            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
            "port": {"x-kubernetes-int-or-string": true},
-           "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"known": {"type": "boolean"}}},
+           "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,)"
+                    R"( "properties": {"known": {"type": "boolean"}}},
            "any": {"x-kubernetes-preserve-unknown-fields": true},
            "maybe": {"type": "string", "nullable": true},
            "when": {"type": "string", "format": "date-time"},
-           "pod": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}}},
+           "pod": {"type": "object", "x-kubernetes-embedded-resource": true,)"
+                    R"( "x-kubernetes-preserve-unknown-fields": true}}},
          "status": {"type": "object", "properties": {"size": {"type": "integer"}}}}}}},
-      {"name": "v1alpha1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}},
-      {"name": "v0", "served": false, "storage": false, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})";
+      {"name": "v1alpha1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {)"
+                    R"("type": "object", "x-kubernetes-preserve-unknown-fields": true}}},
+      {"name": "v0", "served": false, "storage": false, "schema": {"openAPIV3Schema": {)"
+                    R"("type": "object"}}}]}})";
 
 KindPtr Widget() { return KindsFromCrd(J(kCrd))->at(0); }
 
 std::vector<std::string> Wrong(std::string_view spec) {
   const KindPtr kind = Widget();
   std::vector<std::string> texts;
-  for (const StatusCause& cause : ValidateStructural(*kind->schema, json::Obj({{"spec", J(spec)}}))) {
+  for (const StatusCause& cause :
+       ValidateStructural(*kind->schema, json::Obj({{"spec", J(spec)}}))) {
     texts.push_back(cause.field + ": " + cause.message);
   }
   return texts;
@@ -83,74 +95,122 @@ TEST(Crd, GivesAKindForEachServedVersion) {
 
 TEST(Crd, PrunesAndKeepsByItsSchema) {
   std::vector<std::string> unknown;
-  const auto result = Conform(*Widget(), J(R"({"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","labels":{},"foo":1},"spec":{"size":1,"bad":2,
-      "free":{"x":1,"known":true},"any":{"y":[{"z":1}]},"maybe":null,"color":null,"labels":{"a":"b"},"parts":[{"name":"p","odd":1}],
-      "pod":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q","odd":1},"spec":{"x":1}}}})"), &unknown);
+  const auto result =
+      Conform(*Widget(),
+              J(R"({"apiVersion":"example.com/v1","kind":"Widget",)"
+                R"("metadata":{"name":"a","labels":{},"foo":1},"spec":{"size":1,"bad":2,
+      "free":{"x":1,"known":true},"any":{"y":[{"z":1}]},"maybe":null,"color":null,"labels":{)"
+                R"("a":"b"},"parts":[{"name":"p","odd":1}],
+      "pod":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q","odd":1},"spec":{)"
+                R"("x":1}}}})"),
+              &unknown);
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(json::Write(*result),
-            R"({"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":1,"free":{"x":1,"known":true},"any":{"y":[{"z":1}]},"maybe":null,)"
-            R"("labels":{"a":"b"},"parts":[{"name":"p"}],"pod":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"q"},"spec":{"x":1}}}})");
-  EXPECT_EQ(unknown, (Lines{"metadata.foo", "spec.bad", "spec.parts[0].odd", "spec.pod.metadata.odd"}));
+            R"({"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{)"
+            R"("size":1,"free":{"x":1,"known":true},"any":{"y":[{"z":1}]},"maybe":null,)"
+            R"("labels":{"a":"b"},"parts":[{"name":"p"}],"pod":{"apiVersion":"v1","kind":"Pod",)"
+            R"("metadata":{"name":"q"},"spec":{"x":1}}}})");
+  EXPECT_EQ(unknown,
+            (Lines{"metadata.foo", "spec.bad", "spec.parts[0].odd", "spec.pod.metadata.odd"}));
   EXPECT_FALSE(Conform(*Widget(), J(R"({"metadata":{"labels":{"a":1}}})"), nullptr).has_value());
 }
 
 TEST(Crd, Defaults) {
-  EXPECT_EQ(json::Write(ApplyDefaults(*Widget(), J(R"({"spec":{"parts":[{"name":"p"}]}})"))), R"({"spec":{"parts":[{"name":"p","weight":1.5}],"color":"red"}})");
+  EXPECT_EQ(json::Write(ApplyDefaults(*Widget(), J(R"({"spec":{"parts":[{)"
+                                                   R"("name":"p"}]}})"))),
+            R"({"spec":{"parts":[{"name":"p","weight":1.5}],"color":"red"}})");
 }
 
 TEST(Crd, ValidatesInUpstreamsWords) {
-  EXPECT_EQ(Wrong(R"({"size":3,"color":"red","code":"abc","tags":["a","b"],"parts":[{"name":"x"},{"name":"y"}],"port":"http","maybe":null,"when":"2026-01-02T03:04:05Z"})"), Lines());
+  EXPECT_EQ(Wrong(R"({"size":3,"color":"red","code":"abc","tags":["a","b"],"parts":[{)"
+                  R"("name":"x"},{"name":"y"}],"port":"http","maybe":null,)"
+                  R"("when":"2026-01-02T03:04:05Z"})"),
+            Lines());
   EXPECT_EQ(Wrong("{}"), Lines{"spec.size: Required value"});
-  EXPECT_EQ(Wrong(R"({"size":"3"})"), Lines{"spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\""});
-  EXPECT_EQ(Wrong(R"({"size":0})"), Lines{"spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"});
-  EXPECT_EQ(Wrong(R"({"size":10})"), Lines{"spec.size: Invalid value: 10: spec.size in body should be less than 10"});
-  EXPECT_EQ(Wrong(R"({"size":1.5})"), Lines{"spec.size: Invalid value: \"number\": spec.size in body must be of type integer: \"number\""});
-  EXPECT_EQ(Wrong(R"({"size":1,"color":"blue","code":"A"})"),
-            (Lines{"spec.color: Unsupported value: \"blue\": supported values: \"red\", \"green\"",
-                   "spec.code: Invalid value: \"A\": spec.code in body should be at least 2 chars long",
-                   "spec.code: Invalid value: \"A\": spec.code in body should match '^[a-z]+$'"}));
-  EXPECT_EQ(Wrong(R"({"size":1,"tags":["a","a"],"parts":[{"name":"x"},{"name":"x","weight":2}],"labels":{"a":1},"port":true})"),
-            (Lines{"spec.tags[1]: Duplicate value: \"a\"", "spec.parts[1]: Duplicate value: {\"name\":\"x\"}",
-                   "spec.labels.a: Invalid value: \"integer\": spec.labels.a in body must be of type string: \"integer\"",
-                   "spec.port: Invalid value: \"boolean\": spec.port in body must be of type integer,string: \"boolean\""}));
-  EXPECT_EQ(Wrong(R"({"size":1,"tags":["a","b","c","d"],"code":"abcde","when":"soon","free":{"known":1}})"),
-            (Lines{"spec.tags: Too many: 4: must have at most 3 items", "spec.code: Too long: may not be more than 4 bytes",
-                   "spec.when: Invalid value: \"soon\": spec.when in body must be of type date-time: \"soon\"",
-                   "spec.free.known: Invalid value: \"integer\": spec.free.known in body must be of type boolean: \"integer\""}));
-  EXPECT_EQ(Wrong(R"({"size":1,"pod":{}})"), (Lines{"spec.pod.apiVersion: Required value", "spec.pod.kind: Required value"}));
+  EXPECT_EQ(Wrong(R"({"size":"3")"
+                  R"(})"),
+            Lines{"spec.size: Invalid value: \"string\": spec.size in body must be of type "
+                  "integer: \"string\""});
+  EXPECT_EQ(
+      Wrong(R"({"size":0)"
+            R"(})"),
+      Lines{"spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"});
+  EXPECT_EQ(Wrong(R"({"size":10)"
+                  R"(})"),
+            Lines{"spec.size: Invalid value: 10: spec.size in body should be less than 10"});
+  EXPECT_EQ(Wrong(R"({"size":1.5)"
+                  R"(})"),
+            Lines{"spec.size: Invalid value: \"number\": spec.size in body must be of type "
+                  "integer: \"number\""});
+  EXPECT_EQ(
+      Wrong(R"({"size":1,"color":"blue","code":"A"})"),
+      (Lines{"spec.color: Unsupported value: \"blue\": supported values: \"red\", \"green\"",
+             "spec.code: Invalid value: \"A\": spec.code in body should be at least 2 chars long",
+             "spec.code: Invalid value: \"A\": spec.code in body should match '^[a-z]+$'"}));
+  EXPECT_EQ(Wrong(R"({"size":1,"tags":["a","a"],"parts":[{"name":"x"},{"name":"x","weight":2}],)"
+                  R"("labels":{"a":1},"port":true})"),
+            (Lines{"spec.tags[1]: Duplicate value: \"a\"",
+                   "spec.parts[1]: Duplicate value: {\"name\":\"x\"}",
+                   "spec.labels.a: Invalid value: \"integer\": spec.labels.a in body must be of "
+                   "type string: \"integer\"",
+                   "spec.port: Invalid value: \"boolean\": spec.port in body must be of type "
+                   "integer,string: \"boolean\""}));
+  EXPECT_EQ(Wrong(R"({"size":1,"tags":["a","b","c","d"],"code":"abcde","when":"soon","free":{)"
+                  R"("known":1}})"),
+            (Lines{"spec.tags: Too many: 4: must have at most 3 items",
+                   "spec.code: Too long: may not be more than 4 bytes",
+                   "spec.when: Invalid value: \"soon\": spec.when in body must be of type "
+                   "date-time: \"soon\"",
+                   "spec.free.known: Invalid value: \"integer\": spec.free.known in body must be "
+                   "of type boolean: \"integer\""}));
+  EXPECT_EQ(Wrong(R"({"size":1,"pod":{)"
+                  R"(}})"),
+            (Lines{"spec.pod.apiVersion: Required value", "spec.pod.kind: Required value"}));
 }
 
 TEST(Crd, CustomObjectsTakeTheWholeWay) {
   const KindPtr kind = Widget();
-  EXPECT_TRUE(Validate(*kind, J(R"({"metadata":{"name":"a","namespace":"d"},"spec":{"size":1}})")).empty());
-  const auto causes = Validate(*kind, J(R"({"metadata":{"name":"A","namespace":"d"},"spec":{"size":1}})"));
+  EXPECT_TRUE(Validate(*kind, J(R"({"metadata":{"name":"a","namespace":"d"},"spec":{)"
+                                R"("size":1}})"))
+                  .empty());
+  const auto causes = Validate(*kind, J(R"({"metadata":{"name":"A","namespace":"d"},"spec":{)"
+                                        R"("size":1}})"));
   ASSERT_EQ(causes.size(), 1u);
   EXPECT_EQ(causes[0].field, "metadata.name");
   EXPECT_EQ(Validate(*kind, J(R"({"metadata":{"name":"a","namespace":"d"}})"))[0].field, "spec");
 }
 
 TEST(Crd, ItselfIsValidated) {
-  const KindPtr kind = Registry::BuiltIn().Find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+  const KindPtr kind =
+      Registry::BuiltIn().Find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
   ASSERT_NE(kind, nullptr);
   const auto causes_of = [&](const json::Value& crd) {
     Lines fields;
-    for (const StatusCause& cause : Validate(*kind, ApplyDefaults(*kind, crd))) fields.push_back(cause.field + ": " + cause.message);
+    for (const StatusCause& cause : Validate(*kind, ApplyDefaults(*kind, crd)))
+      fields.push_back(cause.field + ": " + cause.message);
     return fields;
   };
   EXPECT_EQ(causes_of(J(kCrd)), Lines());
-  const json::Value bad = J(R"({"metadata":{"name":"x"},"spec":{"group":"nodots","scope":"Both","names":{"plural":"Xs","kind":"X"},
-      "versions":[{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"properties":{"a":{"type":"array"}}}}}}}]}})");
+  const json::Value bad =
+      J(R"({"metadata":{"name":"x"},"spec":{"group":"nodots","scope":"Both",)"
+        R"("names":{"plural":"Xs","kind":"X"},
+      "versions":[{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{)"
+        R"("type":"object","properties":{"spec":{"properties":{"a":{"type":"array"}}}}}}}]}})");
   EXPECT_EQ(causes_of(bad).size(), 7u) << testing::PrintToString(causes_of(bad));
   json::Value deep = json::Obj({{"type", "string"}});
-  for (int i = 0; i < kMaxSchemaDepth + 2; ++i) deep = json::Obj({{"type", "object"}, {"properties", json::Obj({{"a", deep}})}});
+  for (int i = 0; i < kMaxSchemaDepth + 2; ++i)
+    deep = json::Obj({{"type", "object"}, {"properties", json::Obj({{"a", deep}})}});
   json::Value crd = J(kCrd);
-  crd = crd.SetPath({"spec", "versions"}, json::List({crd["spec"]["versions"].At(0).SetPath({"schema", "openAPIV3Schema"}, deep)}));
+  crd = crd.SetPath(
+      {"spec", "versions"},
+      json::List({crd["spec"]["versions"].At(0).SetPath({"schema", "openAPIV3Schema"}, deep)}));
   EXPECT_FALSE(causes_of(crd).empty());
   EXPECT_FALSE(KindsFromCrd(crd).has_value());
 }
 
 TEST(Crd, OurOwnKindsPass) {
-  const KindPtr crds = Registry::BuiltIn().Find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+  const KindPtr crds =
+      Registry::BuiltIn().Find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
   for (const json::Value& crd : OwnCrds()) {
     std::vector<std::string> unknown;
     const auto conformed = Conform(*crds, crd, &unknown);
@@ -171,8 +231,14 @@ TEST(Crd, APyTorchJobGoesThroughItsCrd) {
   }
   ASSERT_NE(kind, nullptr);
   std::vector<std::string> unknown;
-  const auto conformed = Conform(*kind, J(R"({"apiVersion":"kubeflow.org/v1","kind":"PyTorchJob","metadata":{"name":"j","namespace":"d"},"spec":{"pytorchReplicaSpecs":{"Worker":{"replicas":2,
-      "template":{"spec":{"containers":[{"name":"pytorch","image":"i","resources":{"limits":{"nvidia.com/gpu":1}},"foo":1}]}}}}}})"), &unknown);
+  const auto conformed =
+      Conform(*kind,
+              J(R"({"apiVersion":"kubeflow.org/v1",)"
+                R"("kind":"PyTorchJob","metadata":{"name":"j","namespace":"d"},"spec":{)"
+                R"("pytorchReplicaSpecs":{"Worker":{"replicas":2,
+      "template":{"spec":{"containers":[{"name":"pytorch","image":"i","resources":{"limits":{)"
+                R"("nvidia.com/gpu":1}},"foo":1}]}}}}}})"),
+              &unknown);
   ASSERT_TRUE(conformed.has_value()) << conformed.error().message();
   EXPECT_EQ(unknown, Lines{"spec.pytorchReplicaSpecs.Worker.template.spec.containers[0].foo"});
   const json::Value job = ApplyDefaults(*kind, *conformed);

@@ -1,7 +1,8 @@
 // src/schema/defaulting.h
 //
-// Defaults: the values that upstream fills in for absent fields, from Field::default_value over the whole tree and by
-// kind (k8s.io/kubernetes pkg/apis/*/v1/defaults.go) where one field's default depends on others.
+// Defaults: the values that upstream fills in for absent fields, from Field::default_value over the
+// whole tree and by kind (k8s.io/kubernetes pkg/apis/*/v1/defaults.go) where one field's default
+// depends on others.
 //
 // Thread: any (pure functions). What needs no default keeps sharing its storage.
 

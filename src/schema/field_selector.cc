@@ -26,12 +26,15 @@ Result<std::string> Unescape(std::string_view value) {
   std::string text;
   for (size_t i = 0; i < value.size(); ++i) {
     if (value[i] == '\\') {
-      if (i + 1 == value.size() || std::string_view("\\,=").find(value[i + 1]) == std::string_view::npos) {
-        return Error(Reason::kBadRequest, "invalid field selector: invalid escape sequence: {}", value.substr(i, 2));
+      if (i + 1 == value.size() ||
+          std::string_view("\\,=").find(value[i + 1]) == std::string_view::npos) {
+        return Error(Reason::kBadRequest, "invalid field selector: invalid escape sequence: {}",
+                     value.substr(i, 2));
       }
       ++i;
     } else if (value[i] == ',' || value[i] == '=') {
-      return Error(Reason::kBadRequest, "invalid field selector: unescaped character in value: {}", static_cast<int>(value[i]));
+      return Error(Reason::kBadRequest, "invalid field selector: unescaped character in value: {}",
+                   static_cast<int>(value[i]));
     }
     text.push_back(value[i]);
   }
@@ -62,11 +65,14 @@ Result<FieldSelector> FieldSelector::Parse(std::string_view text) {
     if (part.empty()) continue;
     std::string_view value;
     std::optional<FieldTerm> term = SplitTerm(part, value);
-    if (!term) return Error(Reason::kBadRequest, "invalid selector: '{}'; can't understand '{}'", text, part);
+    if (!term)
+      return Error(Reason::kBadRequest, "invalid selector: '{}'; can't understand '{}'", text,
+                   part);
     ASSIGN_OR_RETURN(term->value, Unescape(value));
     selector.terms_.push_back(std::move(*term));
     if (selector.terms_.size() > kMaxFieldTerms) {
-      return Error(Reason::kBadRequest, "a field selector may have at most {} terms", kMaxFieldTerms);
+      return Error(Reason::kBadRequest, "a field selector may have at most {} terms",
+                   kMaxFieldTerms);
     }
   }
   return selector;
@@ -78,8 +84,12 @@ Status FieldSelector::CheckSelectable(const Kind& kind) const {
     const auto& fields = kind.selectable_fields;
     if (std::find(fields.begin(), fields.end(), term.field) != fields.end()) continue;
     // Upstream words it by whether the kind has fields of its own to select by.
-    if (!fields.empty()) return Error(Reason::kBadRequest, "field label not supported: {}", term.field);
-    return Error(Reason::kBadRequest, "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", term.field);
+    if (!fields.empty())
+      return Error(Reason::kBadRequest, "field label not supported: {}", term.field);
+    return Error(
+        Reason::kBadRequest,
+        "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+        term.field);
   }
   return Status::Ok();
 }

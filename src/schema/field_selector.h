@@ -1,6 +1,7 @@
 // src/schema/field_selector.h
 //
-// FieldSelector: `metadata.name=x,status.phase!=Failed`. Rules and messages: k8s.io/apimachinery pkg/fields.
+// FieldSelector: `metadata.name=x,status.phase!=Failed`. Rules and messages: k8s.io/apimachinery
+// pkg/fields.
 //
 // Life cycle: an immutable value.
 // Thread:     any.
@@ -32,7 +33,8 @@ class FieldSelector {
   // BadRequest in upstream's words: "invalid selector: 'x'; can't understand 'x'".
   static Result<FieldSelector> Parse(std::string_view text);
 
-  // BadRequest unless every field is metadata.name, metadata.namespace or one of kind.selectable_fields.
+  // BadRequest unless every field is metadata.name, metadata.namespace or one of
+  // kind.selectable_fields.
   Status CheckSelectable(const Kind& kind) const;
 
   bool empty() const { return terms_.empty(); }
@@ -42,7 +44,8 @@ class FieldSelector {
   template <class Find>
   bool MatchesBy(Find&& find) const {
     for (const FieldTerm& term : terms_) {
-      if ((find(std::string_view(term.field)) == std::string_view(term.value)) == term.negated) return false;
+      if ((find(std::string_view(term.field)) == std::string_view(term.value)) == term.negated)
+        return false;
     }
     return true;
   }

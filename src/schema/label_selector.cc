@@ -30,7 +30,8 @@ class Lexer {
  private:
   std::pair<Token, size_t> Scan() const {
     size_t i = at_;
-    while (i < text_.size() && std::string_view(" \t\r\n").find(text_[i]) != std::string_view::npos) ++i;
+    while (i < text_.size() && std::string_view(" \t\r\n").find(text_[i]) != std::string_view::npos)
+      ++i;
     if (i == text_.size()) return {{}, i};
     if (kSymbols.find(text_[i]) == std::string_view::npos) {
       const size_t end = std::min(text_.find_first_of("=!(),<> \t\r\n", i), text_.size());
@@ -50,10 +51,12 @@ ErrorStatus Found(std::string_view found, std::string_view expected) {
 }
 
 ErrorStatus InvalidKey(std::string_view field, std::string_view value, const Problems& problems) {
-  return Error(Reason::kBadRequest, "{}: Invalid value: \"{}\": {}", field, value, Join(problems, "; "));
+  return Error(Reason::kBadRequest, "{}: Invalid value: \"{}\": {}", field, value,
+               Join(problems, "; "));
 }
 
-Result<LabelRequirement> Make(std::string_view key, LabelOperator op, std::vector<std::string> values) {
+Result<LabelRequirement> Make(std::string_view key, LabelOperator op,
+                              std::vector<std::string> values) {
   Problems problems;
   CheckQualifiedName(key, problems);
   if (!problems.empty()) return InvalidKey("key", key, problems);
@@ -62,19 +65,26 @@ Result<LabelRequirement> Make(std::string_view key, LabelOperator op, std::vecto
   const bool set = op == LabelOperator::kIn || op == LabelOperator::kNotIn;
   const bool exists = op == LabelOperator::kExists || op == LabelOperator::kDoesNotExist;
   if (set && values.empty()) {
-    return Error(Reason::kBadRequest, "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty");
+    return Error(
+        Reason::kBadRequest,
+        "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty");
   }
   if (exists && !values.empty()) {
-    return Error(Reason::kBadRequest, "values: Invalid value: [{}]: values set must be empty for exists and does not exist",
-                 Join(values, " "));
+    return Error(
+        Reason::kBadRequest,
+        "values: Invalid value: [{}]: values set must be empty for exists and does not exist",
+        Join(values, " "));
   }
   if (!set && !exists && (values.size() != 1 || !ParseInt(values[0]))) {
-    return Error(Reason::kBadRequest, "values[0]: Invalid value: \"{}\": for 'Gt', 'Lt' operators, the value must be an integer",
-                 values.empty() ? "" : values[0]);
+    return Error(
+        Reason::kBadRequest,
+        "values[0]: Invalid value: \"{}\": for 'Gt', 'Lt' operators, the value must be an integer",
+        values.empty() ? "" : values[0]);
   }
   for (size_t i = 0; i < values.size(); ++i) {
     CheckLabelValue(values[i], problems);
-    if (!problems.empty()) return InvalidKey(fmt::format("values[{}][{}]", i, key), values[i], problems);
+    if (!problems.empty())
+      return InvalidKey(fmt::format("values[{}][{}]", i, key), values[i], problems);
   }
   return LabelRequirement{std::string(key), op, std::move(values)};
 }
@@ -88,7 +98,8 @@ Result<std::vector<std::string>> ParenthesizedValues(Lexer& lexer) {
     lexer.Take();
     return values;
   }
-  if (!lexer.Peek().identifier && lexer.Peek().text != ",") return Found(lexer.Peek().text, "',', ')' or identifier");
+  if (!lexer.Peek().identifier && lexer.Peek().text != ",")
+    return Found(lexer.Peek().text, "',', ')' or identifier");
   while (true) {
     token = lexer.Peek();
     if (token.identifier) {
@@ -99,7 +110,8 @@ Result<std::vector<std::string>> ParenthesizedValues(Lexer& lexer) {
       return Found(token.text, "',', or identifier");
     }
     token = lexer.Take();
-    if (token.identifier || (token.text != "," && token.text != ")")) return Found(token.text, "',' or ')'");
+    if (token.identifier || (token.text != "," && token.text != ")"))
+      return Found(token.text, "',' or ')'");
     if (token.text == ")") return values;
   }
 }
@@ -142,7 +154,9 @@ Result<LabelRequirement> ParseRequirement(Lexer& lexer) {
 }  // namespace
 
 bool LabelRequirement::Matches(std::optional<std::string_view> value) const {
-  const auto listed = [&] { return std::find(values.begin(), values.end(), *value) != values.end(); };
+  const auto listed = [&] {
+    return std::find(values.begin(), values.end(), *value) != values.end();
+  };
   switch (op) {
     case LabelOperator::kIn:
       return value && listed();
@@ -180,12 +194,14 @@ Result<LabelSelector> LabelSelector::Parse(std::string_view text) {
     if (!requirement) return Error(requirement.error().WithPrefix("unable to parse requirement: "));
     requirements.push_back(std::move(*requirement));
     if (requirements.size() > kMaxSelectorRequirements) {
-      return Error(Reason::kBadRequest, "a label selector may have at most {} requirements", kMaxSelectorRequirements);
+      return Error(Reason::kBadRequest, "a label selector may have at most {} requirements",
+                   kMaxSelectorRequirements);
     }
     const Token token = lexer.Take();
     if (token.text.empty()) return LabelSelector(std::move(requirements));
     if (token.identifier || token.text != ",") return Found(token.text, "',' or 'end of string'");
-    if (!lexer.Peek().identifier && lexer.Peek().text != "!") return Found(lexer.Peek().text, "identifier after ','");
+    if (!lexer.Peek().identifier && lexer.Peek().text != "!")
+      return Found(lexer.Peek().text, "identifier after ','");
   }
 }
 
@@ -203,14 +219,17 @@ Result<LabelSelector> LabelSelector::FromJson(const json::Value& selector) {
   }
   for (const json::Value& expression : selector["matchExpressions"].items()) {
     const std::string_view op = expression["operator"].AsString();
-    const auto found = std::find_if(kOperators.begin(), kOperators.end(), [&](const auto& row) { return row.first == op; });
-    if (found == kOperators.end()) return Error(Reason::kBadRequest, "\"{}\" is not a valid label selector operator", op);
-    ASSIGN_OR_RETURN(LabelRequirement requirement,
-                     Make(expression["key"].AsString(), found->second, json::ToStrings(expression["values"])));
+    const auto found = std::find_if(kOperators.begin(), kOperators.end(),
+                                    [&](const auto& row) { return row.first == op; });
+    if (found == kOperators.end())
+      return Error(Reason::kBadRequest, "\"{}\" is not a valid label selector operator", op);
+    ASSIGN_OR_RETURN(LabelRequirement requirement, Make(expression["key"].AsString(), found->second,
+                                                        json::ToStrings(expression["values"])));
     requirements.push_back(std::move(requirement));
   }
   if (requirements.size() > kMaxSelectorRequirements) {
-    return Error(Reason::kBadRequest, "a label selector may have at most {} requirements", kMaxSelectorRequirements);
+    return Error(Reason::kBadRequest, "a label selector may have at most {} requirements",
+                 kMaxSelectorRequirements);
   }
   return LabelSelector(std::move(requirements));
 }
@@ -218,7 +237,8 @@ Result<LabelSelector> LabelSelector::FromJson(const json::Value& selector) {
 LabelSelector LabelSelector::FromMap(const json::Value& labels) {
   if (labels.empty()) return Nothing();
   std::vector<LabelRequirement> requirements;
-  for (const auto& [key, value] : labels.members()) requirements.push_back({key, LabelOperator::kIn, {value.Str()}});
+  for (const auto& [key, value] : labels.members())
+    requirements.push_back({key, LabelOperator::kIn, {value.Str()}});
   return LabelSelector(std::move(requirements));
 }
 
@@ -238,10 +258,12 @@ std::string LabelSelector::ToString() const {
     const bool one = requirement.values.size() == 1;
     switch (requirement.op) {
       case LabelOperator::kIn:
-        parts.push_back(one ? fmt::format("{}={}", key, values) : fmt::format("{} in ({})", key, values));
+        parts.push_back(one ? fmt::format("{}={}", key, values)
+                            : fmt::format("{} in ({})", key, values));
         break;
       case LabelOperator::kNotIn:
-        parts.push_back(one ? fmt::format("{}!={}", key, values) : fmt::format("{} notin ({})", key, values));
+        parts.push_back(one ? fmt::format("{}!={}", key, values)
+                            : fmt::format("{} notin ({})", key, values));
         break;
       case LabelOperator::kExists:
         parts.push_back(key);

@@ -1,7 +1,8 @@
 // src/schema/label_selector.h
 //
-// LabelSelector: which label sets are meant. From the text of a query (`a=b,c!=d,e in (x,y),!f,g`) or from a
-// metav1.LabelSelector object (matchLabels, matchExpressions). Rules and messages: k8s.io/apimachinery pkg/labels.
+// LabelSelector: which label sets are meant. From the text of a query (`a=b,c!=d,e in (x,y),!f,g`)
+// or from a metav1.LabelSelector object (matchLabels, matchExpressions). Rules and messages:
+// k8s.io/apimachinery pkg/labels.
 //
 // Life cycle: an immutable value.
 // Thread:     any.
@@ -27,7 +28,8 @@ enum class LabelOperator : uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGreat
 struct LabelRequirement {
   std::string key;
   LabelOperator op = LabelOperator::kExists;
-  std::vector<std::string> values;  // sorted, unique; `=` and `==` are kIn with one value, `!=` is kNotIn with one
+  std::vector<std::string>
+      values;  // sorted, unique; `=` and `==` are kIn with one value, `!=` is kNotIn with one
 
   // `value`: the label's value, nullopt if the label is absent.
   bool Matches(std::optional<std::string_view> value) const;
@@ -36,7 +38,8 @@ struct LabelRequirement {
 class LabelSelector {
  public:
   LabelSelector() = default;  // everything
-  explicit LabelSelector(std::vector<LabelRequirement> requirements) : requirements_(std::move(requirements)) {}
+  explicit LabelSelector(std::vector<LabelRequirement> requirements)
+      : requirements_(std::move(requirements)) {}
   static LabelSelector Nothing();
 
   // BadRequest in upstream's words: "unable to parse requirement: found '=', expected: identifier".

@@ -1,7 +1,7 @@
 #include "schema/names.h"
 
-#include <algorithm>
 #include <arpa/inet.h>
+#include <algorithm>
 
 #include <fmt/core.h>
 
@@ -9,27 +9,35 @@ namespace muster::schema {
 namespace {
 
 constexpr std::string_view kDnsLabelMessage =
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with "
     "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 constexpr std::string_view kDnsSubdomainMessage =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and "
     "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 constexpr std::string_view kDns1035Message =
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
-    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
+    "validation is "
     "'[a-z]([-a-z0-9]*[a-z0-9])?')";
 constexpr std::string_view kQualifiedNameRule =
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character "
     "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 constexpr std::string_view kLabelValueMessage =
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
+    "for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 constexpr std::string_view kConfigKeyMessage =
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name', "
+    " or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
 bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
@@ -58,14 +66,16 @@ bool IsNamePart(std::string_view text) {
 }
 
 void CheckLength(std::string_view text, size_t most, Problems& problems) {
-  if (text.size() > most) problems.push_back(fmt::format("must be no more than {} characters", most));
+  if (text.size() > most)
+    problems.push_back(fmt::format("must be no more than {} characters", most));
 }
 
 }  // namespace
 
 void CheckDns1123Label(std::string_view text, Problems& problems) {
   CheckLength(text, kMaxDnsLabelLength, problems);
-  if (!IsDnsLabel(text)) problems.emplace_back(IsDnsSubdomain(text) ? "must not contain dots" : kDnsLabelMessage);
+  if (!IsDnsLabel(text))
+    problems.emplace_back(IsDnsSubdomain(text) ? "must not contain dots" : kDnsLabelMessage);
 }
 
 void CheckDns1123Subdomain(std::string_view text, Problems& problems) {
@@ -85,8 +95,10 @@ void CheckQualifiedName(std::string_view text, Problems& problems) {
     const std::string_view prefix = text.substr(0, slash);
     name = text.substr(slash + 1);
     if (name.find('/') != std::string_view::npos) {
-      problems.push_back(fmt::format(
-          "a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')", kQualifiedNameRule));
+      problems.push_back(
+          fmt::format("a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. "
+                      "'example.com/MyName')",
+                      kQualifiedNameRule));
       return;
     }
     if (prefix.empty()) {
@@ -100,7 +112,8 @@ void CheckQualifiedName(std::string_view text, Problems& problems) {
   if (name.empty()) {
     problems.emplace_back("name part must be non-empty");
   } else if (name.size() > kMaxLabelValueLength) {
-    problems.push_back(fmt::format("name part must be no more than {} characters", kMaxLabelValueLength));
+    problems.push_back(
+        fmt::format("name part must be no more than {} characters", kMaxLabelValueLength));
   }
   if (!IsNamePart(name)) problems.push_back(fmt::format("name part {}", kQualifiedNameRule));
 }
@@ -112,7 +125,8 @@ void CheckLabelValue(std::string_view text, Problems& problems) {
 
 void CheckConfigKey(std::string_view text, Problems& problems) {
   CheckLength(text, kMaxConfigKeyLength, problems);
-  if (text.empty() || !std::all_of(text.begin(), text.end(), IsNameCharacter)) problems.emplace_back(kConfigKeyMessage);
+  if (text.empty() || !std::all_of(text.begin(), text.end(), IsNameCharacter))
+    problems.emplace_back(kConfigKeyMessage);
   if (text == ".") {
     problems.emplace_back("must not be '.'");
   } else if (text == "..") {
@@ -123,9 +137,13 @@ void CheckConfigKey(std::string_view text, Problems& problems) {
 }
 
 void CheckEnvName(std::string_view text, Problems& problems) {
-  const bool fine = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~' && c != '='; });
+  const bool fine = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c <= '~' && c != '=';
+  });
   if (!fine) {
-    problems.emplace_back("a valid environment variable name must consist only of printable ASCII characters other than '='");
+    problems.emplace_back(
+        "a valid environment variable name must consist only of printable ASCII characters other "
+        "than '='");
   }
 }
 
@@ -134,15 +152,18 @@ void CheckPortName(std::string_view text, Problems& problems) {
   if (!std::all_of(text.begin(), text.end(), [](char c) { return IsLowerAlnum(c) || c == '-'; })) {
     problems.emplace_back("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
   }
-  if (!std::any_of(text.begin(), text.end(), IsLower)) problems.emplace_back("must contain at least one letter (a-z)");
-  if (text.find("--") != std::string_view::npos) problems.emplace_back("must not contain consecutive hyphens");
+  if (!std::any_of(text.begin(), text.end(), IsLower))
+    problems.emplace_back("must contain at least one letter (a-z)");
+  if (text.find("--") != std::string_view::npos)
+    problems.emplace_back("must not contain consecutive hyphens");
   if (!text.empty() && (text.front() == '-' || text.back() == '-')) {
     problems.emplace_back("must not begin or end with a hyphen");
   }
 }
 
 void CheckIp(std::string_view text, Problems& problems) {
-  if (!IsIp(text)) problems.emplace_back("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+  if (!IsIp(text))
+    problems.emplace_back("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
 }
 
 void CheckPathSegment(std::string_view text, Problems& problems) {
@@ -151,7 +172,8 @@ void CheckPathSegment(std::string_view text, Problems& problems) {
     return;
   }
   for (const char c : {'/', '%'}) {
-    if (text.find(c) != std::string_view::npos) problems.push_back(fmt::format("may not contain '{}'", c));
+    if (text.find(c) != std::string_view::npos)
+      problems.push_back(fmt::format("may not contain '{}'", c));
   }
 }
 

@@ -1,8 +1,10 @@
 // src/schema/names.h
 //
-// What Kubernetes accepts as a name, label, key or port, with upstream's messages (k8s.io/apimachinery pkg/util/validation).
+// What Kubernetes accepts as a name, label, key or port, with upstream's messages
+// (k8s.io/apimachinery pkg/util/validation).
 //
-// Thread: any (pure functions). Each check appends its objections to `problems`, nothing if the text is fine.
+// Thread: any (pure functions). Each check appends its objections to `problems`, nothing if the
+// text is fine.
 
 #pragma once
 
@@ -24,9 +26,10 @@ using NameCheck = void (*)(std::string_view text, Problems& problems);
 void CheckDns1123Label(std::string_view text, Problems& problems);
 void CheckDns1123Subdomain(std::string_view text, Problems& problems);
 void CheckDns1035Label(std::string_view text, Problems& problems);
-void CheckQualifiedName(std::string_view text, Problems& problems);  // label and annotation keys, resource names
+void CheckQualifiedName(std::string_view text,
+                        Problems& problems);  // label and annotation keys, resource names
 void CheckLabelValue(std::string_view text, Problems& problems);
-void CheckConfigKey(std::string_view text, Problems& problems);      // keys of ConfigMaps and Secrets
+void CheckConfigKey(std::string_view text, Problems& problems);  // keys of ConfigMaps and Secrets
 void CheckEnvName(std::string_view text, Problems& problems);
 void CheckPortName(std::string_view text, Problems& problems);
 void CheckIp(std::string_view text, Problems& problems);

@@ -1,10 +1,10 @@
 // src/schema/path.h
 //
-// Path: where a value stands in an object ("spec.containers[0].env[1].name"), built while a tree is walked and turned
-// into text only when something is wrong there.
+// Path: where a value stands in an object ("spec.containers[0].env[1].name"), built while a tree is
+// walked and turned into text only when something is wrong there.
 //
-// Life cycle: on the stack of the walk. A child points to its parent and must not outlive it: keep one step per
-//             variable, and chain further steps only inside one expression.
+// Life cycle: on the stack of the walk. A child points to its parent and must not outlive it: keep
+//             one step per variable, and chain further steps only inside one expression.
 // Thread:     that of the walk.
 
 #pragma once
@@ -23,7 +23,9 @@ class Path {
 
   Path Child(std::string_view name) const { return Path(this, Step::kChild, name, 0); }
   Path Index(size_t index) const { return Path(this, Step::kIndex, {}, index); }
-  Path Key(std::string_view key) const { return Path(this, Step::kKey, key, 0); }  // of a map: "data[key]"
+  Path Key(std::string_view key) const {
+    return Path(this, Step::kKey, key, 0);
+  }  // of a map: "data[key]"
 
   bool IsRoot() const { return parent_ == nullptr && step_ == Step::kRoot; }
   std::string ToString() const {

@@ -15,9 +15,18 @@ struct Suffix {
   std::string_view text;
   int exponent;  // of 10, or of 1024 for binary ones
 };
-constexpr std::array<Suffix, 10> kDecimal = {
-    {{"n", -9}, {"u", -6}, {"m", -3}, {"", 0}, {"k", 3}, {"M", 6}, {"G", 9}, {"T", 12}, {"P", 15}, {"E", 18}}};
-constexpr std::array<Suffix, 6> kBinary = {{{"Ki", 1}, {"Mi", 2}, {"Gi", 3}, {"Ti", 4}, {"Pi", 5}, {"Ei", 6}}};
+constexpr std::array<Suffix, 10> kDecimal = {{{"n", -9},
+                                              {"u", -6},
+                                              {"m", -3},
+                                              {"", 0},
+                                              {"k", 3},
+                                              {"M", 6},
+                                              {"G", 9},
+                                              {"T", 12},
+                                              {"P", 15},
+                                              {"E", 18}}};
+constexpr std::array<Suffix, 6> kBinary = {
+    {{"Ki", 1}, {"Mi", 2}, {"Gi", 3}, {"Ti", 4}, {"Pi", 5}, {"Ei", 6}}};
 
 template <size_t N>
 std::optional<int> ExponentOf(const std::array<Suffix, N>& table, std::string_view text) {
@@ -79,7 +88,8 @@ __int128 BinaryNano(std::string_view whole, std::string_view fraction, int power
   const __int128 scale = PowerOfTen(static_cast<int>(kept.size()));
   const __int128 scaled = (kept.empty() ? 0 : Saturated(kept)) * factor;
   const __int128 rest = scaled % scale * kNano;
-  const __int128 nano = units * factor * kNano + scaled / scale * kNano + (rest + scale - 1) / scale;
+  const __int128 nano =
+      units * factor * kNano + scaled / scale * kNano + (rest + scale - 1) / scale;
   return std::min(nano + (more ? 1 : 0), kMaxNano);
 }
 
@@ -98,7 +108,8 @@ std::string Digits(__int128 value) {
 
 ErrorStatus FormatError() {
   return Error(Reason::kBadRequest,
-               "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+               "quantities must match the regular expression "
+               "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
 }
 
 }  // namespace
@@ -123,7 +134,8 @@ Result<Amount> ParseAmount(std::string_view text) {
     amount.nano = DecimalNano(whole, fraction, *exponent);
   } else if (const auto power = ExponentOf(kBinary, suffix)) {
     amount.nano = BinaryNano(whole, fraction, *power);
-    amount.format = amount.nano > 0 && amount.nano < kNano ? QuantityFormat::kDecimalSi : QuantityFormat::kBinarySi;
+    amount.format = amount.nano > 0 && amount.nano < kNano ? QuantityFormat::kDecimalSi
+                                                           : QuantityFormat::kBinarySi;
   } else if (suffix.size() > 1 && (suffix[0] == 'e' || suffix[0] == 'E')) {
     std::string_view digits = suffix.substr(1);
     const bool down = digits[0] == '-';
@@ -133,7 +145,8 @@ Result<Amount> ParseAmount(std::string_view text) {
     amount.nano = DecimalNano(whole, fraction, down ? -size : size);
     amount.format = QuantityFormat::kDecimalExponent;
   } else {
-    const bool letters = suffix.find_first_not_of("eEinumkKMGTP+-0123456789") == std::string_view::npos;
+    const bool letters =
+        suffix.find_first_not_of("eEinumkKMGTP+-0123456789") == std::string_view::npos;
     if (!letters) return FormatError();
     return Error(Reason::kBadRequest, "unable to parse quantity's suffix");
   }
@@ -155,7 +168,8 @@ std::string Amount::Canonical() const {
   int exponent = -9;
   while (mantissa % 1000 == 0 && exponent < 18) mantissa /= 1000, exponent += 3;
   std::string text = Digits(mantissa);
-  if (format == QuantityFormat::kDecimalExponent) return exponent == 0 ? text : fmt::format("{}e{}", text, exponent);
+  if (format == QuantityFormat::kDecimalExponent)
+    return exponent == 0 ? text : fmt::format("{}e{}", text, exponent);
   return text.append(TextOf(kDecimal, exponent));
 }
 

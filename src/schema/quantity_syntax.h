@@ -1,7 +1,7 @@
 // src/schema/quantity_syntax.h
 //
-// Quantities as far as the API itself needs them: is it one, what is its canonical text, which of two is larger.
-// Arithmetic is cluster/quantity.h's. Source: k8s.io/apimachinery pkg/api/resource.
+// Quantities as far as the API itself needs them: is it one, what is its canonical text, which of
+// two is larger. Arithmetic is cluster/quantity.h's. Source: k8s.io/apimachinery pkg/api/resource.
 //
 // Thread: any (pure functions).
 
@@ -21,7 +21,8 @@ inline constexpr size_t kMaxQuantityTextLength = 512;
 enum class QuantityFormat : uint8_t { kDecimalSi, kBinarySi, kDecimalExponent };
 
 struct Amount {
-  __int128 nano = 0;  // rounded away from zero to whole nano-units; capped at +-(2^63 - 1) units, as upstream
+  __int128 nano =
+      0;  // rounded away from zero to whole nano-units; capped at +-(2^63 - 1) units, as upstream
   QuantityFormat format = QuantityFormat::kDecimalSi;
 
   bool IsWhole() const { return nano % 1'000'000'000 == 0; }

@@ -1,8 +1,9 @@
 // src/schema/schema.h
 //
-// Schema: the structure of a JSON object, one tree for built-in kinds (made from the .proto descriptors) and for custom
-// resources (made from their OpenAPI v3 schema). Defaulting, pruning, validation, strategic merge and OpenAPI
-// publishing work on this tree alone and so treat both alike.
+// Schema: the structure of a JSON object, one tree for built-in kinds (made from the .proto
+// descriptors) and for custom resources (made from their OpenAPI v3 schema). Defaulting, pruning,
+// validation, strategic merge and OpenAPI publishing work on this tree alone and so treat both
+// alike.
 //
 // Life cycle: built once (at start, or when a CRD changes), then immutable and shared.
 // Thread:     any (immutable).
@@ -22,18 +23,18 @@
 namespace muster::schema {
 
 enum class Type : uint8_t {
-  kAny,          // anything goes (x-kubernetes-preserve-unknown-fields without a type, RawExtension)
-  kObject,       // fixed `fields` (and unknown ones if preserve_unknown)
-  kMap,          // string -> `items`
-  kArray,        // of `items`
+  kAny,     // anything goes (x-kubernetes-preserve-unknown-fields without a type, RawExtension)
+  kObject,  // fixed `fields` (and unknown ones if preserve_unknown)
+  kMap,     // string -> `items`
+  kArray,   // of `items`
   kString,
-  kBytes,        // base64 string
-  kInteger,      // format int32 or int64
+  kBytes,    // base64 string
+  kInteger,  // format int32 or int64
   kNumber,
   kBoolean,
   kIntOrString,
-  kQuantity,     // string or number, canonical text
-  kTime,         // RFC 3339, seconds
+  kQuantity,  // string or number, canonical text
+  kTime,      // RFC 3339, seconds
   kMicroTime,
 };
 
@@ -47,14 +48,15 @@ struct Field {
   // Built-in types may be recursive (JSONSchemaProps); the Registry keeps all of them alive.
   const Schema* schema = nullptr;
   std::string description;
-  int number = 0;           // protobuf field number; 0 in a CRD
+  int number = 0;  // protobuf field number; 0 in a CRD
   bool required = false;
-  bool pointer = false;     // a decoded protobuf zero is kept if set, absent otherwise (Go pointer)
+  bool pointer = false;  // a decoded protobuf zero is kept if set, absent otherwise (Go pointer)
   bool omit_empty = false;
-  // Go embedded struct whose fields appear in the parent's JSON object. The Registry flattens those: their fields
-  // stand in the parent's Schema, and only the codec needs to know the number of the message that they travel in.
+  // Go embedded struct whose fields appear in the parent's JSON object. The Registry flattens
+  // those: their fields stand in the parent's Schema, and only the codec needs to know the number
+  // of the message that they travel in.
   bool inlined = false;
-  int inlined_in = 0;       // protobuf number of the embedded message; 0: travels in the parent itself
+  int inlined_in = 0;  // protobuf number of the embedded message; 0: travels in the parent itself
   json::Value default_value;  // null: none
   std::vector<std::string> enum_values;
   // Strategic merge.
@@ -73,13 +75,15 @@ struct Field {
 struct Bounds {
   std::optional<double> minimum, maximum;
   bool exclusive_minimum = false, exclusive_maximum = false;
-  std::optional<int64_t> min_length, max_length, min_items, max_items, min_properties, max_properties;
+  std::optional<int64_t> min_length, max_length, min_items, max_items, min_properties,
+      max_properties;
   std::optional<double> multiple_of;
   std::string pattern;
   bool unique_items = false;
 };
 
-// How protobuf carries what is no plain value or object in JSON (kAny schemas of built-in kinds, see options.proto).
+// How protobuf carries what is no plain value or object in JSON (kAny schemas of built-in kinds,
+// see options.proto).
 enum class WireForm : uint8_t {
   kPlain,
   kRaw,              // a message whose field 1 holds JSON bytes
@@ -101,9 +105,9 @@ struct Schema {
   std::string name;    // "io.k8s.api.core.v1.PodSpec"; "" for an inline CRD schema
   std::string format;  // "int32", "int64", "double", ... as OpenAPI publishes it
   std::string description;
-  std::vector<Field> fields;                       // kObject
-  FieldIndex index;                                // field name -> position in `fields`
-  const Schema* items = nullptr;                   // kArray, kMap
+  std::vector<Field> fields;      // kObject
+  FieldIndex index;               // field name -> position in `fields`
+  const Schema* items = nullptr;  // kArray, kMap
   bool nullable = false;
   bool preserve_unknown = false;
   bool embedded_resource = false;

@@ -20,7 +20,9 @@ constexpr std::string_view kDeleteFromList = "$deleteFromPrimitiveList/";
 
 Result<Value> MergeMap(const Schema* schema, const Value& original, const Value& patch);
 
-ErrorStatus BadPatch(std::string_view what) { return Error(Reason::kBadRequest, "invalid strategic merge patch: {}", what); }
+ErrorStatus BadPatch(std::string_view what) {
+  return Error(Reason::kBadRequest, "invalid strategic merge patch: {}", what);
+}
 
 // How a list merges: by a key, as a set of scalars, or not at all.
 struct ListRule {
@@ -45,7 +47,9 @@ const Schema* MemberSchema(const Schema* schema, std::string_view key) {
 }
 
 // What identifies an item in its list.
-const Value& IdentityOf(const Value& item, std::string_view key) { return key.empty() ? item : item[key]; }
+const Value& IdentityOf(const Value& item, std::string_view key) {
+  return key.empty() ? item : item[key];
+}
 
 std::optional<size_t> FindItem(const Array& items, const Value& identity, std::string_view key) {
   for (size_t i = 0; i < items.size(); ++i) {
@@ -54,8 +58,8 @@ std::optional<size_t> FindItem(const Array& items, const Value& identity, std::s
   return std::nullopt;
 }
 
-// Items named in `wanted` in that order, and between them the others where the live list has them: each before the
-// first later item that stands after it in `live`.
+// Items named in `wanted` in that order, and between them the others where the live list has them:
+// each before the first later item that stands after it in `live`.
 Array InOrder(const Array& merged, const Array& wanted, const Array& live, std::string_view key) {
   Array ordered;
   for (const Value& item : wanted) {
@@ -80,12 +84,17 @@ Array InOrder(const Array& merged, const Array& wanted, const Array& live, std::
 
 Status CheckItem(const Value& item, std::string_view key) {
   if (key.empty()) {
-    if (item.IsObject() || item.IsArray()) return BadPatch("this list holds scalars, and the patch has an object or a list in it");
+    if (item.IsObject() || item.IsArray())
+      return BadPatch("this list holds scalars, and the patch has an object or a list in it");
     return Status::Ok();
   }
-  if (!item.IsObject()) return BadPatch(fmt::format("an item of a list that merges by \"{}\" must be an object, found {}", key, json::Write(item)));
+  if (!item.IsObject())
+    return BadPatch(
+        fmt::format("an item of a list that merges by \"{}\" must be an object, found {}", key,
+                    json::Write(item)));
   if (item[key].IsNull() && item[kDirective].AsString() != "replace") {
-    return BadPatch(fmt::format("map: {} does not contain declared merge key: {}", json::Write(item), key));
+    return BadPatch(
+        fmt::format("map: {} does not contain declared merge key: {}", json::Write(item), key));
   }
   return Status::Ok();
 }
@@ -93,8 +102,8 @@ Status CheckItem(const Value& item, std::string_view key) {
 // A list in a patch, its directives taken apart.
 struct ListPatch {
   bool replaces = false;
-  Array items;         // to merge or add
-  Array to_delete;     // identified by their key
+  Array items;      // to merge or add
+  Array to_delete;  // identified by their key
 };
 
 Result<ListPatch> ReadListPatch(const Value& patch, std::string_view key) {
@@ -118,7 +127,8 @@ Result<ListPatch> ReadListPatch(const Value& patch, std::string_view key) {
 Result<Array> MergeItems(const ListRule& rule, const Array& original, const ListPatch& patch) {
   Array merged;
   for (const Value& item : original) {
-    if (!patch.replaces && !FindItem(patch.to_delete, IdentityOf(item, rule.key), rule.key)) merged.push_back(item);
+    if (!patch.replaces && !FindItem(patch.to_delete, IdentityOf(item, rule.key), rule.key))
+      merged.push_back(item);
   }
   for (const Value& item : patch.items) {
     const std::optional<size_t> found = FindItem(merged, IdentityOf(item, rule.key), rule.key);
@@ -126,7 +136,8 @@ Result<Array> MergeItems(const ListRule& rule, const Array& original, const List
       if (!found) merged.push_back(item);
       continue;
     }
-    ASSIGN_OR_RETURN(Value result, MergeMap(rule.items, found ? merged[*found] : json::Obj(), item));
+    ASSIGN_OR_RETURN(Value result,
+                     MergeMap(rule.items, found ? merged[*found] : json::Obj(), item));
     if (found) {
       merged[*found] = std::move(result);
     } else {
@@ -142,22 +153,26 @@ Status CheckOrder(const Array& items, const Array& order, std::string_view key) 
   for (const Value& item : items) {
     while (at < order.size() && !(IdentityOf(order[at], key) == IdentityOf(item, key))) ++at;
     if (at == order.size()) {
-      return BadPatch(fmt::format("The order in patch list:\n{}\n doesn't match setElementOrder list:\n{}\n", json::Write(Value(items)),
-                                  json::Write(Value(order))));
+      return BadPatch(
+          fmt::format("The order in patch list:\n{}\n doesn't match setElementOrder list:\n{}\n",
+                      json::Write(Value(items)), json::Write(Value(order))));
     }
   }
   return Status::Ok();
 }
 
 // `order`: the items of $setElementOrder, null if the patch has none.
-Result<Value> MergeList(const ListRule& rule, const Value& original, const Value& patch, const Value& order) {
+Result<Value> MergeList(const ListRule& rule, const Value& original, const Value& patch,
+                        const Value& order) {
   ASSIGN_OR_RETURN(const ListPatch read, ReadListPatch(patch, rule.key));
   if (order.IsArray()) RETURN_IF_ERROR(CheckOrder(read.items, order.items(), rule.key));
   ASSIGN_OR_RETURN(Array merged, MergeItems(rule, original.items(), read));
-  return Value(InOrder(merged, order.IsArray() ? order.items() : read.items, original.items(), rule.key));
+  return Value(
+      InOrder(merged, order.IsArray() ? order.items() : read.items, original.items(), rule.key));
 }
 
-// A value of a patch that meets nothing of its kind in the original: itself, without directives and nulls.
+// A value of a patch that meets nothing of its kind in the original: itself, without directives and
+// nulls.
 Result<Value> Fresh(const Field* field, const Schema* schema, const Value& patch) {
   if (patch.IsObject()) return MergeMap(schema, json::Obj(), patch);
   const ListRule rule = RuleOf(field);
@@ -165,12 +180,14 @@ Result<Value> Fresh(const Field* field, const Schema* schema, const Value& patch
   return patch;
 }
 
-Result<Value> MergeMember(const Schema* schema, std::string_view key, const Value& original, const Value& patch, const Value& order) {
+Result<Value> MergeMember(const Schema* schema, std::string_view key, const Value& original,
+                          const Value& patch, const Value& order) {
   const Field* field = FieldOf(schema, key);
   const Schema* member_schema = MemberSchema(schema, key);
   const ListRule rule = RuleOf(field);
   if (original.IsObject() && patch.IsObject()) return MergeMap(member_schema, original, patch);
-  if (rule.merges && patch.IsArray() && (original.IsArray() || order.IsArray())) return MergeList(rule, original, patch, order);
+  if (rule.merges && patch.IsArray() && (original.IsArray() || order.IsArray()))
+    return MergeList(rule, original, patch, order);
   return Fresh(field, member_schema, patch);
 }
 
@@ -179,10 +196,13 @@ Result<Value> RetainKeys(const Value& original, const Value& patch) {
   const Value* retained = patch.Find(kRetainKeys);
   if (retained == nullptr) return original;
   if (!retained->IsArray()) return BadPatch("$retainKeys must be a list of field names");
-  const auto keeps = [&](std::string_view key) { return FindItem(retained->items(), Value(key), "").has_value(); };
+  const auto keeps = [&](std::string_view key) {
+    return FindItem(retained->items(), Value(key), "").has_value();
+  };
   for (const auto& [key, value] : patch.members()) {
     if (key.starts_with('$') || value.IsNull() || keeps(key)) continue;
-    return BadPatch(fmt::format("\"{}\" is set and must therefore be in the $retainKeys list", key));
+    return BadPatch(
+        fmt::format("\"{}\" is set and must therefore be in the $retainKeys list", key));
   }
   json::Object kept;
   for (const json::Member& member : original.members()) {
@@ -192,7 +212,8 @@ Result<Value> RetainKeys(const Value& original, const Value& patch) {
 }
 
 // Order and removal of list items that the patch does not otherwise touch.
-Result<Value> ApplyListDirectives(const Schema* schema, Value merged, const Value& original, const Value& patch) {
+Result<Value> ApplyListDirectives(const Schema* schema, Value merged, const Value& original,
+                                  const Value& patch) {
   for (const auto& [key, value] : patch.members()) {
     if (key.starts_with(kDeleteFromList)) {
       const std::string_view name = std::string_view(key).substr(kDeleteFromList.size());
@@ -208,7 +229,8 @@ Result<Value> ApplyListDirectives(const Schema* schema, Value merged, const Valu
       if (!value.IsArray()) return BadPatch(fmt::format("{} must be a list", key));
       const ListRule rule = RuleOf(FieldOf(schema, name));
       if (patch.Has(name) || !rule.merges || !merged[name].IsArray()) continue;
-      Array ordered = InOrder(merged[name].items(), value.items(), original[name].items(), rule.key);
+      Array ordered =
+          InOrder(merged[name].items(), value.items(), original[name].items(), rule.key);
       merged = std::move(merged).Set(name, Value(std::move(ordered)));
     }
   }
@@ -220,11 +242,14 @@ Result<Value> MergeMap(const Schema* schema, const Value& original, const Value&
     const std::string_view text = directive->AsString();
     if (text == "replace") return MergeMap(schema, json::Obj(), patch.Remove(kDirective));
     if (text == "delete") return json::Obj();
-    if (text != "merge") return BadPatch(fmt::format("unknown patch type \"{}\" found in a map", text));
+    if (text != "merge")
+      return BadPatch(fmt::format("unknown patch type \"{}\" found in a map", text));
   }
   ASSIGN_OR_RETURN(Value merged, RetainKeys(original, patch));
   for (const auto& [key, value] : patch.members()) {
-    if (key == kDirective || key == kRetainKeys || key.starts_with(kDeleteFromList) || key.starts_with(kSetElementOrder)) continue;
+    if (key == kDirective || key == kRetainKeys || key.starts_with(kDeleteFromList) ||
+        key.starts_with(kSetElementOrder))
+      continue;
     if (value.IsNull()) {
       merged = merged.Remove(key);
       continue;

@@ -11,21 +11,32 @@ namespace {
 
 json::Value J(std::string_view text) { return *json::Parse(text); }
 
-std::string Merged(std::string_view original, std::string_view patch, std::string_view schema = "io.k8s.api.core.v1.PodSpec") {
+std::string Merged(std::string_view original, std::string_view patch,
+                   std::string_view schema = "io.k8s.api.core.v1.PodSpec") {
   const Schema* found = Registry::BuiltIn().FindSchema(schema);
   EXPECT_NE(found, nullptr);
   const Result<json::Value> merged = StrategicMerge(*found, J(original), J(patch));
-  return merged ? json::Write(*merged) : std::string(ReasonName(merged.error().reason())) + ": " + merged.error().message();
+  return merged
+             ? json::Write(*merged)
+             : std::string(ReasonName(merged.error().reason())) + ": " + merged.error().message();
 }
 
 TEST(StrategicMerge, MergesListsByTheirKey) {
-  EXPECT_EQ(Merged(R"({"containers":[{"name":"a","image":"1"},{"name":"b","image":"1"}]})", R"({"containers":[{"name":"b","image":"2"}]})"),
+  EXPECT_EQ(Merged(R"({"containers":[{"name":"a","image":"1"},{"name":"b","image":"1"}]})",
+                   R"({)"
+                   R"("containers":[{"name":"b","image":"2"}]})"),
             R"({"containers":[{"name":"a","image":"1"},{"name":"b","image":"2"}]})");
-  EXPECT_EQ(Merged(R"({"containers":[{"name":"a"}]})", R"({"containers":[{"name":"c","env":[{"name":"X","value":"1"}]}]})"),
-            R"({"containers":[{"name":"c","env":[{"name":"X","value":"1"}]},{"name":"a"}]})") << "what the patch brings stands first, as upstream";
-  EXPECT_EQ(Merged(R"({"containers":[{"name":"a","env":[{"name":"X","value":"1"},{"name":"Y","value":"2"}]}]})",
-                   R"({"containers":[{"name":"a","env":[{"name":"Y","value":null,"valueFrom":{"fieldRef":{"fieldPath":"p"}}}]}]})"),
-            R"({"containers":[{"name":"a","env":[{"name":"X","value":"1"},{"name":"Y","valueFrom":{"fieldRef":{"fieldPath":"p"}}}]}]})");
+  EXPECT_EQ(Merged(R"({"containers":[{"name":"a"}]})", R"({"containers":[{"name":"c","env":[{)"
+                                                       R"("name":"X","value":"1"}]}]})"),
+            R"({"containers":[{"name":"c","env":[{"name":"X","value":"1"}]},{)"
+            R"("name":"a"}]})")
+      << "what the patch brings stands first, as upstream";
+  EXPECT_EQ(Merged(R"({"containers":[{"name":"a","env":[{"name":"X","value":"1"},{"name":"Y",)"
+                   R"("value":"2"}]}]})",
+                   R"({"containers":[{"name":"a","env":[{"name":"Y","value":null,"valueFrom":{)"
+                   R"("fieldRef":{"fieldPath":"p"}}}]}]})"),
+            R"({"containers":[{"name":"a","env":[{"name":"X","value":"1"},{"name":"Y",)"
+            R"("valueFrom":{"fieldRef":{"fieldPath":"p"}}}]}]})");
 }
 
 TEST(StrategicMerge, ReplacesListsWithoutAKey) {
@@ -35,53 +46,97 @@ TEST(StrategicMerge, ReplacesListsWithoutAKey) {
 }
 
 TEST(StrategicMerge, ObeysDirectives) {
-  EXPECT_EQ(Merged(R"({"containers":[{"name":"a"},{"name":"b"}]})", R"({"containers":[{"name":"a","$patch":"delete"}]})"), R"({"containers":[{"name":"b"}]})");
-  EXPECT_EQ(Merged(R"({"containers":[{"name":"a"},{"name":"b"}]})", R"({"containers":[{"name":"c"},{"$patch":"replace"}]})"), R"({"containers":[{"name":"c"}]})");
-  EXPECT_EQ(Merged(R"({"nodeSelector":{"a":"1"},"hostname":"h"})", R"({"nodeSelector":{"$patch":"replace","b":"2"}})"), R"({"nodeSelector":{"b":"2"},"hostname":"h"})");
-  EXPECT_EQ(Merged(R"({"nodeSelector":{"a":"1"}})", R"({"nodeSelector":{"$patch":"delete"}})"), R"({"nodeSelector":{}})");
-  EXPECT_EQ(Merged(R"({"nodeSelector":{"a":"1","b":"2"}})", R"({"nodeSelector":{"a":null,"c":"3"}})"), R"({"nodeSelector":{"b":"2","c":"3"}})");
-  EXPECT_EQ(Merged(R"({})", R"({"nodeSelector":{"a":null,"c":"3"},"hostname":null})"), R"({"nodeSelector":{"c":"3"}})");
+  EXPECT_EQ(
+      Merged(R"({"containers":[{"name":"a"},{"name":"b"}]})", R"({"containers":[{)"
+                                                              R"("name":"a","$patch":"delete"}]})"),
+      R"({"containers":[{"name":"b"}]})");
+  EXPECT_EQ(Merged(R"({"containers":[{"name":"a"},{"name":"b"}]})",
+                   R"({"containers":[{)"
+                   R"("name":"c"},{"$patch":"replace"}]})"),
+            R"({"containers":[{"name":"c"}]})");
+  EXPECT_EQ(
+      Merged(R"({"nodeSelector":{"a":"1"},"hostname":"h"})", R"({"nodeSelector":{)"
+                                                             R"("$patch":"replace","b":"2"}})"),
+      R"({"nodeSelector":{"b":"2"},"hostname":"h"})");
+  EXPECT_EQ(Merged(R"({"nodeSelector":{"a":"1"}})", R"({"nodeSelector":{)"
+                                                    R"("$patch":"delete"}})"),
+            R"({"nodeSelector":{}})");
+  EXPECT_EQ(Merged(R"({"nodeSelector":{"a":"1","b":"2"}})", R"({"nodeSelector":{"a":null,)"
+                                                            R"("c":"3"}})"),
+            R"({"nodeSelector":{"b":"2","c":"3"}})");
+  EXPECT_EQ(Merged(R"({})", R"({"nodeSelector":{"a":null,"c":"3"},"hostname":null})"),
+            R"({)"
+            R"("nodeSelector":{"c":"3"}})");
 }
 
 TEST(StrategicMerge, RetainKeysDropsTheOtherVolumeSource) {
   EXPECT_EQ(Merged(R"({"volumes":[{"name":"v","emptyDir":{}},{"name":"w","emptyDir":{}}]})",
-                   R"({"volumes":[{"$retainKeys":["name","hostPath"],"name":"v","hostPath":{"path":"/x"}}]})"),
+                   R"({"volumes":[{"$retainKeys":["name","hostPath"],"name":"v","hostPath":{)"
+                   R"("path":"/x"}}]})"),
             R"({"volumes":[{"name":"v","hostPath":{"path":"/x"}},{"name":"w","emptyDir":{}}]})");
-  EXPECT_TRUE(Merged(R"({"volumes":[]})", R"({"volumes":[{"$retainKeys":["name"],"name":"v","hostPath":{}}]})").starts_with("BadRequest"));
+  EXPECT_TRUE(Merged(R"({"volumes":[]})", R"({"volumes":[{"$retainKeys":["name"],"name":"v",)"
+                                          R"("hostPath":{}}]})")
+                  .starts_with("BadRequest"));
 }
 
 TEST(StrategicMerge, OrdersByWhatThePatchStates) {
   EXPECT_EQ(Merged(R"({"containers":[{"name":"a"},{"name":"b"},{"name":"server"},{"name":"c"}]})",
-                   R"({"$setElementOrder/containers":[{"name":"c"},{"name":"new"},{"name":"a"}],"containers":[{"name":"new"},{"name":"b","$patch":"delete"}]})"),
+                   R"({"$setElementOrder/containers":[{"name":"c"},{"name":"new"},{"name":"a"}],)"
+                   R"("containers":[{"name":"new"},{"name":"b","$patch":"delete"}]})"),
             R"({"containers":[{"name":"server"},{"name":"c"},{"name":"new"},{"name":"a"}]})");
-  EXPECT_EQ(Merged(R"({"containers":[{"name":"a"},{"name":"b"}]})", R"({"$setElementOrder/containers":[{"name":"b"},{"name":"a"}]})"),
+  EXPECT_EQ(Merged(R"({"containers":[{"name":"a"},{"name":"b"}]})",
+                   R"({)"
+                   R"("$setElementOrder/containers":[{"name":"b"},{"name":"a"}]})"),
             R"({"containers":[{"name":"b"},{"name":"a"}]})");
-  EXPECT_TRUE(Merged(R"({"containers":[]})", R"({"$setElementOrder/containers":[{"name":"a"}],"containers":[{"name":"b"}]})").starts_with("BadRequest"));
+  EXPECT_TRUE(Merged(R"({"containers":[]})", R"({"$setElementOrder/containers":[{"name":"a"}],)"
+                                             R"("containers":[{"name":"b"}]})")
+                  .starts_with("BadRequest"));
 }
 
 TEST(StrategicMerge, MergesAndPrunesScalarLists) {
   constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
-  EXPECT_EQ(Merged(R"({"finalizers":["a","b"]})", R"({"finalizers":["c","a"]})", kMeta), R"({"finalizers":["c","a","b"]})");
-  EXPECT_EQ(Merged(R"({"finalizers":["a","b"]})", R"({"$deleteFromPrimitiveList/finalizers":["a"],"$setElementOrder/finalizers":["b"]})", kMeta),
+  EXPECT_EQ(Merged(R"({"finalizers":["a","b"]})", R"({"finalizers":["c","a"]})", kMeta),
+            R"({)"
+            R"("finalizers":["c","a","b"]})");
+  EXPECT_EQ(Merged(R"({"finalizers":["a","b"]})",
+                   R"({"$deleteFromPrimitiveList/finalizers":[)"
+                   R"("a"],"$setElementOrder/finalizers":["b"]})",
+                   kMeta),
             R"({"finalizers":["b"]})");
 }
 
 TEST(StrategicMerge, TakesWhatKubectlApplySends) {
-  EXPECT_EQ(Merged(R"({"ports":[{"port":80,"protocol":"TCP","targetPort":80}],"selector":{"app":"x"}})",
-                   R"({"$setElementOrder/ports":[{"port":80},{"port":81}],"ports":[{"port":81,"targetPort":81},{"port":80,"targetPort":8080}],"selector":{"app":"y"}})",
+  EXPECT_EQ(Merged(R"({"ports":[{"port":80,"protocol":"TCP","targetPort":80}],"selector":{)"
+                   R"("app":"x"}})",
+                   R"({"$setElementOrder/ports":[{"port":80},{"port":81}],"ports":[{"port":81,)"
+                   R"("targetPort":81},{"port":80,"targetPort":8080}],"selector":{"app":"y"}})",
                    "io.k8s.api.core.v1.ServiceSpec"),
-            "BadRequest: invalid strategic merge patch: The order in patch list:\n[{\"port\":81,\"targetPort\":81},{\"port\":80,\"targetPort\":8080}]\n "
+            "BadRequest: invalid strategic merge patch: The order in patch "
+            "list:\n[{\"port\":81,\"targetPort\":81},{\"port\":80,\"targetPort\":8080}]\n "
             "doesn't match setElementOrder list:\n[{\"port\":80},{\"port\":81}]\n");
-  EXPECT_EQ(Merged(R"({"ports":[{"port":80,"protocol":"TCP","targetPort":80}],"selector":{"app":"x"}})",
-                   R"({"$setElementOrder/ports":[{"port":80},{"port":81}],"ports":[{"port":80,"targetPort":8080},{"port":81}],"selector":{"app":"y"}})",
+  EXPECT_EQ(Merged(R"({"ports":[{"port":80,"protocol":"TCP","targetPort":80}],"selector":{)"
+                   R"("app":"x"}})",
+                   R"({"$setElementOrder/ports":[{"port":80},{"port":81}],"ports":[{"port":80,)"
+                   R"("targetPort":8080},{"port":81}],"selector":{"app":"y"}})",
                    "io.k8s.api.core.v1.ServiceSpec"),
-            R"({"ports":[{"port":80,"protocol":"TCP","targetPort":8080},{"port":81}],"selector":{"app":"y"}})");
+            R"({"ports":[{"port":80,"protocol":"TCP","targetPort":8080},{"port":81}],)"
+            R"("selector":{"app":"y"}})");
 }
 
 TEST(StrategicMerge, RefusesWhatItCannotUnderstand) {
-  for (const char* patch : {R"({"containers":[{"image":"x"}]})", R"({"$patch":"spin"})", R"({"containers":["x"]})", R"({"containers":[{"name":"a","$patch":"x"}]})",
-                            R"({"$retainKeys":"x"})", R"({"$deleteFromPrimitiveList/x":1})", "[]"}) {
-    EXPECT_TRUE(Merged(R"({"containers":[{"name":"a"}]})", patch).starts_with("BadRequest")) << patch;
+  for (const char* patch :
+       {R"({"containers":[{"image":"x"}]})", R"({"$patch":"spin"})",
+        R"({)"
+        R"("containers":["x"]})",
+        R"({"containers":[{"name":"a","$patch":"x"}]})", R"({"$retainKeys":"x"})",
+        R"({)"
+        R"("$deleteFromPrimitiveList/x":1})",
+        "[]"}) {
+    EXPECT_TRUE(Merged(R"({"containers":[{)"
+                       R"("name":"a"}]})",
+                       patch)
+                    .starts_with("BadRequest"))
+        << patch;
   }
 }
 

@@ -10,7 +10,8 @@ namespace muster::schema {
 namespace {
 
 // Booleans whose false restricts and whose true asks for nothing.
-constexpr std::array<std::string_view, 2> kFalseRestricts = {"allowPrivilegeEscalation", "hostUsers"};
+constexpr std::array<std::string_view, 2> kFalseRestricts = {"allowPrivilegeEscalation",
+                                                             "hostUsers"};
 
 // Whether the value asks for something: an absent field, "", 0, false and empty containers do not.
 bool Asks(const Field& field, const json::Value& value) {
@@ -18,8 +19,8 @@ bool Asks(const Field& field, const json::Value& value) {
     case json::Kind::kNull:
       return false;
     case json::Kind::kBool:
-      return value.AsBool() !=
-             (std::find(kFalseRestricts.begin(), kFalseRestricts.end(), field.name) != kFalseRestricts.end());
+      return value.AsBool() != (std::find(kFalseRestricts.begin(), kFalseRestricts.end(),
+                                          field.name) != kFalseRestricts.end());
     case json::Kind::kNumber:
       return value.AsDouble() != 0;
     case json::Kind::kString:
@@ -29,13 +30,16 @@ bool Asks(const Field& field, const json::Value& value) {
   }
 }
 
-void Collect(const Schema& schema, const json::Value& value, const Path& path, std::vector<UnsupportedField>& found) {
+void Collect(const Schema& schema, const json::Value& value, const Path& path,
+             std::vector<UnsupportedField>& found) {
   if (schema.type == Type::kArray && schema.items != nullptr) {
-    for (size_t i = 0; i < value.size(); ++i) Collect(*schema.items, value.At(i), path.Index(i), found);
+    for (size_t i = 0; i < value.size(); ++i)
+      Collect(*schema.items, value.At(i), path.Index(i), found);
     return;
   }
   if (schema.type == Type::kMap && schema.items != nullptr) {
-    for (const auto& [key, member] : value.members()) Collect(*schema.items, member, path.Child(key), found);
+    for (const auto& [key, member] : value.members())
+      Collect(*schema.items, member, path.Child(key), found);
     return;
   }
   if (schema.type != Type::kObject) return;

@@ -1,6 +1,7 @@
 // src/schema/unsupported_fields.h
 //
-// UnsupportedFields: the set fields of an object that have an effect upstream and none here yet (Field::support).
+// UnsupportedFields: the set fields of an object that have an effect upstream and none here yet
+// (Field::support).
 //
 // Thread: any (pure function).
 

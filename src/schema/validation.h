@@ -25,12 +25,14 @@ inline constexpr size_t kMaxCauses = 100;  // further causes are left out of an 
 // Everything about a new object: metadata and content.
 std::vector<StatusCause> Validate(const Kind& kind, const json::Value& object);
 // A changed object: it must be valid, and what may not change must not have.
-std::vector<StatusCause> ValidateUpdate(const Kind& kind, const json::Value& before, const json::Value& after);
+std::vector<StatusCause> ValidateUpdate(const Kind& kind, const json::Value& before,
+                                        const json::Value& after);
 // A write to the status subresource (or to a custom resource's): only what status may hold.
-std::vector<StatusCause> ValidateStatusUpdate(const Kind& kind, const json::Value& before, const json::Value& after);
+std::vector<StatusCause> ValidateStatusUpdate(const Kind& kind, const json::Value& before,
+                                              const json::Value& after);
 
-// 422: `Pod "x" is invalid: spec.containers: Required value`, several causes as `[a: b, c: d]`; the kind is
-// `PyTorchJob.kubeflow.org` outside the core group. REQUIRES: !causes.empty().
+// 422: `Pod "x" is invalid: spec.containers: Required value`, several causes as `[a: b, c: d]`; the
+// kind is `PyTorchJob.kubeflow.org` outside the core group. REQUIRES: !causes.empty().
 Status InvalidError(const Kind& kind, std::string_view name, std::vector<StatusCause> causes);
 
 }  // namespace muster::schema

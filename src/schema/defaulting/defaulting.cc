@@ -53,8 +53,11 @@ std::optional<json::Value> WalkFields(const Schema& schema, const json::Value& v
 
 // The value with its defaults, or nullopt when it has them all.
 std::optional<json::Value> Walk(const Schema& schema, const json::Value& value) {
-  if (schema.type == Type::kObject) return value.IsObject() ? WalkFields(schema, value) : std::nullopt;
-  if (schema.items == nullptr || (schema.items->type != Type::kObject && schema.items->items == nullptr)) return std::nullopt;
+  if (schema.type == Type::kObject)
+    return value.IsObject() ? WalkFields(schema, value) : std::nullopt;
+  if (schema.items == nullptr ||
+      (schema.items->type != Type::kObject && schema.items->items == nullptr))
+    return std::nullopt;
   json::Value result = value;
   bool differs = false;
   if (schema.type == Type::kArray) {
@@ -88,7 +91,8 @@ json::Value ApplyDefaults(const Kind& kind, json::Value object) {
   for (const KindDefaults& row : kKindDefaults) {
     if (row.kind == kind.kind && row.group == kind.group) object = row.apply(std::move(object));
   }
-  // The compiled API states its defaults in the functions above; only custom kinds carry them in their schema.
+  // The compiled API states its defaults in the functions above; only custom kinds carry them in
+  // their schema.
   return kind.custom ? ApplySchemaDefaults(*kind.schema, std::move(object)) : object;
 }
 

@@ -18,18 +18,25 @@ json::Value Defaulted(std::string_view group, std::string_view plural, std::stri
 }
 
 TEST(Defaults, OfAPod) {
-  EXPECT_EQ(Defaulted("", "pods", R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"nginx","ports":[{"containerPort":80}]}]}})"),
-            J(R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"nginx","ports":[{"containerPort":80,"protocol":"TCP"}],
-                "resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"Always"}],
-                "restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","securityContext":{},
+  EXPECT_EQ(Defaulted("", "pods",
+                      R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c",)"
+                      R"("image":"nginx","ports":[{"containerPort":80}]}]}})"),
+            J(R"({"metadata":{"name":"a"},"spec":{"containers":[{"name":"c","image":"nginx",)"
+              R"("ports":[{"containerPort":80,"protocol":"TCP"}],
+                "resources":{},"terminationMessagePath":"/dev/termination-log",)"
+              R"("terminationMessagePolicy":"File","imagePullPolicy":"Always"}],
+                "restartPolicy":"Always","terminationGracePeriodSeconds":30,)"
+              R"("dnsPolicy":"ClusterFirst","securityContext":{},
                 "schedulerName":"default-scheduler","enableServiceLinks":true}})"));
 }
 
 TEST(Defaults, KeepWhatIsSet) {
-  const json::Value pod = Defaulted(
-      "", "pods",
-      R"({"spec":{"terminationGracePeriodSeconds":0,"restartPolicy":"Never","schedulerName":"volcano","enableServiceLinks":false,"serviceAccount":"sa",
-          "containers":[{"name":"c","image":"nginx@sha256:abc","terminationMessagePolicy":"FallbackToLogsOnError"}]}})");
+  const json::Value pod =
+      Defaulted("", "pods",
+                R"({"spec":{"terminationGracePeriodSeconds":0,"restartPolicy":"Never",)"
+                R"("schedulerName":"volcano","enableServiceLinks":false,"serviceAccount":"sa",
+          "containers":[{"name":"c","image":"nginx@sha256:abc",)"
+                R"("terminationMessagePolicy":"FallbackToLogsOnError"}]}})");
   EXPECT_EQ(pod["spec"]["terminationGracePeriodSeconds"].AsInt(-1), 0);
   EXPECT_EQ(pod["spec"]["restartPolicy"].AsString(), "Never");
   EXPECT_EQ(pod["spec"]["schedulerName"].AsString(), "volcano");
@@ -41,67 +48,117 @@ TEST(Defaults, KeepWhatIsSet) {
 }
 
 TEST(Defaults, PullPolicyFollowsTheTag) {
-  const char* rows[][2] = {{"nginx", "Always"},           {"nginx:latest", "Always"},         {"nginx:1.2", "IfNotPresent"},
-                           {"host:5000/nginx", "Always"}, {"host:5000/a/b:x", "IfNotPresent"}, {"a@sha256:0", "IfNotPresent"}};
+  const char* rows[][2] = {{"nginx", "Always"},
+                           {"nginx:latest", "Always"},
+                           {"nginx:1.2", "IfNotPresent"},
+                           {"host:5000/nginx", "Always"},
+                           {"host:5000/a/b:x", "IfNotPresent"},
+                           {"a@sha256:0", "IfNotPresent"}};
   for (const auto& row : rows) {
-    const json::Value pod =
-        Defaulted("", "pods", json::Write(json::Obj({{"spec", json::Obj({{"containers", json::List({json::Obj({{"image", row[0]}})})}})}})));
+    const json::Value pod = Defaulted(
+        "", "pods",
+        json::Write(json::Obj(
+            {{"spec",
+              json::Obj({{"containers", json::List({json::Obj({{"image", row[0]}})})}})}})));
     EXPECT_EQ(pod["spec"]["containers"].At(0)["imagePullPolicy"].AsString(), row[1]) << row[0];
   }
 }
 
 TEST(Defaults, OfContainersVolumesAndProbes) {
-  const json::Value pod = Defaulted("", "pods", R"({"spec":{"hostNetwork":true,
-      "volumes":[{"name":"a"},{"name":"b","configMap":{"name":"x"}},{"name":"c","secret":{"secretName":"x","defaultMode":256}},
-                 {"name":"d","projected":{"sources":[{"serviceAccountToken":{"path":"t"}},{"downwardAPI":{"items":[{"path":"p","fieldRef":{"fieldPath":"metadata.name"}}]}}]}},
+  const json::Value pod = Defaulted(
+      "", "pods",
+      R"({"spec":{"hostNetwork":true,
+      "volumes":[{"name":"a"},{"name":"b","configMap":{"name":"x"}},{"name":"c","secret":{)"
+      R"("secretName":"x","defaultMode":256}},
+                 {"name":"d","projected":{"sources":[{"serviceAccountToken":{"path":"t"}},{)"
+      R"("downwardAPI":{"items":[{"path":"p","fieldRef":{"fieldPath":"metadata.name"}}]}}]}},
                  {"name":"e","hostPath":{"path":"/x"}}],
       "initContainers":[{"name":"i","image":"x:1"}],
-      "containers":[{"name":"c","ports":[{"containerPort":80}],"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"500m"}},
+      "containers":[{"name":"c","ports":[{"containerPort":80}],"resources":{"limits":{"cpu":"1",)"
+      R"("memory":"1Gi"},"requests":{"cpu":"500m"}},
         "env":[{"name":"N","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],
-        "livenessProbe":{"httpGet":{"port":80}},"lifecycle":{"preStop":{"httpGet":{"port":1}}}}]}})");
+        "livenessProbe":{"httpGet":{"port":80}},"lifecycle":{"preStop":{"httpGet":{)"
+      R"("port":1}}}}]}})");
   const json::Value& spec = pod["spec"];
-  EXPECT_EQ(spec["volumes"], J(R"([{"name":"a","emptyDir":{}},{"name":"b","configMap":{"name":"x","defaultMode":420}},{"name":"c","secret":{"secretName":"x","defaultMode":256}},
-      {"name":"d","projected":{"defaultMode":420,"sources":[{"serviceAccountToken":{"path":"t","expirationSeconds":3600}},
-        {"downwardAPI":{"items":[{"path":"p","fieldRef":{"fieldPath":"metadata.name","apiVersion":"v1"}}]}}]}},{"name":"e","hostPath":{"path":"/x","type":""}}])"));
+  EXPECT_EQ(
+      spec["volumes"],
+      J(R"([{"name":"a","emptyDir":{}},{"name":"b","configMap":{)"
+        R"("name":"x","defaultMode":420}},{"name":"c","secret":{"secretName":"x",)"
+        R"("defaultMode":256}},
+      {"name":"d","projected":{"defaultMode":420,"sources":[{"serviceAccountToken":{"path":"t",)"
+        R"("expirationSeconds":3600}},
+        {"downwardAPI":{"items":[{"path":"p","fieldRef":{"fieldPath":"metadata.name",)"
+        R"("apiVersion":"v1"}}]}}]}},{"name":"e","hostPath":{"path":"/x","type":""}}])"));
   const json::Value& container = spec["containers"].At(0);
   EXPECT_EQ(container["resources"]["requests"], J(R"({"cpu":"500m","memory":"1Gi"})"));
   EXPECT_EQ(container["ports"].At(0), J(R"({"containerPort":80,"protocol":"TCP","hostPort":80})"));
   EXPECT_EQ(container["env"].At(0)["valueFrom"]["fieldRef"]["apiVersion"].AsString(), "v1");
   EXPECT_EQ(container["livenessProbe"],
-            J(R"({"httpGet":{"port":80,"path":"/","scheme":"HTTP"},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3})"));
+            J(R"({"httpGet":{"port":80,"path":"/","scheme":"HTTP"},"timeoutSeconds":1,)"
+              R"("periodSeconds":10,"successThreshold":1,"failureThreshold":3})"));
   EXPECT_EQ(container["lifecycle"]["preStop"]["httpGet"]["scheme"].AsString(), "HTTP");
   EXPECT_EQ(spec["initContainers"].At(0)["imagePullPolicy"].AsString(), "IfNotPresent");
 }
 
 TEST(Defaults, OfAService) {
-  EXPECT_EQ(Defaulted("", "services", R"({"spec":{"ports":[{"port":80},{"port":81,"targetPort":"http","protocol":"UDP"},{"port":82,"targetPort":0}]}})"),
-            J(R"({"spec":{"ports":[{"port":80,"protocol":"TCP","targetPort":80},{"port":81,"targetPort":"http","protocol":"UDP"},
-                {"port":82,"targetPort":82,"protocol":"TCP"}],"sessionAffinity":"None","type":"ClusterIP","internalTrafficPolicy":"Cluster"}})"));
-  EXPECT_EQ(Defaulted("", "services", R"({"spec":{"type":"NodePort","sessionAffinity":"ClientIP"}})"),
-            J(R"({"spec":{"type":"NodePort","sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":10800}},
+  EXPECT_EQ(Defaulted("", "services",
+                      R"({"spec":{"ports":[{"port":80},{"port":81,)"
+                      R"("targetPort":"http","protocol":"UDP"},{"port":82,"targetPort":0}]}})"),
+            J(R"({"spec":{"ports":[{"port":80,"protocol":"TCP","targetPort":80},{"port":81,)"
+              R"("targetPort":"http","protocol":"UDP"},
+                {"port":82,"targetPort":82,"protocol":"TCP"}],"sessionAffinity":"None",)"
+              R"("type":"ClusterIP","internalTrafficPolicy":"Cluster"}})"));
+  EXPECT_EQ(Defaulted("", "services",
+                      R"({"spec":{"type":"NodePort",)"
+                      R"("sessionAffinity":"ClientIP"}})"),
+            J(R"({"spec":{"type":"NodePort","sessionAffinity":"ClientIP",)"
+              R"("sessionAffinityConfig":{"clientIP":{"timeoutSeconds":10800}},
                 "externalTrafficPolicy":"Cluster","internalTrafficPolicy":"Cluster"}})"));
-  EXPECT_FALSE(Defaulted("", "services", R"({"spec":{"type":"ExternalName"}})")["spec"].Has("internalTrafficPolicy"));
+  EXPECT_FALSE(Defaulted("", "services",
+                         R"({"spec":{)"
+                         R"("type":"ExternalName"}})")["spec"]
+                   .Has("internalTrafficPolicy"));
 }
 
 TEST(Defaults, OfSmallKinds) {
-  EXPECT_EQ(Defaulted("", "secrets", R"({"data":{"a":"eA=="},"stringData":{"a":"y","b":""}})"), J(R"({"data":{"a":"eQ==","b":""},"type":"Opaque"})"));
+  EXPECT_EQ(Defaulted("", "secrets",
+                      R"({"data":{"a":"eA=="},"stringData":{"a":"y",)"
+                      R"("b":""}})"),
+            J(R"({"data":{"a":"eQ==","b":""},"type":"Opaque"})"));
   EXPECT_EQ(Defaulted("", "namespaces", R"({"metadata":{"name":"n"}})"),
-            J(R"({"metadata":{"name":"n","labels":{"kubernetes.io/metadata.name":"n"}},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}})"));
-  EXPECT_FALSE(Defaulted("", "namespaces", R"({"metadata":{"name":"n","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}})")["spec"].Has("finalizers"));
-  EXPECT_EQ(Defaulted("", "persistentvolumeclaims", R"({"spec":{}})"), J(R"({"spec":{"volumeMode":"Filesystem"},"status":{"phase":"Pending"}})"));
-  EXPECT_EQ(Defaulted("scheduling.k8s.io", "priorityclasses", R"({"value":1})"), J(R"({"value":1,"preemptionPolicy":"PreemptLowerPriority"})"));
-  EXPECT_EQ(Defaulted("discovery.k8s.io", "endpointslices", R"({"ports":[{"port":1}]})"), J(R"({"ports":[{"port":1,"name":"","protocol":"TCP"}]})"));
-  EXPECT_EQ(Defaulted("", "nodes", R"({"status":{"capacity":{"cpu":"1"}}})"), J(R"({"status":{"capacity":{"cpu":"1"},"allocatable":{"cpu":"1"}}})"));
-  EXPECT_EQ(Defaulted("apiextensions.k8s.io", "customresourcedefinitions", R"({"spec":{"names":{"kind":"Foo","plural":"foos"}}})"),
-            J(R"({"spec":{"names":{"kind":"Foo","plural":"foos","singular":"foo","listKind":"FooList"},"conversion":{"strategy":"None"}}})"));
+            J(R"({"metadata":{"name":"n","labels":{"kubernetes.io/metadata.name":"n"}},"spec":{)"
+              R"("finalizers":["kubernetes"]},"status":{"phase":"Active"}})"));
+  EXPECT_FALSE(Defaulted("", "namespaces",
+                         R"({"metadata":{"name":"n",)"
+                         R"("deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}})")["spec"]
+                   .Has("finalizers"));
+  EXPECT_EQ(Defaulted("", "persistentvolumeclaims", R"({"spec":{}})"),
+            J(R"({"spec":{)"
+              R"("volumeMode":"Filesystem"},"status":{"phase":"Pending"}})"));
+  EXPECT_EQ(Defaulted("scheduling.k8s.io", "priorityclasses", R"({"value":1})"),
+            J(R"({)"
+              R"("value":1,"preemptionPolicy":"PreemptLowerPriority"})"));
+  EXPECT_EQ(Defaulted("discovery.k8s.io", "endpointslices", R"({"ports":[{"port":1}]})"),
+            J(R"({)"
+              R"("ports":[{"port":1,"name":"","protocol":"TCP"}]})"));
+  EXPECT_EQ(Defaulted("", "nodes", R"({"status":{"capacity":{"cpu":"1"}}})"),
+            J(R"({"status":{)"
+              R"("capacity":{"cpu":"1"},"allocatable":{"cpu":"1"}}})"));
+  EXPECT_EQ(Defaulted("apiextensions.k8s.io", "customresourcedefinitions",
+                      R"({"spec":{"names":{)"
+                      R"("kind":"Foo","plural":"foos"}}})"),
+            J(R"({"spec":{"names":{"kind":"Foo","plural":"foos","singular":"foo",)"
+              R"("listKind":"FooList"},"conversion":{"strategy":"None"}}})"));
 }
 
 TEST(Defaults, OfAPyTorchJob) {
   Kind kind;
   kind.group = "kubeflow.org";
   kind.kind = "PyTorchJob";
-  EXPECT_EQ(ApplyDefaults(kind, J(R"({"spec":{"pytorchReplicaSpecs":{"master":{},"Worker":{"replicas":0,"restartPolicy":"Never"}}}})")),
-            J(R"({"spec":{"pytorchReplicaSpecs":{"Master":{"replicas":1,"restartPolicy":"OnFailure"},"Worker":{"replicas":0,"restartPolicy":"Never"}},
+  EXPECT_EQ(ApplyDefaults(kind, J(R"({"spec":{"pytorchReplicaSpecs":{"master":{},"Worker":{)"
+                                  R"("replicas":0,"restartPolicy":"Never"}}}})")),
+            J(R"({"spec":{"pytorchReplicaSpecs":{"Master":{"replicas":1,)"
+              R"("restartPolicy":"OnFailure"},"Worker":{"replicas":0,"restartPolicy":"Never"}},
                 "runPolicy":{"cleanPodPolicy":"None","suspend":false},"nprocPerNode":"auto"}})"));
 }
 

@@ -1,8 +1,10 @@
 // src/schema/defaulting/edit.h
 //
-// Small steps of defaulting on an object: give an absent member a value, change a member, change every item.
+// Small steps of defaulting on an object: give an absent member a value, change a member, change
+// every item.
 //
-// Thread: any (pure functions). An object that has everything already comes back sharing its storage.
+// Thread: any (pure functions). An object that has everything already comes back sharing its
+// storage.
 
 #pragma once
 
@@ -14,7 +16,9 @@
 namespace muster::schema {
 
 // Absent, null or "": what Go's defaulting takes for "not set" in a field without a pointer.
-inline bool IsUnset(const json::Value& value) { return value.IsNull() || (value.IsString() && value.AsString().empty()); }
+inline bool IsUnset(const json::Value& value) {
+  return value.IsNull() || (value.IsString() && value.AsString().empty());
+}
 
 inline void SetDefault(json::Value& object, std::string_view key, json::Value value) {
   if (IsUnset(object[key])) object = std::move(object).Set(key, std::move(value));

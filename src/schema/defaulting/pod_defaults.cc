@@ -1,5 +1,5 @@
-// k8s.io/kubernetes pkg/apis/core/v1/defaults.go, as far as it concerns pods. What admission adds there (tolerations for
-// lost nodes, priority, service account) is the API server's.
+// k8s.io/kubernetes pkg/apis/core/v1/defaults.go, as far as it concerns pods. What admission adds
+// there (tolerations for lost nodes, priority, service account) is the API server's.
 
 #include "schema/defaulting.h"
 #include "schema/defaulting/edit.h"
@@ -20,7 +20,8 @@ std::string_view ImageTag(std::string_view image) {
   if (image.find('@') != std::string_view::npos) return "";
   const size_t slash = image.rfind('/');
   const size_t colon = image.rfind(':');
-  const bool has_tag = colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash);
+  const bool has_tag =
+      colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash);
   return has_tag ? image.substr(colon + 1) : "latest";
 }
 
@@ -50,7 +51,8 @@ Value RequestLimits(Value resources) {
   for (const auto& [name, amount] : resources["limits"].members()) {
     if (!requests.Has(name)) requests = std::move(requests).Set(name, amount);
   }
-  if (requests.size() > before) resources = std::move(resources).Set("requests", std::move(requests));
+  if (requests.size() > before)
+    resources = std::move(resources).Set("requests", std::move(requests));
   return resources;
 }
 
@@ -64,7 +66,8 @@ Value DefaultContainer(Value container, bool host_network) {
   EditMember(container, "resources", RequestLimits);
   SetDefault(container, "terminationMessagePath", "/dev/termination-log");
   SetDefault(container, "terminationMessagePolicy", "File");
-  SetDefault(container, "imagePullPolicy", ImageTag(container["image"].AsString()) == "latest" ? "Always" : "IfNotPresent");
+  SetDefault(container, "imagePullPolicy",
+             ImageTag(container["image"].AsString()) == "latest" ? "Always" : "IfNotPresent");
   EditItems(container, "ports", [&](Value port) {
     SetDefault(port, "protocol", "TCP");
     if (host_network) SetDefaultNumber(port, "hostPort", port["containerPort"].AsInt());
@@ -80,7 +83,8 @@ Value DefaultContainer(Value container, bool host_network) {
     });
     return variable;
   });
-  for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) EditMember(container, probe, DefaultProbe);
+  for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"})
+    EditMember(container, probe, DefaultProbe);
   EditMember(container, "lifecycle", [](Value lifecycle) {
     for (const char* hook : {"postStart", "preStop"}) EditMember(lifecycle, hook, DefaultHook);
     return lifecycle;
@@ -105,8 +109,10 @@ Value DefaultDownwardItems(Value source) {
 }
 
 Value DefaultVolume(Value volume) {
-  if (volume.size() <= (volume.Has("name") ? 1u : 0u)) return std::move(volume).Set("emptyDir", Obj());
-  for (const char* source : {"configMap", "secret", "downwardAPI", "projected"}) EditMember(volume, source, DefaultMode);
+  if (volume.size() <= (volume.Has("name") ? 1u : 0u))
+    return std::move(volume).Set("emptyDir", Obj());
+  for (const char* source : {"configMap", "secret", "downwardAPI", "projected"})
+    EditMember(volume, source, DefaultMode);
   EditMember(volume, "downwardAPI", DefaultDownwardItems);
   EditMember(volume, "hostPath", [](Value source) {
     if (!source.Has("type")) source = std::move(source).Set("type", "");
@@ -139,7 +145,8 @@ Value DefaultPodSpec(Value spec) {
   EditItems(spec, "volumes", DefaultVolume);
   const bool host_network = spec["hostNetwork"].AsBool();
   for (const char* list : {"initContainers", "containers", "ephemeralContainers"}) {
-    EditItems(spec, list, [&](const Value& container) { return DefaultContainer(container, host_network); });
+    EditItems(spec, list,
+              [&](const Value& container) { return DefaultContainer(container, host_network); });
   }
   SetDefault(spec, "restartPolicy", "Always");
   if (!spec.Has("terminationGracePeriodSeconds")) {
@@ -147,7 +154,8 @@ Value DefaultPodSpec(Value spec) {
   }
   SetDefault(spec, "dnsPolicy", "ClusterFirst");
   // The deprecated name of the field goes along with it.
-  const Value account = IsUnset(spec["serviceAccountName"]) ? spec["serviceAccount"] : spec["serviceAccountName"];
+  const Value account =
+      IsUnset(spec["serviceAccountName"]) ? spec["serviceAccount"] : spec["serviceAccountName"];
   if (!IsUnset(account)) {
     SetDefault(spec, "serviceAccountName", account);
     if (!(spec["serviceAccount"] == account)) spec = std::move(spec).Set("serviceAccount", account);

@@ -1,5 +1,5 @@
-// k8s.io/kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Service. Addresses and families are given by the API
-// server when the service is made.
+// k8s.io/kubernetes pkg/apis/core/v1/defaults.go SetDefaults_Service. Addresses and families are
+// given by the API server when the service is made.
 
 #include "schema/defaulting/edit.h"
 #include "schema/defaulting/kind_defaults.h"
@@ -29,8 +29,10 @@ Value DefaultService(Value service) {
   SetDefault(spec, "sessionAffinity", "None");
   SetDefault(spec, "type", "ClusterIP");
   const std::string type = spec["type"].Str();
-  if (spec["sessionAffinity"].AsString() == "ClientIP" && spec.Path({"sessionAffinityConfig", "clientIP", "timeoutSeconds"}).IsNull()) {
-    spec = spec.SetPath({"sessionAffinityConfig", "clientIP", "timeoutSeconds"}, kDefaultAffinitySeconds);
+  if (spec["sessionAffinity"].AsString() == "ClientIP" &&
+      spec.Path({"sessionAffinityConfig", "clientIP", "timeoutSeconds"}).IsNull()) {
+    spec = spec.SetPath({"sessionAffinityConfig", "clientIP", "timeoutSeconds"},
+                        kDefaultAffinitySeconds);
   }
   const bool outside = type == "NodePort" || type == "LoadBalancer";
   if (outside) SetDefault(spec, "externalTrafficPolicy", "Cluster");

@@ -18,7 +18,8 @@ Value DefaultSecret(Value secret) {
   const Value plain = secret["stringData"];
   if (plain.IsNull()) return secret;
   Value data = secret["data"];
-  for (const auto& [key, text] : plain.members()) data = std::move(data).Set(key, Base64Encode(text.AsString()));
+  for (const auto& [key, text] : plain.members())
+    data = std::move(data).Set(key, Base64Encode(text.AsString()));
   if (!data.IsNull()) secret = std::move(secret).Set("data", std::move(data));
   return secret.Remove("stringData");
 }
@@ -81,13 +82,14 @@ Value DefaultCustomResourceDefinition(Value crd) {
     }
     return names;
   });
-  if (spec["conversion"].IsNull()) spec = std::move(spec).Set("conversion", json::Obj({{"strategy", "None"}}));
+  if (spec["conversion"].IsNull())
+    spec = std::move(spec).Set("conversion", json::Obj({{"strategy", "None"}}));
   if (!spec.SameAs(crd["spec"])) crd = std::move(crd).Set("spec", std::move(spec));
   return crd;
 }
 
-// training-operator pkg/apis/kubeflow.org/v1/pytorch_defaults.go: role names in their proper case, one replica,
-// OnFailure.
+// training-operator pkg/apis/kubeflow.org/v1/pytorch_defaults.go: role names in their proper case,
+// one replica, OnFailure.
 Value DefaultPyTorchJob(Value job) {
   Value spec = job["spec"];
   EditMember(spec, "pytorchReplicaSpecs", [](const Value& roles) {
@@ -108,7 +110,8 @@ Value DefaultPyTorchJob(Value job) {
     }
     return differs ? result : roles;
   });
-  if (IsUnset(spec["runPolicy"]["cleanPodPolicy"])) spec = spec.SetPath({"runPolicy", "cleanPodPolicy"}, "None");
+  if (IsUnset(spec["runPolicy"]["cleanPodPolicy"]))
+    spec = spec.SetPath({"runPolicy", "cleanPodPolicy"}, "None");
   if (!spec["runPolicy"].Has("suspend")) spec = spec.SetPath({"runPolicy", "suspend"}, false);
   SetDefault(spec, "nprocPerNode", "auto");
   if (!spec.SameAs(job["spec"])) job = std::move(job).Set("spec", std::move(spec));

@@ -1,5 +1,5 @@
-// Namespace, Node, PersistentVolumeClaim, Event, PriorityClass, Lease, EndpointSlice: k8s.io/kubernetes
-// pkg/apis/{core,scheduling,coordination,discovery}/validation.
+// Namespace, Node, PersistentVolumeClaim, Event, PriorityClass, Lease, EndpointSlice:
+// k8s.io/kubernetes pkg/apis/{core,scheduling,coordination,discovery}/validation.
 
 #include <algorithm>
 #include <set>
@@ -22,7 +22,8 @@ constexpr std::string_view kSystemPriorityPrefix = "system-";
 void ValidateQuantities(const Value& list, const Path& path, FieldErrors& errors) {
   for (const auto& [name, value] : list.members()) {
     const Path place = path.Key(name);
-    const Result<Amount> amount = ParseAmount(value.IsNumber() ? value.NumberToken() : value.AsString());
+    const Result<Amount> amount =
+        ParseAmount(value.IsNumber() ? value.NumberToken() : value.AsString());
     if (!amount) {
       errors.Invalid(place, value, "must be a quantity such as 500m, 2 or 1Gi");
     } else if (amount->nano < 0) {
@@ -38,7 +39,8 @@ void ValidateQuantities(const Value& list, const Path& path, FieldErrors& errors
 void ValidateNamespace(const Value& ns, FieldErrors& errors) {
   const Path spec("spec");
   const Path finalizers = spec.Child("finalizers");
-  for (const Value& name : ns["spec"]["finalizers"].items()) errors.Check(CheckQualifiedName, finalizers, name);
+  for (const Value& name : ns["spec"]["finalizers"].items())
+    errors.Check(CheckQualifiedName, finalizers, name);
 }
 
 void ValidateNode(const Value& node, FieldErrors& errors) {
@@ -50,22 +52,27 @@ void ValidateNode(const Value& node, FieldErrors& errors) {
     const Path place = taints.Index(i);
     errors.Check(CheckQualifiedName, place.Child("key"), taint["key"]);
     errors.Check(CheckLabelValue, place.Child("value"), taint["value"].AsString());
-    errors.OneOf(place.Child("effect"), taint["effect"], {"NoSchedule", "PreferNoSchedule", "NoExecute"});
-    if (!seen.insert({taint["key"].Str(), taint["effect"].Str()}).second) errors.Duplicate(place, taint);
+    errors.OneOf(place.Child("effect"), taint["effect"],
+                 {"NoSchedule", "PreferNoSchedule", "NoExecute"});
+    if (!seen.insert({taint["key"].Str(), taint["effect"].Str()}).second)
+      errors.Duplicate(place, taint);
   }
   const Path status("status");
-  for (const char* key : {"capacity", "allocatable"}) ValidateQuantities(node["status"][key], status.Child(key), errors);
+  for (const char* key : {"capacity", "allocatable"})
+    ValidateQuantities(node["status"][key], status.Child(key), errors);
 }
 
 void ValidateNodeUpdate(const Value& before, const Value& after, FieldErrors& errors) {
   const Path spec("spec");
   const std::string_view provider = before["spec"]["providerID"].AsString();
   if (!provider.empty() && provider != after["spec"]["providerID"].AsString()) {
-    errors.Forbidden(spec.Child("providerID"), "node updates may not change providerID except from \"\" to valid");
+    errors.Forbidden(spec.Child("providerID"),
+                     "node updates may not change providerID except from \"\" to valid");
   }
   const std::string_view cidr = before["spec"]["podCIDR"].AsString();
   if (!cidr.empty() && cidr != after["spec"]["podCIDR"].AsString()) {
-    errors.Forbidden(spec.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid");
+    errors.Forbidden(spec.Child("podCIDRs"),
+                     "node updates may not change podCIDR except from \"\" to valid");
   }
 }
 
@@ -75,7 +82,8 @@ void ValidatePersistentVolumeClaim(const Value& claim, FieldErrors& errors) {
   const Path modes = path.Child("accessModes");
   if (spec["accessModes"].empty()) errors.Required(modes, "at least 1 access mode is required");
   for (const Value& mode : spec["accessModes"].items()) {
-    errors.OneOf(modes, mode, {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"});
+    errors.OneOf(modes, mode,
+                 {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"});
   }
   const Path resources = path.Child("resources");
   const Value& storage = spec["resources"]["requests"]["storage"];
@@ -84,8 +92,10 @@ void ValidatePersistentVolumeClaim(const Value& claim, FieldErrors& errors) {
   if (storage.IsNull()) {
     errors.Required(storage_path);
   } else {
-    const Result<Amount> amount = ParseAmount(storage.IsNumber() ? storage.NumberToken() : storage.AsString());
-    if (!amount || amount->nano <= 0) errors.Invalid(storage_path, storage, "must be greater than zero");
+    const Result<Amount> amount =
+        ParseAmount(storage.IsNumber() ? storage.NumberToken() : storage.AsString());
+    if (!amount || amount->nano <= 0)
+      errors.Invalid(storage_path, storage, "must be greater than zero");
   }
   if (!spec["storageClassName"].AsString().empty()) {
     errors.Check(CheckDns1123Subdomain, path.Child("storageClassName"), spec["storageClassName"]);
@@ -94,17 +104,20 @@ void ValidatePersistentVolumeClaim(const Value& claim, FieldErrors& errors) {
   ValidateLabelSelector(spec["selector"], path.Child("selector"), errors);
 }
 
-void ValidatePersistentVolumeClaimUpdate(const Value& before, const Value& after, FieldErrors& errors) {
+void ValidatePersistentVolumeClaimUpdate(const Value& before, const Value& after,
+                                         FieldErrors& errors) {
   const Value& old = before["spec"];
   Value now = after["spec"];
   if (old == now) return;
   // A bound claim may grow; a claim may be bound, and its class may be given once.
-  if (before["status"]["phase"].AsString() == "Bound") now = now.SetPath({"resources", "requests"}, old["resources"]["requests"]);
+  if (before["status"]["phase"].AsString() == "Bound")
+    now = now.SetPath({"resources", "requests"}, old["resources"]["requests"]);
   if (old["volumeName"].AsString().empty() && now.Has("volumeName")) now = now.Remove("volumeName");
   if (old["storageClassName"].IsNull()) now = now.Remove("storageClassName");
   if (now == old) return;
   errors.Forbidden(Path("spec"),
-                   "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims");
+                   "spec is immutable after creation except resources.requests and "
+                   "volumeAttributesClassName for bound claims");
 }
 
 void ValidateEvent(const Value& event, FieldErrors& errors) {
@@ -123,16 +136,21 @@ void ValidatePriorityClass(const Value& priority_class, FieldErrors& errors) {
   const bool system = name == "system-node-critical" || name == "system-cluster-critical";
   if (name.starts_with(kSystemPriorityPrefix) && !system) {
     const Path metadata("metadata");
-    errors.Forbidden(metadata.Child("name"), "priority class names with 'system-' prefix are reserved for system use only");
+    errors.Forbidden(metadata.Child("name"),
+                     "priority class names with 'system-' prefix are reserved for system use only");
   } else if (!system && value > kHighestUserPriority) {
-    errors.Forbidden(Path("value"), fmt::format("maximum allowed value of a user defined priority is {}", kHighestUserPriority));
+    errors.Forbidden(Path("value"),
+                     fmt::format("maximum allowed value of a user defined priority is {}",
+                                 kHighestUserPriority));
   }
   const Value& policy = priority_class["preemptionPolicy"];
-  if (!policy.IsNull()) errors.OneOf(Path("preemptionPolicy"), policy, {"PreemptLowerPriority", "Never"});
+  if (!policy.IsNull())
+    errors.OneOf(Path("preemptionPolicy"), policy, {"PreemptLowerPriority", "Never"});
 }
 
 void ValidatePriorityClassUpdate(const Value& before, const Value& after, FieldErrors& errors) {
-  if (before["value"].AsInt() != after["value"].AsInt()) errors.Forbidden(Path("value"), "may not be changed in an update.");
+  if (before["value"].AsInt() != after["value"].AsInt())
+    errors.Forbidden(Path("value"), "may not be changed in an update.");
   if (!(before["preemptionPolicy"] == after["preemptionPolicy"])) {
     errors.Invalid(Path("preemptionPolicy"), after["preemptionPolicy"], kImmutable);
   }
@@ -142,9 +160,11 @@ void ValidateLease(const Value& lease, FieldErrors& errors) {
   const Value& spec = lease["spec"];
   const Path path("spec");
   const Value& duration = spec["leaseDurationSeconds"];
-  if (!duration.IsNull() && duration.AsInt() <= 0) errors.Invalid(path.Child("leaseDurationSeconds"), duration, "must be greater than 0");
+  if (!duration.IsNull() && duration.AsInt() <= 0)
+    errors.Invalid(path.Child("leaseDurationSeconds"), duration, "must be greater than 0");
   if (spec["leaseTransitions"].AsInt() < 0) {
-    errors.Invalid(path.Child("leaseTransitions"), spec["leaseTransitions"], "must be greater than or equal to 0");
+    errors.Invalid(path.Child("leaseTransitions"), spec["leaseTransitions"],
+                   "must be greater than or equal to 0");
   }
 }
 
@@ -153,20 +173,25 @@ void ValidateEndpointSlice(const Value& slice, FieldErrors& errors) {
   errors.OneOf(Path("addressType"), slice["addressType"], {"FQDN", "IPv4", "IPv6"});
   const Value& endpoints = slice["endpoints"];
   const Path list("endpoints");
-  if (endpoints.size() > kMaxSliceEndpoints) return errors.TooMany(list, endpoints.size(), kMaxSliceEndpoints);
+  if (endpoints.size() > kMaxSliceEndpoints)
+    return errors.TooMany(list, endpoints.size(), kMaxSliceEndpoints);
   for (size_t i = 0; i < endpoints.size(); ++i) {
     const Value& addresses = endpoints.At(i)["addresses"];
     const Path place = list.Index(i);
     const Path address_list = place.Child("addresses");
     if (addresses.empty()) errors.Required(address_list, "must contain at least 1 address");
-    if (addresses.size() > kMaxSliceAddresses) errors.TooMany(address_list, addresses.size(), kMaxSliceAddresses);
+    if (addresses.size() > kMaxSliceAddresses)
+      errors.TooMany(address_list, addresses.size(), kMaxSliceAddresses);
     for (size_t j = 0; j < addresses.size(); ++j) {
       const std::string_view address = addresses.At(j).AsString();
-      if (type == "IPv4" && !IsIpv4(address)) errors.Invalid(address_list.Index(j), address, "must be an IPv4 address");
-      if (type == "IPv6" && !IsIpv6(address)) errors.Invalid(address_list.Index(j), address, "must be an IPv6 address");
+      if (type == "IPv4" && !IsIpv4(address))
+        errors.Invalid(address_list.Index(j), address, "must be an IPv4 address");
+      if (type == "IPv6" && !IsIpv6(address))
+        errors.Invalid(address_list.Index(j), address, "must be an IPv6 address");
       if (type == "FQDN") errors.Check(CheckDns1123Subdomain, address_list.Index(j), address);
     }
-    if (!endpoints.At(i)["hostname"].IsNull()) errors.Check(CheckDns1123Label, place.Child("hostname"), endpoints.At(i)["hostname"]);
+    if (!endpoints.At(i)["hostname"].IsNull())
+      errors.Check(CheckDns1123Label, place.Child("hostname"), endpoints.At(i)["hostname"]);
   }
   const Value& ports = slice["ports"];
   const Path port_list("ports");
@@ -182,7 +207,8 @@ void ValidateEndpointSlice(const Value& slice, FieldErrors& errors) {
 }
 
 void ValidateEndpointSliceUpdate(const Value& before, const Value& after, FieldErrors& errors) {
-  if (!(before["addressType"] == after["addressType"])) errors.Invalid(Path("addressType"), after["addressType"], kImmutable);
+  if (!(before["addressType"] == after["addressType"]))
+    errors.Invalid(Path("addressType"), after["addressType"], kImmutable);
 }
 
 }  // namespace muster::schema

@@ -24,7 +24,8 @@ void ValidateKeys(const Value& data, const Path& path, FieldErrors& errors) {
 }
 
 // Once immutable: stays so, and its data stays.
-void ValidateImmutable(const Value& before, const Value& after, const std::vector<const char*>& keys, FieldErrors& errors) {
+void ValidateImmutable(const Value& before, const Value& after,
+                       const std::vector<const char*>& keys, FieldErrors& errors) {
   if (!before["immutable"].AsBool()) return;
   if (!after["immutable"].AsBool()) errors.Forbidden(Path("immutable"), kImmutableIsSet);
   for (const char* key : keys) {
@@ -57,7 +58,8 @@ void ValidateSecretType(const Value& secret, FieldErrors& errors) {
     for (const std::string_view key : row.keys) {
       if (!data.Has(key)) {
         errors.Required(path.Key(key));
-      } else if (key.starts_with(".docker") && !json::Parse(Base64Decode(data[key].AsString()).value_or("")).has_value()) {
+      } else if (key.starts_with(".docker") &&
+                 !json::Parse(Base64Decode(data[key].AsString()).value_or("")).has_value()) {
         errors.Invalid(path.Key(key), "<secret contents redacted>", "must be valid JSON");
       }
     }
@@ -67,7 +69,8 @@ void ValidateSecretType(const Value& secret, FieldErrors& errors) {
     errors.Required(path.Key("password"));
   }
   constexpr std::string_view kAccountName = "kubernetes.io/service-account.name";
-  if (type == "kubernetes.io/service-account-token" && secret["metadata"]["annotations"][kAccountName].AsString().empty()) {
+  if (type == "kubernetes.io/service-account-token" &&
+      secret["metadata"]["annotations"][kAccountName].AsString().empty()) {
     const Path metadata("metadata");
     const Path annotations = metadata.Child("annotations");
     errors.Required(annotations.Key(kAccountName));
@@ -85,7 +88,8 @@ void ValidateConfigMap(const Value& config_map, FieldErrors& errors) {
   const Path path("data");
   for (const auto& [key, value] : data.members()) {
     total += value.AsString().size();
-    if (binary.Has(key)) errors.Invalid(path.Key(key), key, "duplicate of key present in binaryData");
+    if (binary.Has(key))
+      errors.Invalid(path.Key(key), key, "duplicate of key present in binaryData");
   }
   for (const auto& [key, value] : binary.members()) total += value.AsString().size() / 4 * 3;
   if (total > kMaxDataBytes) errors.TooLong(Path(), kMaxDataBytes);
@@ -99,7 +103,8 @@ void ValidateSecret(const Value& secret, FieldErrors& errors) {
   const Path path("data");
   ValidateKeys(secret["data"], path, errors);
   size_t total = 0;
-  for (const auto& [key, value] : secret["data"].members()) total += value.AsString().size() / 4 * 3;
+  for (const auto& [key, value] : secret["data"].members())
+    total += value.AsString().size() / 4 * 3;
   if (total > kMaxDataBytes) errors.TooLong(path, kMaxDataBytes);
   ValidateSecretType(secret, errors);
 }
@@ -113,7 +118,8 @@ void ValidateServiceAccount(const Value& account, FieldErrors& errors) {
   const Path path("imagePullSecrets");
   for (size_t i = 0; i < account["imagePullSecrets"].size(); ++i) {
     const Path place = path.Index(i);
-    if (account["imagePullSecrets"].At(i)["name"].AsString().empty()) errors.Required(place.Child("name"));
+    if (account["imagePullSecrets"].At(i)["name"].AsString().empty())
+      errors.Required(place.Child("name"));
   }
 }
 

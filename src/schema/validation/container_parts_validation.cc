@@ -10,11 +10,13 @@ namespace {
 
 using json::Value;
 
-constexpr std::array<const char*, 4> kSources = {"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"};
+constexpr std::array<const char*, 4> kSources = {"fieldRef", "resourceFieldRef", "configMapKeyRef",
+                                                 "secretKeyRef"};
 constexpr std::array<const char*, 4> kHandlers = {"exec", "httpGet", "tcpSocket", "grpc"};
 
 void ValidateKeyRef(const Value& reference, const Path& path, FieldErrors& errors) {
-  if (!reference["name"].AsString().empty()) errors.Check(CheckDns1123Subdomain, path.Child("name"), reference["name"]);
+  if (!reference["name"].AsString().empty())
+    errors.Check(CheckDns1123Subdomain, path.Child("name"), reference["name"]);
   if (reference["key"].AsString().empty()) {
     errors.Required(path.Child("key"));
   } else {
@@ -24,17 +26,22 @@ void ValidateKeyRef(const Value& reference, const Path& path, FieldErrors& error
 
 void ValidateValueFrom(const Value& variable, const Path& path, FieldErrors& errors) {
   const Value& source = variable["valueFrom"];
-  const auto set = std::count_if(kSources.begin(), kSources.end(), [&](const char* key) { return !source[key].IsNull(); });
+  const auto set = std::count_if(kSources.begin(), kSources.end(),
+                                 [&](const char* key) { return !source[key].IsNull(); });
   if (set == 0) {
-    errors.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`");
+    errors.Invalid(
+        path, "",
+        "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`");
   } else if (!variable["value"].AsString().empty()) {
     errors.Invalid(path, "", "may not be specified when `value` is not empty");
   } else if (set > 1) {
     errors.Invalid(path, "", "may not have more than one field specified at a time");
   }
-  if (!source["fieldRef"].IsNull()) ValidateFieldRef(source["fieldRef"], path.Child("fieldRef"), false, errors);
+  if (!source["fieldRef"].IsNull())
+    ValidateFieldRef(source["fieldRef"], path.Child("fieldRef"), false, errors);
   if (!source["resourceFieldRef"].IsNull()) {
-    ValidateResourceFieldRef(source["resourceFieldRef"], path.Child("resourceFieldRef"), false, errors);
+    ValidateResourceFieldRef(source["resourceFieldRef"], path.Child("resourceFieldRef"), false,
+                             errors);
   }
   for (const char* key : {"configMapKeyRef", "secretKeyRef"}) {
     if (!source[key].IsNull()) ValidateKeyRef(source[key], path.Child(key), errors);
@@ -45,8 +52,10 @@ void ValidateEnvFrom(const Value& sources, const Path& path, FieldErrors& errors
   for (size_t i = 0; i < sources.size(); ++i) {
     const Value& source = sources.At(i);
     const Path place = path.Index(i);
-    if (!source["prefix"].AsString().empty()) errors.Check(CheckEnvName, place.Child("prefix"), source["prefix"]);
-    const int set = (source["configMapRef"].IsNull() ? 0 : 1) + (source["secretRef"].IsNull() ? 0 : 1);
+    if (!source["prefix"].AsString().empty())
+      errors.Check(CheckEnvName, place.Child("prefix"), source["prefix"]);
+    const int set =
+        (source["configMapRef"].IsNull() ? 0 : 1) + (source["secretRef"].IsNull() ? 0 : 1);
     if (set == 0) errors.Invalid(place, "", "must specify one of: `configMapRef` or `secretRef`");
     if (set > 1) errors.Invalid(place, "", "may not have more than one field specified at a time");
     for (const char* key : {"configMapRef", "secretRef"}) {
@@ -88,7 +97,8 @@ void ValidateEnv(const Value& container, const Path& path, FieldErrors& errors) 
     } else {
       errors.Check(CheckEnvName, place.Child("name"), variable["name"]);
     }
-    if (!variable["valueFrom"].IsNull()) ValidateValueFrom(variable, place.Child("valueFrom"), errors);
+    if (!variable["valueFrom"].IsNull())
+      ValidateValueFrom(variable, place.Child("valueFrom"), errors);
   }
   ValidateEnvFrom(container["envFrom"], path.Child("envFrom"), errors);
 }
@@ -109,7 +119,8 @@ void ValidateHandler(const Value& handler, const Path& path, FieldErrors& errors
     const Path exec = path.Child("exec");
     errors.Required(exec.Child("command"));
   }
-  if (!handler["httpGet"].IsNull()) ValidateHttpGet(handler["httpGet"], path.Child("httpGet"), errors);
+  if (!handler["httpGet"].IsNull())
+    ValidateHttpGet(handler["httpGet"], path.Child("httpGet"), errors);
   if (!handler["tcpSocket"].IsNull()) {
     const Path socket = path.Child("tcpSocket");
     ValidatePortNumberOrName(handler["tcpSocket"]["port"], socket.Child("port"), errors);
@@ -120,9 +131,11 @@ void ValidateHandler(const Value& handler, const Path& path, FieldErrors& errors
   }
 }
 
-void ValidateProbe(const Value& probe, const Path& path, bool must_succeed_once, FieldErrors& errors) {
+void ValidateProbe(const Value& probe, const Path& path, bool must_succeed_once,
+                   FieldErrors& errors) {
   ValidateHandler(probe, path, errors);
-  for (const char* key : {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"}) {
+  for (const char* key : {"initialDelaySeconds", "timeoutSeconds", "periodSeconds",
+                          "successThreshold", "failureThreshold"}) {
     errors.NotNegative(path.Child(key), probe[key]);
   }
   if (must_succeed_once && probe["successThreshold"].AsInt() != 1) {

@@ -19,7 +19,8 @@ std::string GoQuote(std::string_view text) {
     } else if (rune == '"' || rune == '\\') {
       quoted += '\\';
       quoted += static_cast<char>(rune);
-    } else if (constexpr std::string_view kControls = "\a\b\f\n\r\t\v"; rune < 0x20 && kControls.find(static_cast<char>(rune)) != std::string_view::npos) {
+    } else if (constexpr std::string_view kControls = "\a\b\f\n\r\t\v";
+               rune < 0x20 && kControls.find(static_cast<char>(rune)) != std::string_view::npos) {
       quoted += '\\';
       quoted += "abfnrtv"[kControls.find(static_cast<char>(rune))];
     } else if (rune < 0x20 || rune == 0x7F) {
@@ -39,11 +40,13 @@ std::string Shown(const json::Value& value) {
 void FieldErrors::Add(std::string_view reason, const Path& path, std::string message) {
   if (causes_.size() >= kMaxCauses) return;
   StatusCause cause{std::string(reason), path.ToString(), std::move(message)};
-  if (std::find(causes_.begin(), causes_.end(), cause) == causes_.end()) causes_.push_back(std::move(cause));
+  if (std::find(causes_.begin(), causes_.end(), cause) == causes_.end())
+    causes_.push_back(std::move(cause));
 }
 
 void FieldErrors::Required(const Path& path, std::string_view detail) {
-  Add("FieldValueRequired", path, detail.empty() ? "Required value" : fmt::format("Required value: {}", detail));
+  Add("FieldValueRequired", path,
+      detail.empty() ? "Required value" : fmt::format("Required value: {}", detail));
 }
 
 void FieldErrors::Invalid(const Path& path, const json::Value& value, std::string_view detail) {
@@ -66,7 +69,8 @@ void FieldErrors::NotFound(const Path& path, const json::Value& value) {
   Add("FieldValueNotFound", path, fmt::format("Not found: {}", Shown(value)));
 }
 
-void FieldErrors::NotSupported(const Path& path, const json::Value& value, const std::vector<std::string_view>& supported) {
+void FieldErrors::NotSupported(const Path& path, const json::Value& value,
+                               const std::vector<std::string_view>& supported) {
   std::vector<std::string> quoted;
   for (const std::string_view text : supported) quoted.push_back(GoQuote(text));
   std::string message = fmt::format("Unsupported value: {}", Shown(value));
@@ -75,11 +79,13 @@ void FieldErrors::NotSupported(const Path& path, const json::Value& value, const
 }
 
 void FieldErrors::TooLong(const Path& path, size_t most_bytes) {
-  Add("FieldValueTooLong", path, fmt::format("Too long: may not be more than {} bytes", most_bytes));
+  Add("FieldValueTooLong", path,
+      fmt::format("Too long: may not be more than {} bytes", most_bytes));
 }
 
 void FieldErrors::TooMany(const Path& path, size_t actual, size_t most) {
-  Add("FieldValueTooMany", path, fmt::format("Too many: {}: must have at most {} items", actual, most));
+  Add("FieldValueTooMany", path,
+      fmt::format("Too many: {}: must have at most {} items", actual, most));
 }
 
 bool FieldErrors::Check(NameCheck check, const Path& path, const json::Value& value) {
@@ -101,8 +107,11 @@ bool FieldErrors::Port(const Path& path, const json::Value& value) {
   return false;
 }
 
-bool FieldErrors::OneOf(const Path& path, const json::Value& value, const std::vector<std::string_view>& supported) {
-  if (value.IsString() && std::find(supported.begin(), supported.end(), value.AsString()) != supported.end()) return true;
+bool FieldErrors::OneOf(const Path& path, const json::Value& value,
+                        const std::vector<std::string_view>& supported) {
+  if (value.IsString() &&
+      std::find(supported.begin(), supported.end(), value.AsString()) != supported.end())
+    return true;
   NotSupported(path, value.IsNull() ? json::Value("") : value, supported);
   return false;
 }

@@ -1,6 +1,7 @@
 // src/schema/validation/field_errors.h
 //
-// FieldErrors: collects what is wrong with an object, worded as k8s.io/apimachinery pkg/util/validation/field words it.
+// FieldErrors: collects what is wrong with an object, worded as k8s.io/apimachinery
+// pkg/util/validation/field words it.
 //
 // Life cycle: on the stack of one validation.
 // Thread:     that of the validation.
@@ -27,7 +28,8 @@ class FieldErrors {
   void Forbidden(const Path& path, std::string_view detail);
   void Duplicate(const Path& path, const json::Value& value);
   void NotFound(const Path& path, const json::Value& value);
-  void NotSupported(const Path& path, const json::Value& value, const std::vector<std::string_view>& supported);
+  void NotSupported(const Path& path, const json::Value& value,
+                    const std::vector<std::string_view>& supported);
   void TooLong(const Path& path, size_t most_bytes);
   void TooMany(const Path& path, size_t actual, size_t most);
 
@@ -35,7 +37,8 @@ class FieldErrors {
   bool Check(NameCheck check, const Path& path, const json::Value& value);
   bool NotNegative(const Path& path, const json::Value& value);  // absent counts as zero
   bool Port(const Path& path, const json::Value& value);
-  bool OneOf(const Path& path, const json::Value& value, const std::vector<std::string_view>& supported);
+  bool OneOf(const Path& path, const json::Value& value,
+             const std::vector<std::string_view>& supported);
 
   bool empty() const { return causes_.empty(); }
   std::vector<StatusCause> Take() { return std::move(causes_); }

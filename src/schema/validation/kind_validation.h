@@ -20,39 +20,48 @@ struct MetadataRules {
 };
 
 void ValidateMetadata(const MetadataRules& rules, const json::Value& metadata, FieldErrors& errors);
-void ValidateMetadataUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidateMetadataUpdate(const json::Value& before, const json::Value& after,
+                            FieldErrors& errors);
 void ValidateLabels(const json::Value& labels, const Path& path, FieldErrors& errors);
 void ValidateAnnotations(const json::Value& annotations, const Path& path, FieldErrors& errors);
 void ValidateLabelSelector(const json::Value& selector, const Path& path, FieldErrors& errors);
 
 void ValidatePod(const json::Value& pod, FieldErrors& errors);
 void ValidatePodUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
-void ValidatePodStatusUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidatePodStatusUpdate(const json::Value& before, const json::Value& after,
+                             FieldErrors& errors);
 // REQUIRES: a spec that DefaultPodSpec has completed.
 void ValidatePodSpec(const json::Value& spec, const Path& path, FieldErrors& errors);
 
 void ValidateService(const json::Value& service, FieldErrors& errors);
-void ValidateServiceUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidateServiceUpdate(const json::Value& before, const json::Value& after,
+                           FieldErrors& errors);
 void ValidateConfigMap(const json::Value& config_map, FieldErrors& errors);
-void ValidateConfigMapUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidateConfigMapUpdate(const json::Value& before, const json::Value& after,
+                             FieldErrors& errors);
 void ValidateSecret(const json::Value& secret, FieldErrors& errors);
 void ValidateSecretUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidateServiceAccount(const json::Value& account, FieldErrors& errors);
 void ValidatePersistentVolumeClaim(const json::Value& claim, FieldErrors& errors);
-void ValidatePersistentVolumeClaimUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidatePersistentVolumeClaimUpdate(const json::Value& before, const json::Value& after,
+                                         FieldErrors& errors);
 void ValidateNamespace(const json::Value& ns, FieldErrors& errors);
 void ValidateNode(const json::Value& node, FieldErrors& errors);
 void ValidateNodeUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidateEvent(const json::Value& event, FieldErrors& errors);
 void ValidatePriorityClass(const json::Value& priority_class, FieldErrors& errors);
-void ValidatePriorityClassUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidatePriorityClassUpdate(const json::Value& before, const json::Value& after,
+                                 FieldErrors& errors);
 void ValidateLease(const json::Value& lease, FieldErrors& errors);
 void ValidateEndpointSlice(const json::Value& slice, FieldErrors& errors);
-void ValidateEndpointSliceUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidateEndpointSliceUpdate(const json::Value& before, const json::Value& after,
+                                 FieldErrors& errors);
 void ValidateCustomResourceDefinition(const json::Value& crd, FieldErrors& errors);
-void ValidateCustomResourceDefinitionUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidateCustomResourceDefinitionUpdate(const json::Value& before, const json::Value& after,
+                                            FieldErrors& errors);
 void ValidatePyTorchJob(const json::Value& job, FieldErrors& errors);
-void ValidatePyTorchJobUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidatePyTorchJobUpdate(const json::Value& before, const json::Value& after,
+                              FieldErrors& errors);
 void ValidatePodGroup(const json::Value& group, FieldErrors& errors);
 
 }  // namespace muster::schema

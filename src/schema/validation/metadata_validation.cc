@@ -13,9 +13,11 @@ namespace {
 using json::Value;
 
 constexpr size_t kMaxAnnotationBytes = 256 * 1024;  // keys and values together
-constexpr std::array<std::string_view, 3> kStandardFinalizers = {"kubernetes", "orphan", "foregroundDeletion"};
+constexpr std::array<std::string_view, 3> kStandardFinalizers = {"kubernetes", "orphan",
+                                                                 "foregroundDeletion"};
 
-void ValidateGeneratedName(NameCheck check, const Value& name, const Path& path, FieldErrors& errors) {
+void ValidateGeneratedName(NameCheck check, const Value& name, const Path& path,
+                           FieldErrors& errors) {
   // The suffix that the server adds ends in a letter or digit, so the prefix may end in a dash.
   std::string prefix = name.Str();
   if (prefix.size() > 1 && prefix.back() == '-') prefix.back() = 'a';
@@ -32,30 +34,38 @@ void ValidateOwners(const Value& owners, const Path& path, FieldErrors& errors) 
     const std::string_view version = owner["apiVersion"].AsString();
     const size_t slash = version.find('/');
     const bool has_version = !version.empty() && slash != 0 && slash + 1 != version.size();
-    if (!has_version) errors.Invalid(place.Child("apiVersion"), version, "version must not be empty");
+    if (!has_version)
+      errors.Invalid(place.Child("apiVersion"), version, "version must not be empty");
     for (const char* key : {"kind", "name", "uid"}) {
       if (owner[key].AsString().empty()) errors.Invalid(place.Child(key), "", "must not be empty");
     }
     if (!owner["controller"].AsBool()) continue;
     const std::string name = owner["name"].Str();
     if (!controller.empty()) {
-      errors.Invalid(path, owners, fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
-                                               controller, name));
+      errors.Invalid(path, owners,
+                     fmt::format("Only one reference can have Controller set to true. Found "
+                                 "\"true\" in references for {} and {}",
+                                 controller, name));
     }
     controller = name;
   }
 }
 
-void ValidateFinalizers(const Value& finalizers, const Path& path, bool standard, FieldErrors& errors) {
+void ValidateFinalizers(const Value& finalizers, const Path& path, bool standard,
+                        FieldErrors& errors) {
   bool orphan = false;
   bool foreground = false;
   for (size_t i = 0; i < finalizers.size(); ++i) {
     const std::string_view name = finalizers.At(i).AsString();
     orphan = orphan || name == "orphan";
     foreground = foreground || name == "foregroundDeletion";
-    if (!errors.Check(CheckQualifiedName, path, finalizers.At(i)) || !standard || name.find('/') != std::string_view::npos) continue;
-    if (std::find(kStandardFinalizers.begin(), kStandardFinalizers.end(), name) == kStandardFinalizers.end()) {
-      errors.Invalid(path.Index(i), name, "name is neither a standard finalizer name nor is it fully qualified");
+    if (!errors.Check(CheckQualifiedName, path, finalizers.At(i)) || !standard ||
+        name.find('/') != std::string_view::npos)
+      continue;
+    if (std::find(kStandardFinalizers.begin(), kStandardFinalizers.end(), name) ==
+        kStandardFinalizers.end()) {
+      errors.Invalid(path.Index(i), name,
+                     "name is neither a standard finalizer name nor is it fully qualified");
     }
   }
   if (orphan && foreground) {
@@ -94,7 +104,8 @@ void ValidateAnnotations(const Value& annotations, const Path& path, FieldErrors
 void ValidateMetadata(const MetadataRules& rules, const Value& metadata, FieldErrors& errors) {
   const Path path("metadata");
   const Value& generate = metadata["generateName"];
-  if (!generate.AsString().empty()) ValidateGeneratedName(rules.name, generate, path.Child("generateName"), errors);
+  if (!generate.AsString().empty())
+    ValidateGeneratedName(rules.name, generate, path.Child("generateName"), errors);
   const Value& name = metadata["name"];
   if (name.AsString().empty()) {
     errors.Required(path.Child("name"), "name or generateName is required");
@@ -103,7 +114,8 @@ void ValidateMetadata(const MetadataRules& rules, const Value& metadata, FieldEr
   }
   const Value& ns = metadata["namespace"];
   if (!rules.namespaced) {
-    if (!ns.AsString().empty()) errors.Forbidden(path.Child("namespace"), "not allowed on this type");
+    if (!ns.AsString().empty())
+      errors.Forbidden(path.Child("namespace"), "not allowed on this type");
   } else if (ns.AsString().empty()) {
     errors.Required(path.Child("namespace"));
   } else {
@@ -113,15 +125,18 @@ void ValidateMetadata(const MetadataRules& rules, const Value& metadata, FieldEr
   ValidateLabels(metadata["labels"], path.Child("labels"), errors);
   ValidateAnnotations(metadata["annotations"], path.Child("annotations"), errors);
   ValidateOwners(metadata["ownerReferences"], path.Child("ownerReferences"), errors);
-  ValidateFinalizers(metadata["finalizers"], path.Child("finalizers"), rules.standard_finalizers, errors);
+  ValidateFinalizers(metadata["finalizers"], path.Child("finalizers"), rules.standard_finalizers,
+                     errors);
 }
 
 void ValidateMetadataUpdate(const Value& before, const Value& after, FieldErrors& errors) {
   const Path path("metadata");
-  for (const char* key : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
+  for (const char* key : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp",
+                          "deletionGracePeriodSeconds"}) {
     if (!(before[key] == after[key])) errors.Invalid(path.Child(key), after[key], kImmutable);
   }
-  if (after["resourceVersion"].AsString().empty() && !before["resourceVersion"].AsString().empty()) {
+  if (after["resourceVersion"].AsString().empty() &&
+      !before["resourceVersion"].AsString().empty()) {
     errors.Invalid(path.Child("resourceVersion"), "", "must be specified for an update");
   }
   if (after["generation"].AsInt() < before["generation"].AsInt()) {
@@ -131,11 +146,14 @@ void ValidateMetadataUpdate(const Value& before, const Value& after, FieldErrors
   std::vector<std::string> added;
   for (const Value& finalizer : after["finalizers"].items()) {
     const auto& old = before["finalizers"].items();
-    if (std::find(old.begin(), old.end(), finalizer) == old.end()) added.push_back(GoQuote(finalizer.AsString()));
+    if (std::find(old.begin(), old.end(), finalizer) == old.end())
+      added.push_back(GoQuote(finalizer.AsString()));
   }
   if (!added.empty()) {
     errors.Forbidden(path.Child("finalizers"),
-                     fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", Join(added, ", ")));
+                     fmt::format("no new finalizers can be added if the object is being deleted, "
+                                 "found new finalizers []string{{{}}}",
+                                 Join(added, ", ")));
   }
 }
 
@@ -148,15 +166,20 @@ void ValidateLabelSelector(const Value& selector, const Path& path, FieldErrors&
     const std::string_view op = expression["operator"].AsString();
     const Value& values = expression["values"];
     if (op == "In" || op == "NotIn") {
-      if (values.empty()) errors.Required(place.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'");
+      if (values.empty())
+        errors.Required(place.Child("values"),
+                        "must be specified when `operator` is 'In' or 'NotIn'");
     } else if (op == "Exists" || op == "DoesNotExist") {
-      if (!values.empty()) errors.Forbidden(place.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+      if (!values.empty())
+        errors.Forbidden(place.Child("values"),
+                         "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
     } else {
       errors.Invalid(place.Child("operator"), op, "not a valid selector operator");
     }
     errors.Check(CheckQualifiedName, place.Child("key"), expression["key"]);
     const Path list = place.Child("values");
-    for (size_t j = 0; j < values.size(); ++j) errors.Check(CheckLabelValue, list.Index(j), values.At(j));
+    for (size_t j = 0; j < values.size(); ++j)
+      errors.Check(CheckLabelValue, list.Index(j), values.At(j));
   }
 }
 

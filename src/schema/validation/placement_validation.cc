@@ -14,11 +14,14 @@ void ValidateRequirement(const Value& requirement, const Path& path, FieldErrors
   const Value& values = requirement["values"];
   const Path list = path.Child("values");
   if (op == "In" || op == "NotIn") {
-    if (values.empty()) errors.Required(list, "must be specified when `operator` is 'In' or 'NotIn'");
+    if (values.empty())
+      errors.Required(list, "must be specified when `operator` is 'In' or 'NotIn'");
   } else if (op == "Exists" || op == "DoesNotExist") {
-    if (!values.empty()) errors.Forbidden(list, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+    if (!values.empty())
+      errors.Forbidden(list, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
   } else if (op == "Gt" || op == "Lt") {
-    if (values.size() != 1) errors.Required(list, "must be specified single value when `operator` is 'Lt' or 'Gt'");
+    if (values.size() != 1)
+      errors.Required(list, "must be specified single value when `operator` is 'Lt' or 'Gt'");
   } else {
     errors.Invalid(path.Child("operator"), op, "not a valid selector operator");
   }
@@ -26,7 +29,8 @@ void ValidateRequirement(const Value& requirement, const Path& path, FieldErrors
 
 void ValidateWeight(const Value& term, const Path& path, FieldErrors& errors) {
   const int64_t weight = term["weight"].AsInt();
-  if (weight < 1 || weight > 100) errors.Invalid(path.Child("weight"), weight, "must be in the range 1-100");
+  if (weight < 1 || weight > 100)
+    errors.Invalid(path.Child("weight"), weight, "must be in the range 1-100");
 }
 
 void ValidateNodeAffinity(const Value& affinity, const Path& path, FieldErrors& errors) {
@@ -34,7 +38,8 @@ void ValidateNodeAffinity(const Value& affinity, const Path& path, FieldErrors& 
   if (!required.IsNull()) {
     const Path required_path = path.Child("requiredDuringSchedulingIgnoredDuringExecution");
     const Path terms = required_path.Child("nodeSelectorTerms");
-    if (required["nodeSelectorTerms"].empty()) errors.Required(terms, "must have at least one node selector term");
+    if (required["nodeSelectorTerms"].empty())
+      errors.Required(terms, "must have at least one node selector term");
     for (size_t i = 0; i < required["nodeSelectorTerms"].size(); ++i) {
       ValidateNodeSelectorTerm(required["nodeSelectorTerms"].At(i), terms.Index(i), errors);
     }
@@ -52,7 +57,8 @@ void ValidatePodAffinityTerm(const Value& term, const Path& path, FieldErrors& e
   ValidateLabelSelector(term["labelSelector"], path.Child("labelSelector"), errors);
   ValidateLabelSelector(term["namespaceSelector"], path.Child("namespaceSelector"), errors);
   const Path namespaces = path.Child("namespaces");
-  for (size_t i = 0; i < term["namespaces"].size(); ++i) errors.Check(CheckDns1123Label, namespaces.Index(i), term["namespaces"].At(i));
+  for (size_t i = 0; i < term["namespaces"].size(); ++i)
+    errors.Check(CheckDns1123Label, namespaces.Index(i), term["namespaces"].At(i));
   if (term["topologyKey"].AsString().empty()) {
     errors.Required(path.Child("topologyKey"), "can not be empty");
   } else {
@@ -63,13 +69,15 @@ void ValidatePodAffinityTerm(const Value& term, const Path& path, FieldErrors& e
 void ValidatePodAffinity(const Value& affinity, const Path& path, FieldErrors& errors) {
   const Value& required = affinity["requiredDuringSchedulingIgnoredDuringExecution"];
   const Path required_path = path.Child("requiredDuringSchedulingIgnoredDuringExecution");
-  for (size_t i = 0; i < required.size(); ++i) ValidatePodAffinityTerm(required.At(i), required_path.Index(i), errors);
+  for (size_t i = 0; i < required.size(); ++i)
+    ValidatePodAffinityTerm(required.At(i), required_path.Index(i), errors);
   const Value& preferred = affinity["preferredDuringSchedulingIgnoredDuringExecution"];
   const Path preferred_path = path.Child("preferredDuringSchedulingIgnoredDuringExecution");
   for (size_t i = 0; i < preferred.size(); ++i) {
     const Path place = preferred_path.Index(i);
     ValidateWeight(preferred.At(i), place, errors);
-    ValidatePodAffinityTerm(preferred.At(i)["podAffinityTerm"], place.Child("podAffinityTerm"), errors);
+    ValidatePodAffinityTerm(preferred.At(i)["podAffinityTerm"], place.Child("podAffinityTerm"),
+                            errors);
   }
 }
 
@@ -78,10 +86,12 @@ void ValidateTolerationOperator(const Value& toleration, const Path& path, Field
   if (op.empty() || op == "Equal") {
     Problems problems;
     CheckLabelValue(toleration["value"].AsString(), problems);
-    if (!problems.empty()) errors.Invalid(path.Child("operator"), toleration["value"], Join(problems, ";"));
+    if (!problems.empty())
+      errors.Invalid(path.Child("operator"), toleration["value"], Join(problems, ";"));
   } else if (op == "Exists") {
     if (!toleration["value"].AsString().empty()) {
-      errors.Invalid(path.Child("operator"), toleration, "value must be empty when `operator` is 'Exists'");
+      errors.Invalid(path.Child("operator"), toleration,
+                     "value must be empty when `operator` is 'Exists'");
     }
   } else {
     errors.NotSupported(path.Child("operator"), op, {"Equal", "Exists"});
@@ -103,16 +113,20 @@ void ValidateNodeSelectorTerm(const Value& term, const Path& path, FieldErrors& 
     const Path place = fields.Index(i);
     const std::string_view op = requirement["operator"].AsString();
     if ((op == "In" || op == "NotIn") && requirement["values"].size() != 1) {
-      errors.Required(place.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
+      errors.Required(
+          place.Child("values"),
+          "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
     } else if (op != "In" && op != "NotIn") {
       errors.Invalid(place.Child("operator"), op, "not a valid selector operator");
     }
-    if (requirement["key"].AsString() != "metadata.name") errors.Invalid(place.Child("key"), requirement["key"], "not a valid field selector key");
+    if (requirement["key"].AsString() != "metadata.name")
+      errors.Invalid(place.Child("key"), requirement["key"], "not a valid field selector key");
   }
 }
 
 void ValidateAffinity(const Value& affinity, const Path& path, FieldErrors& errors) {
-  if (!affinity["nodeAffinity"].IsNull()) ValidateNodeAffinity(affinity["nodeAffinity"], path.Child("nodeAffinity"), errors);
+  if (!affinity["nodeAffinity"].IsNull())
+    ValidateNodeAffinity(affinity["nodeAffinity"], path.Child("nodeAffinity"), errors);
   for (const char* key : {"podAffinity", "podAntiAffinity"}) {
     if (!affinity[key].IsNull()) ValidatePodAffinity(affinity[key], path.Child(key), errors);
   }
@@ -127,14 +141,18 @@ void ValidateTolerations(const Value& tolerations, const Path& path, FieldErrors
       errors.Check(CheckQualifiedName, place.Child("key"), toleration["key"]);
     } else if (toleration["operator"].AsString() != "Exists") {
       errors.Invalid(place.Child("operator"), toleration["operator"].AsString(),
-                     "operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
+                     "operator must be Exists when `key` is empty, which means \"match all values "
+                     "and all keys\"");
     }
     const std::string_view effect = toleration["effect"].AsString();
     if (!toleration["tolerationSeconds"].IsNull() && effect != "NoExecute") {
-      errors.Invalid(place.Child("effect"), effect, "effect must be 'NoExecute' when `tolerationSeconds` is set");
+      errors.Invalid(place.Child("effect"), effect,
+                     "effect must be 'NoExecute' when `tolerationSeconds` is set");
     }
     ValidateTolerationOperator(toleration, place, errors);
-    if (!effect.empty()) errors.OneOf(place.Child("effect"), toleration["effect"], {"NoSchedule", "PreferNoSchedule", "NoExecute"});
+    if (!effect.empty())
+      errors.OneOf(place.Child("effect"), toleration["effect"],
+                   {"NoSchedule", "PreferNoSchedule", "NoExecute"});
   }
 }
 
@@ -142,13 +160,16 @@ void ValidateTopologySpread(const Value& constraints, const Path& path, FieldErr
   for (size_t i = 0; i < constraints.size(); ++i) {
     const Value& constraint = constraints.At(i);
     const Path place = path.Index(i);
-    if (constraint["maxSkew"].AsInt() <= 0) errors.Invalid(place.Child("maxSkew"), constraint["maxSkew"].AsInt(), "must be greater than zero");
+    if (constraint["maxSkew"].AsInt() <= 0)
+      errors.Invalid(place.Child("maxSkew"), constraint["maxSkew"].AsInt(),
+                     "must be greater than zero");
     if (constraint["topologyKey"].AsString().empty()) {
       errors.Required(place.Child("topologyKey"), "can not be empty");
     } else {
       errors.Check(CheckQualifiedName, place.Child("topologyKey"), constraint["topologyKey"]);
     }
-    errors.OneOf(place.Child("whenUnsatisfiable"), constraint["whenUnsatisfiable"], {"DoNotSchedule", "ScheduleAnyway"});
+    errors.OneOf(place.Child("whenUnsatisfiable"), constraint["whenUnsatisfiable"],
+                 {"DoNotSchedule", "ScheduleAnyway"});
     ValidateLabelSelector(constraint["labelSelector"], place.Child("labelSelector"), errors);
   }
 }

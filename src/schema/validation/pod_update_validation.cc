@@ -14,8 +14,10 @@ using json::Value;
 constexpr size_t kMaxShownDifferences = 10;
 constexpr std::string_view kMayNotChange =
     "pod updates may not change fields other than "
-    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
-    "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+    "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec."
+    "tolerations` (only "
+    "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
+    "to 1 if it was "
     "previously negative)";
 
 // The containers of `after` with the images of `before`, if the lists have one length.
@@ -28,33 +30,44 @@ Value WithImagesOf(const Value& before, const Value& after) {
   return items.empty() ? after : Value(std::move(items));
 }
 
-void Differences(const Value& before, const Value& after, const Path& path, std::vector<std::string>& found) {
+void Differences(const Value& before, const Value& after, const Path& path,
+                 std::vector<std::string>& found) {
   if (found.size() >= kMaxShownDifferences || before == after) return;
   if (before.IsObject() && after.IsObject()) {
-    for (const auto& [key, value] : before.members()) Differences(value, after[key], path.Child(key), found);
+    for (const auto& [key, value] : before.members())
+      Differences(value, after[key], path.Child(key), found);
     for (const auto& [key, value] : after.members()) {
       if (!before.Has(key)) Differences(Value(), value, path.Child(key), found);
     }
   } else if (before.IsArray() && after.IsArray() && before.size() == after.size()) {
-    for (size_t i = 0; i < before.size(); ++i) Differences(before.At(i), after.At(i), path.Index(i), found);
+    for (size_t i = 0; i < before.size(); ++i)
+      Differences(before.At(i), after.At(i), path.Index(i), found);
   } else {
     found.push_back(fmt::format("{}: {} -> {}", path.ToString(), Shown(before), Shown(after)));
   }
 }
 
-bool SameButSeconds(const Value& a, const Value& b) { return a.Remove("tolerationSeconds") == b.Remove("tolerationSeconds"); }
+bool SameButSeconds(const Value& a, const Value& b) {
+  return a.Remove("tolerationSeconds") == b.Remove("tolerationSeconds");
+}
 
 // Every toleration must stay; only its seconds may change, and more may come.
-void ValidateTolerationsKept(const Value& before, const Value& after, const Path& path, FieldErrors& errors) {
+void ValidateTolerationsKept(const Value& before, const Value& after, const Path& path,
+                             FieldErrors& errors) {
   for (const Value& old : before.items()) {
-    const bool kept = std::any_of(after.items().begin(), after.items().end(), [&](const Value& now) {
-      return old == now || (old["effect"].AsString() == "NoExecute" && SameButSeconds(old, now));
-    });
-    if (!kept) errors.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds");
+    const bool kept =
+        std::any_of(after.items().begin(), after.items().end(), [&](const Value& now) {
+          return old == now ||
+                 (old["effect"].AsString() == "NoExecute" && SameButSeconds(old, now));
+        });
+    if (!kept)
+      errors.Forbidden(path,
+                       "existing toleration can not be modified except its tolerationSeconds");
   }
 }
 
-void ValidateDeadline(const Value& before, const Value& after, const Path& path, FieldErrors& errors) {
+void ValidateDeadline(const Value& before, const Value& after, const Path& path,
+                      FieldErrors& errors) {
   if (before.IsNull() || before == after) return;
   if (after.IsNull()) {
     errors.Invalid(path, after, "must not update from a positive integer to nil value");
@@ -64,10 +77,12 @@ void ValidateDeadline(const Value& before, const Value& after, const Path& path,
 }
 
 // Scheduling gates may only go away, and while there are some, placement may still be narrowed.
-void ValidateGatesRemoved(const Value& before, const Value& after, const Path& path, FieldErrors& errors) {
+void ValidateGatesRemoved(const Value& before, const Value& after, const Path& path,
+                          FieldErrors& errors) {
   for (const Value& gate : after.items()) {
     if (std::find(before.items().begin(), before.items().end(), gate) == before.items().end()) {
-      errors.Forbidden(path, "only deletion is allowed, but found new scheduling gate '" + gate["name"].Str() + "'");
+      errors.Forbidden(path, "only deletion is allowed, but found new scheduling gate '" +
+                                 gate["name"].Str() + "'");
     }
   }
 }
@@ -84,15 +99,19 @@ void ValidatePodUpdate(const Value& before, const Value& after, FieldErrors& err
     errors.Forbidden(path.Child(list), "pod updates may not add or remove containers");
     return;
   }
-  ValidateDeadline(old["activeDeadlineSeconds"], now["activeDeadlineSeconds"], path.Child("activeDeadlineSeconds"), errors);
-  ValidateTolerationsKept(old["tolerations"], now["tolerations"], path.Child("tolerations"), errors);
-  ValidateGatesRemoved(old["schedulingGates"], now["schedulingGates"], path.Child("schedulingGates"), errors);
+  ValidateDeadline(old["activeDeadlineSeconds"], now["activeDeadlineSeconds"],
+                   path.Child("activeDeadlineSeconds"), errors);
+  ValidateTolerationsKept(old["tolerations"], now["tolerations"], path.Child("tolerations"),
+                          errors);
+  ValidateGatesRemoved(old["schedulingGates"], now["schedulingGates"],
+                       path.Child("schedulingGates"), errors);
   Value comparable = now;
   const auto ignore = [&](const char* key) {
     comparable = old.Has(key) ? std::move(comparable).Set(key, old[key]) : comparable.Remove(key);
   };
   for (const char* key : {"activeDeadlineSeconds", "tolerations", "schedulingGates"}) ignore(key);
-  if (old["terminationGracePeriodSeconds"].AsInt() < 0 && now["terminationGracePeriodSeconds"].AsInt() == 1) {
+  if (old["terminationGracePeriodSeconds"].AsInt() < 0 &&
+      now["terminationGracePeriodSeconds"].AsInt() == 1) {
     ignore("terminationGracePeriodSeconds");
   }
   if (!old["schedulingGates"].empty()) {
@@ -100,7 +119,8 @@ void ValidatePodUpdate(const Value& before, const Value& after, FieldErrors& err
     ignore("affinity");
   }
   for (const char* list : {"containers", "initContainers"}) {
-    if (comparable.Has(list)) comparable = std::move(comparable).Set(list, WithImagesOf(old[list], now[list]));
+    if (comparable.Has(list))
+      comparable = std::move(comparable).Set(list, WithImagesOf(old[list], now[list]));
   }
   if (comparable == old) return;
   std::vector<std::string> found;
@@ -115,10 +135,12 @@ void ValidatePodStatusUpdate(const Value& before, const Value& after, FieldError
   }
   const Path status("status");
   const std::string_view nominated = after["status"]["nominatedNodeName"].AsString();
-  if (!nominated.empty()) errors.Check(CheckDns1123Subdomain, status.Child("nominatedNodeName"), nominated);
+  if (!nominated.empty())
+    errors.Check(CheckDns1123Subdomain, status.Child("nominatedNodeName"), nominated);
   const std::string_view phase = after["status"]["phase"].AsString();
   if (!phase.empty()) {
-    errors.OneOf(status.Child("phase"), phase, {"Failed", "Pending", "Running", "Succeeded", "Unknown"});
+    errors.OneOf(status.Child("phase"), phase,
+                 {"Failed", "Pending", "Running", "Succeeded", "Unknown"});
   }
 }
 

@@ -12,19 +12,22 @@ namespace {
 
 using json::Value;
 
-constexpr std::array<std::string_view, 3> kContainerResources = {"cpu", "memory", "ephemeral-storage"};
+constexpr std::array<std::string_view, 3> kContainerResources = {"cpu", "memory",
+                                                                 "ephemeral-storage"};
 constexpr std::string_view kHugePages = "hugepages-";
 
 bool IsStandard(std::string_view name) {
   return name.starts_with(kHugePages) ||
-         std::find(kContainerResources.begin(), kContainerResources.end(), name) != kContainerResources.end();
+         std::find(kContainerResources.begin(), kContainerResources.end(), name) !=
+             kContainerResources.end();
 }
 
 void ValidateName(const std::string& name, const Path& path, FieldErrors& errors) {
   if (!errors.Check(CheckQualifiedName, path, name) || IsStandard(name)) return;
   if (name.find('/') == std::string::npos) {
     errors.Invalid(path, name, "must be a standard resource type or fully qualified");
-  } else if (name.starts_with("requests.") || (name.find("kubernetes.io/") == std::string::npos && !IsExtendedResource(name))) {
+  } else if (name.starts_with("requests.") ||
+             (name.find("kubernetes.io/") == std::string::npos && !IsExtendedResource(name))) {
     errors.Invalid(path, name, "doesn't follow extended resource name standard");
   }
 }
@@ -61,7 +64,8 @@ void ValidateList(const Value& list, const Path& path, Asked& asked, FieldErrors
 }  // namespace
 
 bool IsExtendedResource(std::string_view name) {
-  if (IsStandard(name) || name.find('/') == std::string_view::npos || name.starts_with("requests.")) return false;
+  if (IsStandard(name) || name.find('/') == std::string_view::npos || name.starts_with("requests."))
+    return false;
   const std::string_view domain = name.substr(0, name.find('/'));
   return domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io");
 }
@@ -78,20 +82,24 @@ void ValidateResources(const Value& resources, const Path& path, FieldErrors& er
     const bool overcommit = !IsExtendedResource(name) && !name.starts_with(kHugePages);
     const Value* limit_value = limits.Find(name);
     if (limit_value == nullptr) {
-      if (!overcommit) errors.Required(limits_path, "Limit must be set for non overcommitable resources");
+      if (!overcommit)
+        errors.Required(limits_path, "Limit must be set for non overcommitable resources");
       continue;
     }
     const std::optional<Amount> request = AmountOf(value);
     const std::optional<Amount> limit = AmountOf(*limit_value);
     if (!request || !limit) continue;
     if (!overcommit && !(*request == *limit)) {
-      errors.Invalid(requests_path, request->Canonical(), fmt::format("must be equal to {} limit of {}", name, limit->Canonical()));
-    } else if (overcommit && *request > *limit) {
       errors.Invalid(requests_path, request->Canonical(),
-                     fmt::format("must be less than or equal to {} limit of {}", name, limit->Canonical()));
+                     fmt::format("must be equal to {} limit of {}", name, limit->Canonical()));
+    } else if (overcommit && *request > *limit) {
+      errors.Invalid(
+          requests_path, request->Canonical(),
+          fmt::format("must be less than or equal to {} limit of {}", name, limit->Canonical()));
     }
   }
-  if (asked.huge_pages && !asked.cpu_or_memory) errors.Forbidden(path, "HugePages require cpu or memory");
+  if (asked.huge_pages && !asked.cpu_or_memory)
+    errors.Forbidden(path, "HugePages require cpu or memory");
 }
 
 }  // namespace muster::schema

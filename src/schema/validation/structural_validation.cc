@@ -1,4 +1,5 @@
-// Custom resources against their schema. Messages: k8s.io/kube-openapi pkg/validation and apiextensions-apiserver.
+// Custom resources against their schema. Messages: k8s.io/kube-openapi pkg/validation and
+// apiextensions-apiserver.
 
 #include <re2/re2.h>
 
@@ -23,8 +24,8 @@ using json::Value;
 
 constexpr size_t kMaxCachedPatterns = 1000;
 
-// Compiled once per thread; a pattern that RE2 does not take matches everything, as upstream's CRDs are checked when
-// they are made.
+// Compiled once per thread; a pattern that RE2 does not take matches everything, as upstream's CRDs
+// are checked when they are made.
 const RE2& Compiled(const std::string& pattern) {
   thread_local std::unordered_map<std::string, std::unique_ptr<RE2>> cache;
   if (cache.size() >= kMaxCachedPatterns) cache.clear();
@@ -40,7 +41,8 @@ std::string_view OpenApiType(const Value& value) {
     case json::Kind::kBool:
       return "boolean";
     case json::Kind::kNumber:
-      return value.NumberToken().find_first_of(".eE") == std::string_view::npos ? "integer" : "number";
+      return value.NumberToken().find_first_of(".eE") == std::string_view::npos ? "integer"
+                                                                                : "number";
     case json::Kind::kString:
       return "string";
     case json::Kind::kArray:
@@ -106,7 +108,9 @@ class Structural {
     if (value.IsNull() && (schema.nullable || schema.type == Type::kAny)) return;
     if (!HasType(schema, value)) {
       const std::string_view found = OpenApiType(value);
-      errors_.TypeInvalid(path, found, InBody(path, fmt::format("must be of type {}: \"{}\"", TypeName(schema.type), found)));
+      errors_.TypeInvalid(
+          path, found,
+          InBody(path, fmt::format("must be of type {}: \"{}\"", TypeName(schema.type), found)));
       return;
     }
     if (!schema.enum_values.empty()) Enum(schema.enum_values, value, path);
@@ -125,7 +129,9 @@ class Structural {
   }
 
  private:
-  std::string InBody(const Path& path, std::string_view rule) { return fmt::format("{} in body {}", path.ToString(), rule); }
+  std::string InBody(const Path& path, std::string_view rule) {
+    return fmt::format("{} in body {}", path.ToString(), rule);
+  }
 
   void Enum(const std::vector<Value>& allowed, const Value& value, const Path& path) {
     if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
@@ -137,7 +143,9 @@ class Structural {
   void Object(const Schema& schema, const Value& value, const Path& path) {
     const Bounds& bounds = schema.bounds;
     if (bounds.min_properties && static_cast<int64_t>(value.size()) < *bounds.min_properties) {
-      errors_.Invalid(path, value, InBody(path, fmt::format("should have at least {} properties", *bounds.min_properties)));
+      errors_.Invalid(
+          path, value,
+          InBody(path, fmt::format("should have at least {} properties", *bounds.min_properties)));
     }
     if (bounds.max_properties && static_cast<int64_t>(value.size()) > *bounds.max_properties) {
       errors_.TooMany(path, value.size(), static_cast<size_t>(*bounds.max_properties));
@@ -149,7 +157,8 @@ class Structural {
       const Path place = path.Child(key);
       if (schema.type == Type::kMap) {
         if (schema.items != nullptr) Any(*schema.items, nullptr, member, place);
-      } else if (const Field* field = schema.Find(key); field != nullptr && field->schema->name.empty()) {
+      } else if (const Field* field = schema.Find(key);
+                 field != nullptr && field->schema->name.empty()) {
         // Named schemas are the API's own types (metadata): Conform has checked those.
         Any(*field->schema, field, member, place);
       }
@@ -159,7 +168,9 @@ class Structural {
   void Array(const Schema& schema, const Field* field, const Value& value, const Path& path) {
     const Bounds& bounds = schema.bounds;
     if (bounds.min_items && static_cast<int64_t>(value.size()) < *bounds.min_items) {
-      errors_.Invalid(path, static_cast<int64_t>(value.size()), InBody(path, fmt::format("should have at least {} items", *bounds.min_items)));
+      errors_.Invalid(
+          path, static_cast<int64_t>(value.size()),
+          InBody(path, fmt::format("should have at least {} items", *bounds.min_items)));
     }
     if (bounds.max_items && static_cast<int64_t>(value.size()) > *bounds.max_items) {
       errors_.TooMany(path, value.size(), static_cast<size_t>(*bounds.max_items));
@@ -176,7 +187,8 @@ class Structural {
       });
     }
     if (schema.items == nullptr) return;
-    for (size_t i = 0; i < value.size(); ++i) Any(*schema.items, nullptr, value.At(i), path.Index(i));
+    for (size_t i = 0; i < value.size(); ++i)
+      Any(*schema.items, nullptr, value.At(i), path.Index(i));
   }
 
   template <class KeyOf>
@@ -184,7 +196,8 @@ class Structural {
     std::unordered_map<std::string, size_t> seen;
     for (size_t i = 0; i < list.size(); ++i) {
       const Value key = key_of(list.At(i));
-      if (!seen.emplace(json::Write(json::SortKeys(key)), i).second) errors_.Duplicate(path.Index(i), key);
+      if (!seen.emplace(json::Write(json::SortKeys(key)), i).second)
+        errors_.Duplicate(path.Index(i), key);
     }
   }
 
@@ -192,32 +205,44 @@ class Structural {
     const std::string_view text = value.AsString();
     const Bounds& bounds = schema.bounds;
     if (bounds.min_length || bounds.max_length) {
-      const int64_t length = std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+      const int64_t length =
+          std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
       if (bounds.min_length && length < *bounds.min_length) {
-        errors_.Invalid(path, value, InBody(path, fmt::format("should be at least {} chars long", *bounds.min_length)));
+        errors_.Invalid(
+            path, value,
+            InBody(path, fmt::format("should be at least {} chars long", *bounds.min_length)));
       }
-      if (bounds.max_length && length > *bounds.max_length) errors_.TooLong(path, static_cast<size_t>(*bounds.max_length));
+      if (bounds.max_length && length > *bounds.max_length)
+        errors_.TooLong(path, static_cast<size_t>(*bounds.max_length));
     }
     if (!bounds.pattern.empty()) {
       const RE2& pattern = Compiled(bounds.pattern);
       if (pattern.ok() && !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern)) {
-        errors_.Invalid(path, value, InBody(path, fmt::format("should match '{}'", bounds.pattern)));
+        errors_.Invalid(path, value,
+                        InBody(path, fmt::format("should match '{}'", bounds.pattern)));
       }
     }
-    const bool well_formed = (schema.format != "date-time" || ParseTime(text)) && (schema.format != "byte" || Base64Decode(text)) &&
-                             (schema.format != "ipv4" || IsIpv4(text)) && (schema.format != "ipv6" || IsIpv6(text));
-    if (!well_formed) errors_.Invalid(path, value, InBody(path, fmt::format("must be of type {}: {}", schema.format, GoQuote(text))));
+    const bool well_formed = (schema.format != "date-time" || ParseTime(text)) &&
+                             (schema.format != "byte" || Base64Decode(text)) &&
+                             (schema.format != "ipv4" || IsIpv4(text)) &&
+                             (schema.format != "ipv6" || IsIpv6(text));
+    if (!well_formed)
+      errors_.Invalid(
+          path, value,
+          InBody(path, fmt::format("must be of type {}: {}", schema.format, GoQuote(text))));
   }
 
   void Number(const Schema& schema, const Value& value, const Path& path) {
     const Bounds& bounds = schema.bounds;
     const double number = value.AsDouble();
     const auto refuse = [&](std::string_view rule, double bound) {
-      errors_.Invalid(path, value, InBody(path, fmt::format("should be {} {}", rule, Compact(bound))));
+      errors_.Invalid(path, value,
+                      InBody(path, fmt::format("should be {} {}", rule, Compact(bound))));
     };
     if (bounds.minimum) {
       if (bounds.exclusive_minimum ? number <= *bounds.minimum : number < *bounds.minimum) {
-        refuse(bounds.exclusive_minimum ? "greater than" : "greater than or equal to", *bounds.minimum);
+        refuse(bounds.exclusive_minimum ? "greater than" : "greater than or equal to",
+               *bounds.minimum);
       }
     }
     if (bounds.maximum) {
@@ -225,11 +250,17 @@ class Structural {
         refuse(bounds.exclusive_maximum ? "less than" : "less than or equal to", *bounds.maximum);
       }
     }
-    if (bounds.multiple_of && *bounds.multiple_of > 0 && std::remainder(number, *bounds.multiple_of) != 0) {
+    if (bounds.multiple_of && *bounds.multiple_of > 0 &&
+        std::remainder(number, *bounds.multiple_of) != 0) {
       refuse("a multiple of", *bounds.multiple_of);
     }
-    const bool fits = schema.type != Type::kInteger || (schema.format == "int32" ? number >= INT32_MIN && number <= INT32_MAX : value.Int().has_value());
-    if (!fits) errors_.Invalid(path, value, InBody(path, fmt::format("must fit {}", schema.format == "int32" ? "int32" : "int64")));
+    const bool fits = schema.type != Type::kInteger ||
+                      (schema.format == "int32" ? number >= INT32_MIN && number <= INT32_MAX
+                                                : value.Int().has_value());
+    if (!fits)
+      errors_.Invalid(
+          path, value,
+          InBody(path, fmt::format("must fit {}", schema.format == "int32" ? "int32" : "int64")));
   }
 
   FieldErrors& errors_;
@@ -237,7 +268,8 @@ class Structural {
 
 }  // namespace
 
-std::vector<StatusCause> ValidateStructural(const Schema& schema, const Value& value, std::string_view path) {
+std::vector<StatusCause> ValidateStructural(const Schema& schema, const Value& value,
+                                            std::string_view path) {
   FieldErrors errors;
   Structural structural(errors);
   structural.Any(schema, nullptr, value, path.empty() ? Path() : Path(path));

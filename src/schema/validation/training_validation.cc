@@ -1,4 +1,5 @@
-// PyTorchJob and PodGroup. Rules: training-operator pkg/webhooks/pytorch, and what its pods must satisfy later anyway.
+// PyTorchJob and PodGroup. Rules: training-operator pkg/webhooks/pytorch, and what its pods must
+// satisfy later anyway.
 
 #include <algorithm>
 
@@ -20,8 +21,12 @@ void ValidateTemplate(const Value& replica, const Path& path, FieldErrors& error
   const Path containers = spec_path.Child("containers");
   const auto& items = spec["containers"].items();
   if (items.empty()) return errors.Required(containers, "must be specified");
-  const bool named = std::any_of(items.begin(), items.end(), [](const Value& c) { return c["name"].AsString() == kContainerName; });
-  if (!named) errors.Required(containers, fmt::format("must have at least one container with name {}", kContainerName));
+  const bool named = std::any_of(items.begin(), items.end(), [](const Value& c) {
+    return c["name"].AsString() == kContainerName;
+  });
+  if (!named)
+    errors.Required(containers,
+                    fmt::format("must have at least one container with name {}", kContainerName));
   ValidatePodSpec(DefaultPodSpec(spec), spec_path, errors);
 }
 
@@ -49,7 +54,8 @@ void ValidateRunPolicy(const Value& policy, const Path& path, FieldErrors& error
   }
   const Value& manager = policy["managedBy"];
   if (!manager.IsNull()) {
-    errors.OneOf(path.Child("managedBy"), manager, {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"});
+    errors.OneOf(path.Child("managedBy"), manager,
+                 {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"});
   }
   const Path scheduling = path.Child("schedulingPolicy");
   errors.NotNegative(scheduling.Child("minAvailable"), policy["schedulingPolicy"]["minAvailable"]);
@@ -65,15 +71,19 @@ void ValidateElastic(const Value& spec, const Path& path, FieldErrors& errors) {
   const Value& elastic = spec["elasticPolicy"];
   if (elastic.IsNull()) return;
   const Path place = path.Child("elasticPolicy");
-  for (const char* key : {"minReplicas", "maxReplicas", "maxRestarts", "nProcPerNode"}) errors.NotNegative(place.Child(key), elastic[key]);
+  for (const char* key : {"minReplicas", "maxReplicas", "maxRestarts", "nProcPerNode"})
+    errors.NotNegative(place.Child(key), elastic[key]);
   const Value& least = elastic["minReplicas"];
   const Value& most = elastic["maxReplicas"];
   if (!least.IsNull() && !most.IsNull() && least.AsInt() > most.AsInt()) {
-    errors.Invalid(place.Child("minReplicas"), least, fmt::format("must be less than or equal to maxReplicas ({})", most.AsInt()));
+    errors.Invalid(place.Child("minReplicas"), least,
+                   fmt::format("must be less than or equal to maxReplicas ({})", most.AsInt()));
   }
   if (!elastic["rdzvPort"].IsNull()) errors.Port(place.Child("rdzvPort"), elastic["rdzvPort"]);
-  if (!elastic["nProcPerNode"].IsNull() && spec["nprocPerNode"].AsString() != "auto" && !spec["nprocPerNode"].IsNull()) {
-    errors.Forbidden(place.Child("nProcPerNode"), "must not be used with spec.nprocPerNode; set only spec.nprocPerNode");
+  if (!elastic["nProcPerNode"].IsNull() && spec["nprocPerNode"].AsString() != "auto" &&
+      !spec["nprocPerNode"].IsNull()) {
+    errors.Forbidden(place.Child("nProcPerNode"),
+                     "must not be used with spec.nprocPerNode; set only spec.nprocPerNode");
   }
 }
 
@@ -85,7 +95,8 @@ void ValidatePyTorchJob(const Value& job, FieldErrors& errors) {
   ValidateRunPolicy(spec["runPolicy"], path.Child("runPolicy"), errors);
   const Value& nproc = spec["nprocPerNode"];
   if (!nproc.IsNull() && !IsNprocPerNode(nproc.AsString())) {
-    errors.Invalid(path.Child("nprocPerNode"), nproc, "must be auto, cpu, gpu, or a number greater than 0");
+    errors.Invalid(path.Child("nprocPerNode"), nproc,
+                   "must be auto, cpu, gpu, or a number greater than 0");
   }
   ValidateElastic(spec, path, errors);
   ValidateReplicas(spec, path, errors);
@@ -96,7 +107,8 @@ void ValidatePyTorchJobUpdate(const Value& before, const Value& after, FieldErro
   const Path policy = spec.Child("runPolicy");
   const Value& old = before["spec"]["runPolicy"];
   const Value& now = after["spec"]["runPolicy"];
-  if (!(old["managedBy"] == now["managedBy"])) errors.Invalid(policy.Child("managedBy"), now["managedBy"], kImmutable);
+  if (!(old["managedBy"] == now["managedBy"]))
+    errors.Invalid(policy.Child("managedBy"), now["managedBy"], kImmutable);
   if (!(old["schedulingPolicy"]["queue"] == now["schedulingPolicy"]["queue"])) {
     const Path scheduling = policy.Child("schedulingPolicy");
     errors.Invalid(scheduling.Child("queue"), now["schedulingPolicy"]["queue"], kImmutable);

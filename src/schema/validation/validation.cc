@@ -11,7 +11,8 @@ namespace muster::schema {
 namespace {
 
 using Rule = void (*)(const json::Value& object, FieldErrors& errors);
-using UpdateRule = void (*)(const json::Value& before, const json::Value& after, FieldErrors& errors);
+using UpdateRule = void (*)(const json::Value& before, const json::Value& after,
+                            FieldErrors& errors);
 
 struct KindRules {
   std::string_view group, kind;
@@ -27,15 +28,18 @@ constexpr std::array<KindRules, 16> kRules = {{
     {"", "ConfigMap", CheckDns1123Subdomain, ValidateConfigMap, ValidateConfigMapUpdate},
     {"", "Secret", CheckDns1123Subdomain, ValidateSecret, ValidateSecretUpdate},
     {"", "ServiceAccount", CheckDns1123Subdomain, ValidateServiceAccount},
-    {"", "PersistentVolumeClaim", CheckDns1123Subdomain, ValidatePersistentVolumeClaim, ValidatePersistentVolumeClaimUpdate},
+    {"", "PersistentVolumeClaim", CheckDns1123Subdomain, ValidatePersistentVolumeClaim,
+     ValidatePersistentVolumeClaimUpdate},
     {"", "Namespace", CheckDns1123Label, ValidateNamespace},
     {"", "Node", CheckDns1123Subdomain, ValidateNode, ValidateNodeUpdate},
     {"", "Event", CheckDns1123Subdomain, ValidateEvent},
-    {"scheduling.k8s.io", "PriorityClass", CheckDns1123Subdomain, ValidatePriorityClass, ValidatePriorityClassUpdate},
+    {"scheduling.k8s.io", "PriorityClass", CheckDns1123Subdomain, ValidatePriorityClass,
+     ValidatePriorityClassUpdate},
     {"coordination.k8s.io", "Lease", CheckDns1123Subdomain, ValidateLease},
-    {"discovery.k8s.io", "EndpointSlice", CheckDns1123Subdomain, ValidateEndpointSlice, ValidateEndpointSliceUpdate},
-    {"apiextensions.k8s.io", "CustomResourceDefinition", CheckDns1123Subdomain, ValidateCustomResourceDefinition,
-     ValidateCustomResourceDefinitionUpdate},
+    {"discovery.k8s.io", "EndpointSlice", CheckDns1123Subdomain, ValidateEndpointSlice,
+     ValidateEndpointSliceUpdate},
+    {"apiextensions.k8s.io", "CustomResourceDefinition", CheckDns1123Subdomain,
+     ValidateCustomResourceDefinition, ValidateCustomResourceDefinitionUpdate},
     {"kubeflow.org", "PyTorchJob", CheckDns1035Label, ValidatePyTorchJob, ValidatePyTorchJobUpdate},
     {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"", "Binding", CheckDns1123Subdomain, nullptr},
@@ -54,13 +58,15 @@ bool CheckSchema(const Kind& kind, const json::Value& object, std::vector<Status
   return causes.empty();
 }
 
-std::vector<StatusCause> ValidateWith(const Kind& kind, const json::Value& object, FieldErrors& errors) {
+std::vector<StatusCause> ValidateWith(const Kind& kind, const json::Value& object,
+                                      FieldErrors& errors) {
   std::vector<StatusCause> causes;
   if (!CheckSchema(kind, object, causes)) return causes;
   const KindRules* rules = RulesOf(kind);
   MetadataRules metadata;
   metadata.namespaced = kind.namespaced;
-  // Definitions of kinds carry a finalizer of their own server, whose name has no domain before a slash.
+  // Definitions of kinds carry a finalizer of their own server, whose name has no domain before a
+  // slash.
   metadata.standard_finalizers = !kind.custom && kind.group != "apiextensions.k8s.io";
   if (rules != nullptr) metadata.name = rules->name;
   ValidateMetadata(metadata, object["metadata"], errors);
@@ -76,7 +82,8 @@ std::vector<StatusCause> Validate(const Kind& kind, const json::Value& object) {
   return causes.empty() ? errors.Take() : causes;
 }
 
-std::vector<StatusCause> ValidateUpdate(const Kind& kind, const json::Value& before, const json::Value& after) {
+std::vector<StatusCause> ValidateUpdate(const Kind& kind, const json::Value& before,
+                                        const json::Value& after) {
   FieldErrors errors;
   ValidateMetadataUpdate(before["metadata"], after["metadata"], errors);
   std::vector<StatusCause> causes = ValidateWith(kind, after, errors);
@@ -86,13 +93,15 @@ std::vector<StatusCause> ValidateUpdate(const Kind& kind, const json::Value& bef
   return errors.Take();
 }
 
-std::vector<StatusCause> ValidateStatusUpdate(const Kind& kind, const json::Value& before, const json::Value& after) {
+std::vector<StatusCause> ValidateStatusUpdate(const Kind& kind, const json::Value& before,
+                                              const json::Value& after) {
   std::vector<StatusCause> causes;
   if (!CheckSchema(kind, after, causes)) return causes;
   FieldErrors errors;
   ValidateMetadataUpdate(before["metadata"], after["metadata"], errors);
   const KindRules* rules = RulesOf(kind);
-  if (rules != nullptr && rules->status_update != nullptr) rules->status_update(before, after, errors);
+  if (rules != nullptr && rules->status_update != nullptr)
+    rules->status_update(before, after, errors);
   return errors.Take();
 }
 
@@ -100,7 +109,8 @@ Status InvalidError(const Kind& kind, std::string_view name, std::vector<StatusC
   CHECK(!causes.empty());
   std::vector<std::string> texts;
   for (const StatusCause& cause : causes) {
-    texts.push_back(cause.field.empty() ? cause.message : fmt::format("{}: {}", cause.field, cause.message));
+    texts.push_back(cause.field.empty() ? cause.message
+                                        : fmt::format("{}: {}", cause.field, cause.message));
   }
   std::string list = Join(texts, ", ");
   if (texts.size() > 1) list = "[" + list + "]";
@@ -110,7 +120,9 @@ Status InvalidError(const Kind& kind, std::string_view name, std::vector<StatusC
   details.group = kind.group;
   details.kind = kind.kind;
   details.causes = std::move(causes);
-  return Status(Reason::kInvalid, fmt::format("{} {} is invalid: {}", qualified, GoQuote(name), list), std::move(details));
+  return Status(Reason::kInvalid,
+                fmt::format("{} {} is invalid: {}", qualified, GoQuote(name), list),
+                std::move(details));
 }
 
 }  // namespace muster::schema

@@ -46,10 +46,15 @@ void ValidateDownwardItems(const Value& items, const Path& path, FieldErrors& er
     ValidateMode(item["mode"], place.Child("mode"), errors);
     const bool field = !item["fieldRef"].IsNull();
     const bool resource = !item["resourceFieldRef"].IsNull();
-    if (field && resource) errors.Invalid(place, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously");
-    if (!field && !resource) errors.Required(place, "one of fieldRef and resourceFieldRef is required");
+    if (field && resource)
+      errors.Invalid(place, "resource",
+                     "fieldRef and resourceFieldRef can not be specified simultaneously");
+    if (!field && !resource)
+      errors.Required(place, "one of fieldRef and resourceFieldRef is required");
     if (field) ValidateFieldRef(item["fieldRef"], place.Child("fieldRef"), true, errors);
-    if (resource && !field) ValidateResourceFieldRef(item["resourceFieldRef"], place.Child("resourceFieldRef"), true, errors);
+    if (resource && !field)
+      ValidateResourceFieldRef(item["resourceFieldRef"], place.Child("resourceFieldRef"), true,
+                               errors);
   }
 }
 
@@ -69,7 +74,8 @@ void ValidateProjection(const Value& source, const Path& path, FieldErrors& erro
     const Path place = path.Child("serviceAccountToken");
     constexpr int64_t kMinTokenSeconds = 600;
     if (token["expirationSeconds"].AsInt() < kMinTokenSeconds) {
-      errors.Invalid(place.Child("expirationSeconds"), token["expirationSeconds"], "may not specify a duration less than 10 minutes");
+      errors.Invalid(place.Child("expirationSeconds"), token["expirationSeconds"],
+                     "may not specify a duration less than 10 minutes");
     }
     ValidateFilePath(token["path"], place.Child("path"), errors);
   }
@@ -96,23 +102,28 @@ void ValidateHostPath(const Value& source, const Path& path, FieldErrors& errors
   }
   if (!source["type"].AsString().empty()) {
     errors.OneOf(path.Child("type"), source["type"],
-                 {"BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"});
+                 {"BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File",
+                  "FileOrCreate", "Socket"});
   }
 }
 
 void ValidateEmptyDir(const Value& source, const Path& path, FieldErrors& errors) {
   const Value& limit = source["sizeLimit"];
   if (limit.IsNull()) return;
-  const Result<Amount> amount = ParseAmount(limit.IsNumber() ? limit.NumberToken() : limit.AsString());
-  if (!amount || amount->nano < 0) errors.Forbidden(path.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
+  const Result<Amount> amount =
+      ParseAmount(limit.IsNumber() ? limit.NumberToken() : limit.AsString());
+  if (!amount || amount->nano < 0)
+    errors.Forbidden(path.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
 }
 
-void ValidateSource(const std::string& key, const Value& source, const Path& path, FieldErrors& errors) {
+void ValidateSource(const std::string& key, const Value& source, const Path& path,
+                    FieldErrors& errors) {
   if (key == "configMap") return ValidateConfigMapVolume(source, path, errors);
   if (key == "secret") return ValidateSecretVolume(source, path, errors);
   if (key == "hostPath") return ValidateHostPath(source, path, errors);
   if (key == "emptyDir") return ValidateEmptyDir(source, path, errors);
-  if (key == "persistentVolumeClaim" && source["claimName"].AsString().empty()) errors.Required(path.Child("claimName"));
+  if (key == "persistentVolumeClaim" && source["claimName"].AsString().empty())
+    errors.Required(path.Child("claimName"));
   if (key == "downwardAPI") {
     ValidateMode(source["defaultMode"], path.Child("defaultMode"), errors);
     ValidateDownwardItems(source["items"], path.Child("items"), errors);
@@ -120,7 +131,8 @@ void ValidateSource(const std::string& key, const Value& source, const Path& pat
   if (key == "projected") {
     ValidateMode(source["defaultMode"], path.Child("defaultMode"), errors);
     const Path sources = path.Child("sources");
-    for (size_t i = 0; i < source["sources"].size(); ++i) ValidateProjection(source["sources"].At(i), sources.Index(i), errors);
+    for (size_t i = 0; i < source["sources"].size(); ++i)
+      ValidateProjection(source["sources"].At(i), sources.Index(i), errors);
   }
   if (key == "nfs") {
     for (const char* required : {"server", "path"}) {
@@ -142,10 +154,12 @@ std::string_view Subscripted(std::string_view field_path) {
 void ValidateInnerPath(const Value& text, const Path& path, FieldErrors& errors) {
   if (text.AsString().starts_with('/')) errors.Invalid(path, text, "must be a relative path");
   const auto parts = Split(text.AsString(), '/');
-  if (std::find(parts.begin(), parts.end(), "..") != parts.end()) errors.Invalid(path, text, "must not contain '..'");
+  if (std::find(parts.begin(), parts.end(), "..") != parts.end())
+    errors.Invalid(path, text, "must not contain '..'");
 }
 
-void ValidateFieldRef(const Value& reference, const Path& path, bool in_volume, FieldErrors& errors) {
+void ValidateFieldRef(const Value& reference, const Path& path, bool in_volume,
+                      FieldErrors& errors) {
   if (reference["apiVersion"].AsString().empty()) return errors.Required(path.Child("apiVersion"));
   const std::string_view field = reference["fieldPath"].AsString();
   if (field.empty()) return errors.Required(path.Child("fieldPath"));
@@ -153,24 +167,36 @@ void ValidateFieldRef(const Value& reference, const Path& path, bool in_volume, 
     if (map == "metadata.labels" || map == "metadata.annotations") return;
     return errors.Invalid(path, field, "does not support subscript");
   }
-  static const std::vector<std::string_view> kInVolume = {"metadata.annotations", "metadata.labels", "metadata.name",
-                                                          "metadata.namespace", "metadata.uid"};
-  static const std::vector<std::string_view> kInEnv = {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
-                                                       "spec.serviceAccountName", "status.hostIP", "status.hostIPs",
-                                                       "status.podIP", "status.podIPs"};
+  static const std::vector<std::string_view> kInVolume = {"metadata.annotations", "metadata.labels",
+                                                          "metadata.name", "metadata.namespace",
+                                                          "metadata.uid"};
+  static const std::vector<std::string_view> kInEnv = {"metadata.name",
+                                                       "metadata.namespace",
+                                                       "metadata.uid",
+                                                       "spec.nodeName",
+                                                       "spec.serviceAccountName",
+                                                       "status.hostIP",
+                                                       "status.hostIPs",
+                                                       "status.podIP",
+                                                       "status.podIPs"};
   errors.OneOf(path.Child("fieldPath"), reference["fieldPath"], in_volume ? kInVolume : kInEnv);
 }
 
-void ValidateResourceFieldRef(const Value& reference, const Path& path, bool in_volume, FieldErrors& errors) {
-  if (in_volume && reference["containerName"].AsString().empty()) errors.Required(path.Child("containerName"));
+void ValidateResourceFieldRef(const Value& reference, const Path& path, bool in_volume,
+                              FieldErrors& errors) {
+  if (in_volume && reference["containerName"].AsString().empty())
+    errors.Required(path.Child("containerName"));
   const std::string_view resource = reference["resource"].AsString();
   if (resource.empty()) return errors.Required(path.Child("resource"));
-  if (resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-")) return;
+  if (resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-"))
+    return;
   errors.OneOf(path.Child("resource"), reference["resource"],
-               {"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"});
+               {"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu",
+                "requests.ephemeral-storage", "requests.memory"});
 }
 
-std::set<std::string, std::less<>> ValidateVolumes(const Value& volumes, const Path& path, FieldErrors& errors) {
+std::set<std::string, std::less<>> ValidateVolumes(const Value& volumes, const Path& path,
+                                                   FieldErrors& errors) {
   std::set<std::string, std::less<>> names;
   for (size_t i = 0; i < volumes.size(); ++i) {
     const Value& volume = volumes.At(i);
@@ -178,7 +204,8 @@ std::set<std::string, std::less<>> ValidateVolumes(const Value& volumes, const P
     const std::string name = volume["name"].Str();
     if (name.empty()) {
       errors.Required(place.Child("name"));
-    } else if (errors.Check(CheckDns1123Label, place.Child("name"), name) && !names.insert(name).second) {
+    } else if (errors.Check(CheckDns1123Label, place.Child("name"), name) &&
+               !names.insert(name).second) {
       errors.Duplicate(place.Child("name"), name);
     }
     int sources = 0;

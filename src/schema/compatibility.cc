@@ -40,7 +40,7 @@ class KindTable {
     const std::string_view happens =
         field.support == Field::Support::kRestrictsNotYet
             ? "warning; the pod fails rather than run without the restriction"
-            : "warning; stored, no effect";
+            : "warning; not acted on";
     rows_ += "| `" + place + "` | " + std::string(happens) + " | " + field.description + " |\n";
   }
 
@@ -70,7 +70,9 @@ std::string CompatibilityMarkdown() {
       "have an effect upstream and none here yet are listed. Setting one is answered with\n"
       "`Warning: <field> is not acted on yet`. A field that *restricts* a pod (user, capabilities, "
       "seccomp, ...) makes\n"
-      "the pod fail with a reason rather than run without the restriction.\n\n"
+      "the pod fail with a reason rather than run without the restriction. A volume that cannot be "
+      "made keeps its pod\n"
+      "from starting, with a reason.\n\n"
       "A type that occurs in several places (containers, init containers) is listed where it "
       "occurs first. Pod templates\n"
       "inside jobs follow the table of Pod.\n";

@@ -31,7 +31,8 @@ struct DnsEndpoint {
   bool operator==(const DnsEndpoint&) const = default;
 };
 
-inline constexpr size_t kMaxForwardsInFlight = 1000;
+// A descriptor each; a process has 1,024 by default.
+inline constexpr size_t kMaxForwardsInFlight = 500;
 inline constexpr Duration kForwardTimeout = seconds(5);
 // One resolver gets this long before the next one (or the same again) is asked.
 inline constexpr Duration kForwardTryTimeout = milliseconds(1700);

@@ -21,6 +21,7 @@ namespace muster::agent {
 namespace {
 
 constexpr int kTcpBacklog = 64;
+constexpr Duration kAcceptRetry = milliseconds(100);
 constexpr int kTcpSendBufferBytes = 4 * static_cast<int>(kMaxDnsMessageBytes);
 
 Status SystemError(std::string_view doing, const DnsEndpoint& where) {
@@ -52,7 +53,7 @@ class Server final : public DnsServer {
   Server(const DnsServerOptions& options, SocketFd udp, SocketFd tcp)
       : options_(options), udp_(std::move(udp)), tcp_(std::move(tcp)), port_(BoundPort(udp_)) {
     udp_watch_ = loop_.WatchReadable(udp_.get(), [this] { OnDatagrams(); });
-    tcp_watch_ = loop_.WatchReadable(tcp_.get(), [this] { OnConnections(); });
+    WatchConnections();
     thread_.Run([this] { loop_.Run(); }, loop_, [] {});
   }
   ~Server() override { loop_.Stop(); }
@@ -81,6 +82,9 @@ class Server final : public DnsServer {
   };
 
   void OnDatagrams();
+  void WatchConnections() {
+    tcp_watch_ = loop_.WatchReadable(tcp_.get(), [this] { OnConnections(); });
+  }
   void OnConnections();
   void OnConnectionReadable(ConnectionId id);
   bool TakeMessages(ConnectionId id);
@@ -127,6 +131,11 @@ void Server::OnDatagrams() {
 void Server::OnConnections() {
   while (true) {
     SocketFd fd(accept4(tcp_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.ok() && (errno == EMFILE || errno == ENFILE)) {
+      // No descriptor is free: the caller stays in the queue until a later look.
+      tcp_watch_.reset();
+      loop_.After(kAcceptRetry, [this] { WatchConnections(); });
+    }
     if (!fd.ok()) return;
     if (connections_.size() >= kMaxDnsTcpConnections) continue;  // closes it
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kTcpSendBufferBytes, sizeof kTcpSendBufferBytes);

@@ -204,14 +204,36 @@ TEST_F(DnsServerTest, NextResolverIsAskedWhenOneRefusesAndAllRefusingIsAFailure)
   EXPECT_TRUE(HasReply(upstream, 20'000));
 }
 
+TEST_F(DnsServerTest, HeldQuestionsAreBounded) {
+  Start({.hold = seconds(60)});
+  PublishJob({});
+  const SocketFd fd = Connect(SOCK_DGRAM);
+  for (size_t i = 1; i <= kMaxHeldQuestions; ++i) {
+    Send(fd, MakeQuery("job.ml.svc.cluster.local", dns::kTypeA));
+    // In between an answer, so that the socket's buffer never overflows.
+    if (i % 64 == 0) Ask("x.cluster.local");
+  }
+  EXPECT_FALSE(HasReply(fd, 0));
+  EXPECT_EQ(Ask("job.ml.svc.cluster.local"), "NXDOMAIN SOA cluster.local");
+}
+
+TEST_F(DnsServerTest, TcpConnectionsAreBounded) {
+  Start();
+  PublishJob({});
+  std::vector<SocketFd> connections;
+  for (size_t i = 0; i < kMaxDnsTcpConnections; ++i) connections.push_back(Connect(SOCK_STREAM));
+  const SocketFd one_more = Connect(SOCK_STREAM);
+  EXPECT_EQ(Receive(one_more), "");  // closed
+  EXPECT_FALSE(HasReply(connections.back(), 0));
+}
+
 TEST(DnsForwarder, GivesUpInTimeAndBoundsWhatIsOut) {
   AsioLoop loop;
   const SocketFd silent = BindLoopback(SOCK_DGRAM);
   DnsForwarder forwarder(loop, {{kLoopback, PortOf(silent)}}, milliseconds(50));
   size_t unanswered = 0;
   bool refused = false;
-  // One descriptor a question: as many as this process may have.
-  constexpr size_t kQuestions = 100;
+  constexpr size_t kQuestions = kMaxForwardsInFlight;
   for (size_t i = 0; i < kQuestions; ++i) {
     forwarder.Forward(MakeQuery("example.com", dns::kTypeA), false,
                       [&](std::optional<std::string> reply) {
@@ -219,6 +241,10 @@ TEST(DnsForwarder, GivesUpInTimeAndBoundsWhatIsOut) {
                       });
   }
   EXPECT_EQ(forwarder.in_flight(), kQuestions);
+  bool one_more = true;
+  forwarder.Forward(MakeQuery("example.com", dns::kTypeA), false,
+                    [&](std::optional<std::string> reply) { one_more = reply.has_value(); });
+  EXPECT_FALSE(one_more);
   loop.Run();
   EXPECT_EQ(unanswered, kQuestions);
   EXPECT_EQ(forwarder.in_flight(), 0U);

@@ -80,8 +80,12 @@ Bounds ReadBounds(const Value& json) {
   return bounds;
 }
 
+// `described`: what we know of the same place from our own .proto files, for Field::support; may be
+// null.
 class SchemaBuilder {
  public:
+  explicit SchemaBuilder(const Schema* described) : described_(described) {}
+
   Result<std::shared_ptr<Schema>> Node(const Value& json, int depth) {
     if (depth > kMaxSchemaDepth)
       return Error(Reason::kInvalid, "a schema may be at most {} levels deep", kMaxSchemaDepth);
@@ -131,7 +135,8 @@ class SchemaBuilder {
       schema.items = &AnySchema();
       return Status::Ok();
     }
-    ASSIGN_OR_RETURN(std::shared_ptr<Schema> child, Node(items, depth + 1));
+    SchemaBuilder inner(described_ == nullptr ? nullptr : described_->items);
+    ASSIGN_OR_RETURN(std::shared_ptr<Schema> child, inner.Node(items, depth + 1));
     schema.items = child.get();
     schema.owned.push_back(std::move(child));
     return Status::Ok();
@@ -157,9 +162,12 @@ class SchemaBuilder {
   }
 
   Result<Field> Property(const std::string& name, const Value& json, int depth, Schema& parent) {
-    ASSIGN_OR_RETURN(std::shared_ptr<Schema> schema, Node(json, depth + 1));
+    const Field* known = described_ == nullptr ? nullptr : described_->Find(name);
+    SchemaBuilder inner(known == nullptr ? nullptr : known->schema);
+    ASSIGN_OR_RETURN(std::shared_ptr<Schema> schema, inner.Node(json, depth + 1));
     Field field;
     field.name = name;
+    if (known != nullptr) field.support = known->support;
     field.schema = schema.get();
     field.description = schema->description;
     field.default_value = json["default"];
@@ -170,6 +178,8 @@ class SchemaBuilder {
     parent.owned.push_back(std::move(schema));
     return field;
   }
+
+  const Schema* described_;
 };
 
 void FillNames(const Value& names, Kind& kind) {
@@ -216,7 +226,7 @@ Result<std::vector<KindPtr>> KindsFromCrd(const Value& crd) {
     kind->namespaced = spec["scope"].AsString() != "Cluster";
     FillNames(spec["names"], *kind);
     FillVersion(version, *kind);
-    SchemaBuilder builder;
+    SchemaBuilder builder(Registry::BuiltIn().FindMessage(kind->GroupVersion(), kind->kind));
     Result<std::shared_ptr<Schema>> schema = builder.Node(version["schema"]["openAPIV3Schema"], 0);
     if (!schema) {
       return Error(schema.error().WithPrefix(

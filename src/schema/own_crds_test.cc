@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "json/write.h"
+#include "schema/crd.h"
 #include "schema/registry.h"
+#include "schema/unsupported_fields.h"
 
 namespace muster::schema {
 namespace {
@@ -84,6 +86,25 @@ TEST(OwnCrdsTest, TemplatesKeepLabelsAndGetNoPodDefaults) {
   EXPECT_TRUE(pod["metadata"]["properties"].Has("labels"));
   EXPECT_TRUE(pod["spec"]["properties"].Has("containers"));
   EXPECT_FALSE(pod["spec"]["properties"]["restartPolicy"].Has("default"));
+}
+
+TEST(OwnCrdsTest, KindsMadeFromThemKnowWhatIsNotActedOn) {
+  const std::vector<KindPtr> kinds = KindsFromCrd(Crd("pytorchjobs.kubeflow.org")).value();
+  ASSERT_EQ(kinds.size(), 1u);
+  const json::Value worker =
+      json::Obj({{"template",
+                  json::Obj({{"spec", json::Obj({{"dnsConfig", json::Obj({{"options", 1}})}})}})}});
+  const json::Value job = json::Obj(
+      {{"spec",
+        json::Obj({{"runPolicy", json::Obj({{"schedulingPolicy", json::Obj({{"queue", "a"}})},
+                                            {"suspend", true}})},
+                   {"pytorchReplicaSpecs", json::Obj({{"Worker", worker}})}})}});
+  std::vector<std::string> paths;
+  for (const UnsupportedField& field : FindUnsupported(*kinds[0]->schema, job))
+    paths.push_back(field.path);
+  EXPECT_EQ(paths,
+            (std::vector<std::string>{"spec.runPolicy.schedulingPolicy.queue",
+                                      "spec.pytorchReplicaSpecs.Worker.template.spec.dnsConfig"}));
 }
 
 TEST(OwnCrdsTest, FitIntoOneRequest) {

@@ -1,7 +1,7 @@
 // src/json/json_scanner.h
 //
 // Private to src/json: a validating JSON scanner that keeps number tokens as written and knows
-// where it stands. simdjson's own parsers refuse big integers and lone surrogates (docs/adr), so
+// where it stands. simdjson's own parsers refuse big integers and lone surrogates (docs/adr/0003), so
 // only its UTF-8 check is used.
 //
 // Life cycle: one per text; reads one document after the other.
@@ -24,6 +24,7 @@ namespace muster::json {
 // Where a parser stands: keys and indexes from the root.
 class KeyPath {
  public:
+  KeyPath() { steps_.reserve(kOrdinaryDepth); }
   void Push(const std::string* key) { steps_.push_back({key, 0}); }
   void Push(size_t index) { steps_.push_back({nullptr, index}); }
   void Pop() { steps_.pop_back(); }
@@ -31,6 +32,7 @@ class KeyPath {
   std::string Join(std::string_view last) const;
 
  private:
+  static constexpr size_t kOrdinaryDepth = 16;
   struct Step {
     const std::string* key;  // nullptr: an index
     size_t index;
@@ -44,7 +46,10 @@ void Deduplicate(Object& members, size_t start, const KeyPath& path, ParseNotes*
 
 class JsonScanner {
  public:
-  JsonScanner(std::string_view text, ParseNotes* notes) : text_(text), notes_(notes) {}
+  JsonScanner(std::string_view text, ParseNotes* notes) : text_(text), notes_(notes) {
+    members_.reserve(kOpenMembers);
+    items_.reserve(kOpenItems);
+  }
 
   Result<Value> Next();  // the next document; space around it is skipped
   bool AtEnd() const { return at_ >= text_.size(); }
@@ -62,6 +67,10 @@ class JsonScanner {
   template <class Take>
   bool Text(Take take);
   bool Escape(std::string& out);
+
+  // Room for an ordinary object, so that its scan does not grow a vector step by step.
+  static constexpr size_t kOpenMembers = 64;
+  static constexpr size_t kOpenItems = 16;
 
   const std::string_view text_;
   ParseNotes* const notes_;

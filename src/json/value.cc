@@ -89,7 +89,7 @@ const TextRep* NewText(std::string_view text) {
   CHECK(memory != nullptr);
   auto* rep = new (memory) TextRep;
   rep->size = static_cast<uint32_t>(text.size());
-  std::memcpy(rep->text(), text.data(), text.size());
+  if (!text.empty()) std::memcpy(rep->text(), text.data(), text.size());
   return rep;
 }
 

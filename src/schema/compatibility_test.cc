@@ -21,7 +21,8 @@ TEST(CompatibilityTest, RestrictionsAreNamedAndActedOnFieldsAreNot) {
   const std::string text = CompatibilityMarkdown();
   EXPECT_NE(text.find("| `spec.securityContext.runAsUser` | warning; the pod fails"),
             std::string::npos);
-  EXPECT_NE(text.find("| `spec.containers[].livenessProbe` | warning; not acted on"), std::string::npos);
+  EXPECT_NE(text.find("| `spec.containers[].livenessProbe` | warning; not acted on"),
+            std::string::npos);
   EXPECT_EQ(text.find("| `spec.containers[].command` |"), std::string::npos);
   EXPECT_EQ(text.find("spec.initContainers[].livenessProbe"), std::string::npos);
 }

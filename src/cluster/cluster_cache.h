@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,13 @@ struct PodKey {
   std::string ToString() const { return ns + "/" + name; }
 };
 
+struct PodKeyHash {
+  size_t operator()(const PodKey& key) const {
+    const std::hash<std::string> hash;
+    return hash(key.ns) * 31 + hash(key.name);
+  }
+};
+
 struct PodRecord {
   PodInfo info;
   ShapeIndex shape = kNoIndex;
@@ -42,6 +50,9 @@ struct PodRecord {
   // Bound or assumed.
   bool IsPlaced() const { return !info.node_name.empty() || !assumed_node.empty(); }
 };
+
+// In no order: whoever decides by it sorts first.
+using PodRecords = std::unordered_map<PodKey, PodRecord, PodKeyHash>;
 
 struct Group {
   std::optional<PodGroupInfo> info;  // absent while the PodGroup object is
@@ -70,7 +81,7 @@ class ClusterCache {
   void Forget(const PodKey& key);
 
   const ClusterSnapshot& snapshot() const { return snapshot_; }
-  const std::map<PodKey, PodRecord>& pods() const { return pods_; }
+  const PodRecords& pods() const { return pods_; }
   const PodRecord* FindPod(const PodKey& key) const;
   const std::map<PodKey, Group>& groups() const { return groups_; }
   const Group* FindGroup(const PodKey& key) const;
@@ -101,7 +112,7 @@ class ClusterCache {
   void Unlink(const PodKey& key, const PodInfo& info);
 
   ClusterSnapshot snapshot_;
-  std::map<PodKey, PodRecord> pods_;
+  PodRecords pods_;
   std::map<PodKey, Group> groups_;
   std::unordered_map<std::string, NodeIndex> node_index_;
   std::vector<NodeIndex> unused_nodes_;

@@ -69,6 +69,19 @@ bool ClusterSnapshot::FitsAmounts(const cluster::Shape& shape, NodeIndex node) c
   return shape.unknown_resource.empty();
 }
 
+bool ClusterSnapshot::OffersAmounts(const cluster::Shape& shape, NodeIndex node) const {
+  for (const ResourceAmount& request : shape.requests) {
+    int64_t offered = Offered(node, request.resource);
+    if (device_kinds_[node] != nullptr) {
+      for (const DeviceKind& kind : *device_kinds_[node]) {
+        if (kind.resource == request.resource) offered = std::min(offered, kind.all.Count());
+      }
+    }
+    if (offered < request.amount) return false;
+  }
+  return shape.unknown_resource.empty();
+}
+
 DeviceSet ClusterSnapshot::PickDevices(const cluster::Shape& shape, NodeIndex node) const {
   DeviceSet picked;
   if (shape.device_resource == kNoIndex || device_kinds_[node] == nullptr) return picked;

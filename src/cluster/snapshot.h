@@ -103,6 +103,8 @@ class ClusterSnapshot {
   // -- Placements.
   // Enough of every resource and of every listed device that the shape asks for. Looks at nothing else.
   bool FitsAmounts(const cluster::Shape& shape, NodeIndex node) const;
+  // The same, if nothing were placed on the node.
+  bool OffersAmounts(const cluster::Shape& shape, NodeIndex node) const;
   // The free devices with the lowest positions that serve the shape. Empty if the node lists none for it.
   // REQUIRES: FitsAmounts(shape, node).
   DeviceSet PickDevices(const cluster::Shape& shape, NodeIndex node) const;

@@ -44,20 +44,15 @@ Infeasible WithGangFacts(const Unit& unit, Infeasible facts) {
 }
 
 // The resource to talk about: an extended one if any is short, else the one that is short on most nodes.
-ResourceIndex Scarcest(const ClusterSnapshot& snapshot, const cluster::Shape& shape, NodeFilter& filter) {
+ResourceIndex Scarcest(const ClusterSnapshot& snapshot, const Failures& failures) {
   ResourceIndex scarcest = kNoIndex;
   std::pair<bool, int64_t> worst{false, 0};
-  for (const cluster::ResourceAmount& request : shape.requests) {
-    int64_t lacking = 0;
-    for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
-      if (snapshot.HasNode(node) && filter.Passes(node) && snapshot.Free(node, request.resource) < request.amount) {
-        ++lacking;
-      }
-    }
-    const bool extended = cluster::IsExtendedResource(snapshot.ResourceName(request.resource));
+  for (ResourceIndex resource = 0; resource < failures.insufficient.size(); ++resource) {
+    const int64_t lacking = failures.insufficient[resource];
+    const bool extended = cluster::IsExtendedResource(snapshot.ResourceName(resource));
     if (lacking > 0 && std::pair(extended, lacking) > worst) {
       worst = {extended, lacking};
-      scarcest = request.resource;
+      scarcest = resource;
     }
   }
   return scarcest;
@@ -88,9 +83,9 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   const GangAttempt attempt = PlaceWhatFits(unit, finder_);
   out.pods_fitting = static_cast<int64_t>(attempt.placed.size());
   const cluster::Shape& failed = snapshot.Shape(unit.pods[attempt.first_unplaced.value_or(0)].shape);
-  out.failed_by_rule = CountFailures(snapshot, failed);
-  NodeFilter filter(snapshot, failed);
-  const ResourceIndex scarce = Scarcest(snapshot, failed, filter);
+  Failures failures = CountFailures(snapshot, failed);
+  const ResourceIndex scarce = Scarcest(snapshot, failures);
+  out.failed_by_rule = std::move(failures.by_rule);
   TakeBack(attempt, finder_);
   if (!failed.unknown_resource.empty()) {
     out.why = Infeasible::Why::kNeverFits;
@@ -140,15 +135,19 @@ void Diagnosis::DescribeScarcity(const Unit& unit, const cluster::Shape& failed,
   for (HolderIndex holder = 0; holder < held.size(); ++holder) {
     if (held[holder] > 0) holding_.emplace_back(holder, held[holder]);
   }
-  std::sort(holding_.begin(), holding_.end(), [&](const auto& a, const auto& b) {
-    return a.second != b.second ? a.second > b.second : snapshot.Holder(a.first) < snapshot.Holder(b.first);
-  });
-  for (size_t i = 0; i < std::min(holding_.size(), kMaxHoldersListed); ++i) {
-    out.holders.push_back({snapshot.Holder(holding_[i].first), holding_[i].second});
-  }
+  const size_t listed = std::min(holding_.size(), kMaxHoldersListed);
+  std::partial_sort(holding_.begin(), holding_.begin() + static_cast<ptrdiff_t>(listed), holding_.end(),
+                    [&](const auto& a, const auto& b) {
+                      return a.second != b.second ? a.second > b.second
+                                                  : snapshot.Holder(a.first) < snapshot.Holder(b.first);
+                    });
+  out.holder_count = static_cast<int64_t>(holding_.size());
+  holding_.resize(listed);
+  for (const auto& [holder, amount] : holding_) out.holders.push_back({snapshot.Holder(holder), amount});
 }
 
 bool Diagnosis::FitsAlone(const Unit& unit) {
+  if (unit.Needed() == 1) return SomeNodeOffers(unit);
   if (empty_finder_ == nullptr) {
     empty_ = std::make_unique<ClusterSnapshot>(finder_.snapshot());
     for (cluster::PlacementIndex index = 0; index < empty_->placement_slots(); ++index) {
@@ -159,6 +158,20 @@ bool Diagnosis::FitsAlone(const Unit& unit) {
   const GangAttempt attempt = PlaceGang(unit, *empty_finder_);
   TakeBack(attempt, *empty_finder_);
   return !attempt.placed.empty();
+}
+
+bool Diagnosis::SomeNodeOffers(const Unit& unit) const {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    if (position > 0 && unit.pods[position].shape == unit.pods[position - 1].shape) continue;
+    const cluster::Shape& shape = snapshot.Shape(unit.pods[position].shape);
+    NodeFilter filter(snapshot, shape);
+    for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
+      if (!snapshot.HasNode(node) || !snapshot.OffersAmounts(shape, node)) continue;
+      if (filter.Passes(node)) return true;
+    }
+  }
+  return false;
 }
 
 // First one job whose end alone suffices, the smallest such; else jobs from the largest on until it fits.

@@ -24,8 +24,9 @@
 
 namespace muster::scheduler {
 
-// Holders whose end is tried, per unit.
+// Holders whose end is tried, per unit; those with the most come first.
 inline constexpr size_t kMaxHoldersTried = 32;
+static_assert(kMaxHoldersTried <= kMaxHoldersListed);
 
 class Diagnosis {
  public:
@@ -40,6 +41,7 @@ class Diagnosis {
   Infeasible Examine(const Unit& unit);
   void DescribeScarcity(const Unit& unit, const cluster::Shape& failed, Infeasible& out);
   bool FitsAlone(const Unit& unit);
+  bool SomeNodeOffers(const Unit& unit) const;
   void SearchUnblocking(const Unit& unit, Infeasible& out);
   // False also when the bound on work is used up.
   bool FitsWithout(const Unit& unit, const std::vector<cluster::HolderIndex>& holders);

@@ -27,7 +27,8 @@ std::string HoldersText(const Infeasible& facts) {
     const Holding& holding = facts.holders[i];
     out += fmt::format("{}{} held by {}", i == 0 ? "" : ", ", AmountText(facts.resource, holding.amount), holding.holder);
   }
-  if (facts.holders.size() > named) out += fmt::format(", the rest by {} others", facts.holders.size() - named);
+  const int64_t others = facts.holder_count - static_cast<int64_t>(named);
+  if (others > 0) out += fmt::format(", the rest by {} others", others);
   return out;
 }
 
@@ -166,6 +167,7 @@ json::Value ToJson(const Infeasible& facts) {
                                          {"free", AmountText(facts.resource, facts.free)},
                                          {"offered", AmountText(facts.resource, facts.offered)},
                                          {"mostFreeOnANode", AmountText(facts.resource, facts.most_free_on_a_node)},
+                                         {"holders", facts.holder_count},
                                          {"heldBy", HoldingsJson(facts, facts.holders)}}));
   }
   if (!facts.unblocked_by.empty()) out = out.Set("fitsWhenTheseEnd", HoldingsJson(facts, facts.unblocked_by));

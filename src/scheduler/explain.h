@@ -64,7 +64,8 @@ struct Infeasible {
   int64_t free = 0;               // on the nodes that pass all other rules
   int64_t offered = 0;            // on the same nodes
   int64_t most_free_on_a_node = 0;
-  std::vector<Holding> holders;   // of `resource` on these nodes, largest first
+  std::vector<Holding> holders;   // of `resource` on these nodes, largest first, at most kMaxHoldersListed
+  int64_t holder_count = 0;       // all of them
 
   // The end of all of these makes it fit; empty if not worked out, or if nothing that runs would help.
   std::vector<Holding> unblocked_by;

@@ -245,10 +245,10 @@ cluster::NodeIndex BestByPlainSearch(const cluster::ClusterSnapshot& snapshot, c
 }
 
 TEST(NodeFinder, AnswersAsPlainSearchDoesWhilePodsComeAndGo) {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
     Rng rng(seed);
     TestCluster c;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 150; ++i) {
       cluster::NodeInfo node = c.MakeNode("n" + std::to_string(i), rng.Chance(0.5) ? kGpuNode : kCpuNode);
       node.labels["zone"] = rng.Chance(0.5) ? "a" : "b";
       c.cache.UpsertNode(node);
@@ -266,7 +266,7 @@ TEST(NodeFinder, AnswersAsPlainSearchDoesWhilePodsComeAndGo) {
     const cluster::HolderIndex holder = c.cache.FindPod({"default", "s0"})->holder;
     NodeFinder finder(snapshot);
     std::vector<cluster::PlacementIndex> placed;
-    for (int step = 0; step < 1500; ++step) {
+    for (int step = 0; step < 500; ++step) {
       const cluster::ShapeIndex index = shapes[rng.Below(shapes.size())];
       const cluster::Shape& shape = snapshot.Shape(index);
       const cluster::NodeIndex node = finder.Best(index);
@@ -353,7 +353,7 @@ std::string Trace(const TestCluster& c) {
 TEST(PlannerProperties, HoldOnRandomClustersWithArrivalsAndDepartures) {
   size_t gangs_placed = 0;
   size_t gangs_refused = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
     Rng rng(seed);
     World world;
     Fill(world, rng);
@@ -380,7 +380,7 @@ TEST(PlannerProperties, HoldOnRandomClustersWithArrivalsAndDepartures) {
 }
 
 TEST(PlannerProperties, TheSameClusterGivesTheSamePlanAndTexts) {
-  for (uint64_t seed = 1; seed <= 50; ++seed) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
     World first, second;
     Rng a(seed), b(seed);
     Fill(first, a);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -63,34 +64,38 @@ RuleVerdict NodeFilter::Check(cluster::NodeIndex node) {
   return known.verdict;
 }
 
-std::vector<RuleCount> CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape) {
+Failures CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape) {
   NodeFilter filter(snapshot, shape);
-  std::map<std::string, int64_t> counts;
-  std::vector<int64_t> insufficient(snapshot.resource_count(), 0);
+  // Texts are made once per class (nodes of a class differ only if the shape names nodes), not once per node.
+  std::map<std::pair<Rule, const cluster::Taint*>, int64_t> excluded;
+  Failures out;
+  out.insufficient.assign(snapshot.resource_count(), 0);
   int64_t passing = 0;
   for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
     if (!snapshot.HasNode(node)) continue;
     const RuleVerdict verdict = filter.Check(node);
     if (verdict.rule != Rule::kPasses) {
-      ++counts[ReasonText(verdict)];
+      ++excluded[{verdict.rule, verdict.taint}];
       continue;
     }
     ++passing;
     for (const cluster::ResourceAmount& request : shape.requests) {
-      if (snapshot.Free(node, request.resource) < request.amount) ++insufficient[request.resource];
+      if (snapshot.Free(node, request.resource) < request.amount) ++out.insufficient[request.resource];
     }
   }
-  for (size_t resource = 0; resource < insufficient.size(); ++resource) {
-    if (insufficient[resource] == 0) continue;
-    counts[InsufficientText(snapshot, static_cast<cluster::ResourceIndex>(resource))] = insufficient[resource];
+  std::map<std::string, int64_t> counts;
+  for (const auto& [why, nodes] : excluded) counts[ReasonText({why.first, why.second})] += nodes;
+  for (size_t resource = 0; resource < out.insufficient.size(); ++resource) {
+    if (out.insufficient[resource] == 0) continue;
+    counts[InsufficientText(snapshot, static_cast<cluster::ResourceIndex>(resource))] = out.insufficient[resource];
   }
   if (!shape.unknown_resource.empty() && passing > 0) counts["Insufficient " + shape.unknown_resource] = passing;
 
   // kube-scheduler sorts the texts "N reason", not the numbers.
-  std::vector<RuleCount> out;
-  for (const auto& [reason, nodes] : counts) out.push_back({reason, nodes});
+  for (const auto& [reason, nodes] : counts) out.by_rule.push_back({reason, nodes});
   const auto text = [](const RuleCount& count) { return fmt::format("{} {}", count.nodes, count.reason); };
-  std::sort(out.begin(), out.end(), [&](const RuleCount& a, const RuleCount& b) { return text(a) < text(b); });
+  std::sort(out.by_rule.begin(), out.by_rule.end(),
+            [&](const RuleCount& a, const RuleCount& b) { return text(a) < text(b); });
   return out;
 }
 

@@ -44,7 +44,11 @@ class NodeFilter {
   std::vector<Known> by_class_;
 };
 
-// How many nodes each rule excludes now, in kube-scheduler's words and order.
-std::vector<RuleCount> CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape);
+// How many nodes each rule excludes now.
+struct Failures {
+  std::vector<RuleCount> by_rule;      // in kube-scheduler's words and order
+  std::vector<int64_t> insufficient;   // by resource: nodes that pass the other rules and have too little
+};
+Failures CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape);
 
 }  // namespace muster::scheduler

@@ -25,6 +25,9 @@ namespace {
 // Decisions taken over from a plan per task of the loop: about a millisecond.
 constexpr size_t kDecisionsPerTask = 256;
 
+// The longest pause after a long plan.
+constexpr Duration kMaxPlanPause = seconds(1);
+
 // PodGroups and PriorityClasses may not exist on a server; without them pods of gangs wait and the rest goes on.
 constexpr Duration kOptionalSyncGrace = seconds(3);
 
@@ -162,7 +165,7 @@ struct Scheduler::Impl {
     dirty = true;
     if (wake_posted || round != nullptr) return;
     wake_posted = true;
-    const Duration wait = std::max(not_before - api.loop().Now(), Duration(0));
+    const Duration wait = std::clamp<Duration>(not_before - api.loop().Now(), Duration(0), kMaxPlanPause);
     api.loop().After(wait, lifetime.Guard([this] {
       wake_posted = false;
       StartRound();

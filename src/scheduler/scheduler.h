@@ -10,8 +10,7 @@
 //             a device is promised to one pod at a time; a decision is kept (assumed) until the informer shows it or
 //             the server refused it; one plan at a time; nothing is planned unless something changed.
 // Pace:       a plan starts at once when something relevant changed: a pod to place came, room was freed, a node came.
-//             After a long plan the next one waits as long as that took, so planning never takes more than half of a
-//             core. There is no back-off for units that do not fit (a plan costs nothing while nothing changes, and
+//             After a long plan the next one waits as long as that took (at most 1 s), so planning takes half of a core. There is no back-off for units that do not fit (a plan costs nothing while nothing changes, and
 //             skipping some units would let later ones overtake); a unit whose binding was refused waits 100 ms to 10 s.
 
 #pragma once

@@ -12,6 +12,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports false positives of these inside libstdc++ at -O2.
   add_compile_options(-Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow
                       -Wno-stringop-overread -Wno-dangling-pointer)
+else()
+  # clang 19 reports what libstdc++ 12 does inside std::stable_sort.
+  add_compile_options(-Wno-deprecated-declarations)
 endif()
 
 if(MUSTER_SANITIZE)

@@ -134,6 +134,8 @@ void AsioLoop::Run() {
 
 void AsioLoop::Stop() { impl_->io.stop(); }
 
+void AsioLoop::Restart() { impl_->io.restart(); }
+
 void AsioLoop::Post(Task task) {
   asio::post(impl_->io, TaskHandler{std::move(task), &impl_->longest_ns});
 }

@@ -26,6 +26,8 @@ class AsioLoop final : public Loop {
 
   void Run();
   void Stop();
+  // After Run() returned: lets it be called again.
+  void Restart();
 
   void Post(Task task) override;
   TimerId After(Duration delay, Task task) override;

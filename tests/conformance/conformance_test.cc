@@ -106,8 +106,11 @@ class World {
       return;
     }
     if (expected.empty() && step.captures.empty()) return;
-    const Result<json::Value> actual = json::Parse(writer.body);
+    json::ParseNotes notes;
+    const Result<json::Value> actual = json::Parse(writer.body, &notes);
     ASSERT_TRUE(actual.has_value()) << writer.body;
+    // kubectl refuses an OpenAPI document with a key that occurs twice.
+    EXPECT_TRUE(notes.duplicate_keys.empty()) << notes.duplicate_keys[0];
     CheckJson(expected, *actual);
     for (const auto& [name, pointer] : step.captures) {
       const json::Value* value = json::FindPointer(*actual, pointer);

@@ -1,0 +1,230 @@
+#include "app/control_plane.h"
+
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "agent/agent.h"
+#include "agent/simulated/simulated_nodes.h"
+#include "apiserver/server.h"
+#include "app/loop_metrics.h"
+#include "app/node_connector.h"
+#include "app/scheduler_metrics.h"
+#include "app/threads.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "client/api_client.h"
+#include "client/in_process_transport.h"
+#include "client/informer.h"
+#include "client/kubeconfig.h"
+#include "client/reconcile.h"
+#include "client/resource_discovery.h"
+#include "controllers/controllers.h"
+#include "loop/thread_pool.h"
+#include "net/client.h"
+#include "net/io_threads.h"
+#include "net/pki.h"
+#include "net/server.h"
+#include "scheduler/scheduler.h"
+#include "store/sqlite_store.h"
+#include "training/training.h"
+
+namespace muster::app {
+namespace {
+
+// The kubelet API's certificate file and the API server's client certificate for it.
+constexpr char kKubeletCert[] = "kubelet";
+
+// One part's identity and client: who writes what stays visible in user agents and logs.
+struct Part {
+  Part(AsioLoop& loop, net::Handler& handler, const std::string& user)
+      // RBAC roles for each part come with the authorizer; until then every part is an administrator.
+      : transport(loop, handler, net::Peer{"", user, {"system:masters"}}), client(loop, transport, user) {}
+  client::InProcessTransport transport;
+  client::ApiClient client;
+};
+
+std::string HostPart(const std::string& address) {
+  return address.substr(0, address.rfind(':'));
+}
+
+}  // namespace
+
+// Members in dependency order: destruction runs backwards.
+struct ControlPlane::Impl {
+  Impl(const UpOptions& options_in, AsioLoop& loop_in, agent::SpawnerHandle spawner_in)
+      : options(options_in), loop(loop_in), rng(SeedFromSystem()), spawner(std::move(spawner_in)) {}
+
+  const UpOptions options;
+  AsioLoop& loop;
+  Rng rng;
+  agent::SpawnerHandle spawner;
+  std::string ca_pem;
+  std::string address, kubeconfig_path;
+
+  net::IoThreads io{kIoThreads};
+  ThreadPool pool{"pool", kPoolThreads};
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<net::HttpClient> node_client;
+  std::unique_ptr<NodeConnector> node_connector;
+  LoopMetrics loop_metrics{loop};
+  std::unique_ptr<apiserver::ApiServer> api;
+  std::unique_ptr<net::HttpServer> listener;
+
+  std::unique_ptr<Part> informer_part, controller_part, scheduler_part, agent_part;
+  std::unique_ptr<client::InformerSet> informers;
+  std::unique_ptr<client::ResourceDiscovery> discovery;
+  std::unique_ptr<client::Runtime> controllers;
+  std::unique_ptr<scheduler::Scheduler> scheduler;
+  std::unique_ptr<agent::Agent> agent;
+  std::unique_ptr<agent::SimulatedNodes> simulated_nodes;
+
+  std::string Dir(std::string_view sub) const { return fmt::format("{}/{}", options.data_dir, sub); }
+
+  Status MakeKeys(const net::Pki& pki, net::TlsServerOptions& tls);
+  Status OpenStoreAndServer(net::TlsServerOptions tls);
+  Status WriteKubeconfig(const net::Pki& pki);
+  void BuildParts();
+  void StartParts(Function<void(Status)> ready);
+};
+
+Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& tls) {
+  ca_pem = pki.ca_pem();
+  const Time now = loop.Now();
+  std::vector<std::string> ips;
+  const bool wildcard = options.listen_host == "0.0.0.0" || options.listen_host == "::";
+  if (!wildcard && options.listen_host != "127.0.0.1") ips.push_back(options.listen_host);
+  ASSIGN_OR_RETURN(const net::KeyPair server,
+                   pki.LoadOrIssueServer("apiserver", net::DefaultServerNames(options.node_name, ips), now));
+  tls = {server.certificate_pem, server.key_pem, ca_pem};
+  ASSIGN_OR_RETURN(const net::KeyPair kubelet,
+                   pki.LoadOrIssueServer(kKubeletCert, net::DefaultServerNames(options.node_name, {}), now));
+  ASSIGN_OR_RETURN(const net::KeyPair to_kubelet,
+                   pki.LoadOrIssueClient("apiserver-kubelet-client", "kube-apiserver-kubelet-client",
+                                         {"system:masters"}, now));
+  net::ClientOptions client_options;
+  client_options.ca_pem = ca_pem;
+  client_options.certificate_pem = to_kubelet.certificate_pem;
+  client_options.key_pem = to_kubelet.key_pem;
+  ASSIGN_OR_RETURN(node_client, net::HttpClient::Make(loop, io, std::move(client_options)));
+  node_connector = std::make_unique<NodeConnector>(*node_client, options.node_name);
+  return Status::Ok();
+}
+
+Status ControlPlane::Impl::OpenStoreAndServer(net::TlsServerOptions tls) {
+  ASSIGN_OR_RETURN(store, store::OpenSqliteStore(loop, Dir("store/muster.db"), apiserver::MakeDecorator()));
+  // The listener comes before the API server's Start(), so that the port is known and clients can already ask /readyz.
+  apiserver::ServerOptions api_options;
+  api_options.seed = rng.Next();
+  api_options.advertise_address = options.listen_host == "0.0.0.0" ? "" : options.listen_host;
+  api_options.advertise_port = options.listen_port;
+  api_options.node_proxy = node_connector.get();
+  api_options.pool = &pool;
+  api_options.extra_metrics.push_back([this] { return loop_metrics.Text(); });
+  api_options.extra_metrics.push_back(
+      [this] { return scheduler == nullptr ? std::string() : SchedulerMetricsText(scheduler->metrics()); });
+  api_options.ready_checks.emplace_back("informer-sync", [this]() -> Status {
+    if (informers != nullptr && informers->AllSynced()) return Status::Ok();
+    return Error(Reason::kServiceUnavailable, "informers have not synced yet");
+  });
+  api = std::make_unique<apiserver::ApiServer>(loop, *store, std::move(api_options));
+  net::ServerOptions server_options;
+  server_options.host = options.listen_host;
+  server_options.port = options.listen_port;
+  server_options.tls = std::move(tls);
+  ASSIGN_OR_RETURN(listener, net::HttpServer::Start(loop, io, *api, std::move(server_options)));
+  address = listener->address();
+  return Status::Ok();
+}
+
+Status ControlPlane::Impl::WriteKubeconfig(const net::Pki& pki) {
+  ASSIGN_OR_RETURN(const net::KeyPair admin,
+                   pki.LoadOrIssueClient("admin", "muster-admin", {"system:masters"}, loop.Now()));
+  const bool wildcard = options.listen_host == "0.0.0.0" || options.listen_host == "::";
+  const std::string url =
+      fmt::format("https://{}:{}", wildcard ? "127.0.0.1" : HostPart(address), listener->port());
+  kubeconfig_path = Dir("kubeconfig");
+  return client::WriteKubeconfig(
+      kubeconfig_path, client::MakeKubeconfig("muster", url, ca_pem, admin.certificate_pem, admin.key_pem));
+}
+
+void ControlPlane::Impl::BuildParts() {
+  informer_part = std::make_unique<Part>(loop, *api, "system:muster:informers");
+  controller_part = std::make_unique<Part>(loop, *api, "system:kube-controller-manager");
+  scheduler_part = std::make_unique<Part>(loop, *api, "system:kube-scheduler");
+  agent_part = std::make_unique<Part>(loop, *api, "system:node:" + options.node_name);
+
+  informers = std::make_unique<client::InformerSet>(informer_part->client);
+  discovery = std::make_unique<client::ResourceDiscovery>(controller_part->client, *informers);
+  controllers = std::make_unique<client::Runtime>(controller_part->client, *informers, Rng(rng.Next()));
+  controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
+  training::AddAll(*controllers);
+
+  scheduler = std::make_unique<scheduler::Scheduler>(scheduler_part->client, *informers, pool);
+
+  agent::AgentOptions agent_options;
+  agent_options.data_dir = options.data_dir;
+  agent_options.node_name = options.node_name;
+  agent_options.simulate_gpus = options.simulate_gpus;
+  agent_options.simulated_gpu_model = options.simulated_gpu_model;
+  agent_options.kubelet_host = "127.0.0.1";
+  agent_options.kubelet_port = options.kubelet_port;
+  agent_options.ca_file = Dir("pki/ca.crt");
+  agent_options.cert_file = Dir(fmt::format("pki/{}.crt", kKubeletCert));
+  agent_options.key_file = Dir(fmt::format("pki/{}.key", kKubeletCert));
+  agent = std::make_unique<agent::Agent>(std::move(agent_options), loop, pool, agent_part->client, *informers,
+                                         std::move(spawner), Rng(rng.Next()));
+  if (options.simulate_nodes > 0) {
+    agent::SimulatedNodesOptions simulated;
+    simulated.count = options.simulate_nodes;
+    simulated_nodes = std::make_unique<agent::SimulatedNodes>(std::move(simulated), loop, agent_part->client,
+                                                              *informers, Rng(rng.Next()));
+  }
+}
+
+void ControlPlane::Impl::StartParts(Function<void(Status)> ready) {
+  controllers->Start();
+  discovery->Start();
+  scheduler->Start();
+  if (simulated_nodes != nullptr) simulated_nodes->Start();
+  agent->Start(std::move(ready));
+  informers->Start();
+}
+
+ControlPlane::ControlPlane(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+ControlPlane::~ControlPlane() = default;
+
+const std::string& ControlPlane::address() const { return impl_->address; }
+
+const std::string& ControlPlane::kubeconfig() const { return impl_->kubeconfig_path; }
+
+Result<std::unique_ptr<ControlPlane>> ControlPlane::Open(const UpOptions& options, AsioLoop& loop,
+                                                         agent::SpawnerHandle spawner) {
+  auto impl = std::make_unique<Impl>(options, loop, std::move(spawner));
+  ASSIGN_OR_RETURN(const net::Pki pki, net::Pki::LoadOrCreate(impl->Dir("pki"), loop.Now()));
+  net::TlsServerOptions tls;
+  RETURN_IF_ERROR(impl->MakeKeys(pki, tls));
+  RETURN_IF_ERROR(impl->OpenStoreAndServer(std::move(tls)));
+  RETURN_IF_ERROR(impl->WriteKubeconfig(pki));
+  impl->BuildParts();
+  return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));
+}
+
+void ControlPlane::Start(Function<void(Status)> ready) {
+  impl_->api->Start([this, ready = std::move(ready)](Status status) mutable {
+    if (!status.ok()) return ready(std::move(status));
+    LOG_INFO("app: api server started address={}", impl_->address);
+    impl_->StartParts(std::move(ready));
+  });
+}
+
+void ControlPlane::Stop(Task done) {
+  impl_->api->BeginShutdown();
+  impl_->agent->Stop([this, done = std::move(done)]() mutable {
+    impl_->listener->Stop(seconds(2), std::move(done));
+  });
+}
+
+}  // namespace muster::app

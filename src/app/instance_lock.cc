@@ -1,0 +1,65 @@
+#include "app/instance_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/strings.h"
+
+namespace muster::app {
+namespace {
+
+std::string LockFile(const std::string& data_dir) { return data_dir + "/run/muster.pid"; }
+
+std::optional<pid_t> ReadPid(int fd) {
+  char text[32] = {};
+  const ssize_t count = pread(fd, text, sizeof(text) - 1, 0);
+  if (count <= 0) return std::nullopt;
+  const std::optional<int64_t> pid = ParseInt(Trim(std::string_view(text, static_cast<size_t>(count))));
+  if (!pid || *pid <= 0) return std::nullopt;
+  return static_cast<pid_t>(*pid);
+}
+
+}  // namespace
+
+Result<InstanceLock> InstanceLock::Take(const std::string& data_dir) {
+  const std::string path = LockFile(data_dir);
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return Error(Reason::kInternalError, "cannot open {}: {}", path, std::strerror(errno));
+  InstanceLock lock(fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const std::optional<pid_t> pid = ReadPid(fd);
+    return Error(Reason::kConflict,
+                 "muster is already running on {} (pid {}); `muster down --data-dir {}` stops it", data_dir,
+                 pid ? std::to_string(*pid) : "unknown", data_dir);
+  }
+  lock.RecordPid();
+  return lock;
+}
+
+std::optional<pid_t> InstanceLock::Holder(const std::string& data_dir) {
+  const int fd = open(LockFile(data_dir).c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  const InstanceLock file(fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) return std::nullopt;
+  return ReadPid(fd);
+}
+
+InstanceLock::InstanceLock(InstanceLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+InstanceLock::~InstanceLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void InstanceLock::RecordPid() {
+  const std::string text = std::to_string(getpid()) + "\n";
+  CHECK(ftruncate(fd_, 0) == 0);
+  CHECK(pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+}
+
+}  // namespace muster::app

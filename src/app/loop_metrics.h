@@ -1,0 +1,25 @@
+// src/app/loop_metrics.h
+//
+// The loop's own health in the Prometheus text format: the longest task since the last scrape, and the process's
+// memory and CPU time.
+//
+// Thread: the loop thread.
+
+#pragma once
+
+#include <string>
+
+#include "loop/asio_loop.h"
+
+namespace muster::app {
+
+class LoopMetrics {
+ public:
+  explicit LoopMetrics(AsioLoop& loop) : loop_(loop) {}
+  std::string Text();
+
+ private:
+  AsioLoop& loop_;
+};
+
+}  // namespace muster::app

@@ -1,0 +1,14 @@
+// The `muster` binary: one program for every part. `up` and `down` run or stop a cluster on this
+// machine; everything else is a client command.
+
+#include <string_view>
+
+#include "app/up.h"
+#include "cli/cli.h"
+
+int main(int argc, char** argv) {
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  if (command == "up") return muster::app::RunUp(argc - 1, argv + 1);
+  if (command == "down") return muster::app::RunDown(argc - 1, argv + 1);
+  return muster::cli::RunCli(argc, argv);
+}

@@ -1,0 +1,232 @@
+#include "app/up.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "agent/agent.h"
+#include "agent/spawner/spawner.h"
+#include "app/control_plane.h"
+#include "app/instance_lock.h"
+#include "app/up_options.h"
+#include "base/log.h"
+#include "loop/asio_loop.h"
+
+namespace muster::app {
+namespace {
+
+// How long `muster down` waits for a graceful stop before it kills.
+constexpr Duration kStopTimeout = seconds(20);
+
+int Fail(std::string_view command, const Status& status) {
+  if (status.message().empty()) return 0;  // help was printed
+  fmt::print(stderr, "muster {}: {}\n", command, status.message());
+  return status.reason() == Reason::kBadRequest ? 2 : 1;
+}
+
+Status MakeDirectories(const std::string& data_dir) {
+  for (const char* sub : {"", "/run", "/pki", "/store", "/pods", "/logs"}) {
+    const std::string path = data_dir + sub;
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) return Error(Reason::kInternalError, "cannot make the directory {}: {}", path, error.message());
+    if (chmod(path.c_str(), 0700) != 0) {
+      return Error(Reason::kInternalError, "cannot set the mode of {}: {}", path, std::strerror(errno));
+    }
+  }
+  return Status::Ok();
+}
+
+// The background process tells its parent how the start went: one byte ('+' or '-') and a text. A pipe that closes
+// without a byte means that the process died.
+class StartReport {
+ public:
+  explicit StartReport(int fd) : fd_(fd) {}
+  void Send(bool ok, const std::string& text) {
+    if (fd_ < 0) return;
+    const std::string message = (ok ? "+" : "-") + text;
+    [[maybe_unused]] const ssize_t written = write(fd_, message.data(), message.size());
+    close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_;
+};
+
+int WaitForReport(int fd, const std::string& log_file) {
+  std::string message;
+  char buffer[4096];
+  ssize_t count;
+  while ((count = read(fd, buffer, sizeof(buffer))) > 0 || (count < 0 && errno == EINTR)) {
+    if (count > 0) message.append(buffer, static_cast<size_t>(count));
+  }
+  if (message.empty()) {
+    fmt::print(stderr, "muster up: the process ended while it started; see {}\n", log_file);
+    return 1;
+  }
+  const bool ok = message[0] == '+';
+  fmt::print(ok ? stdout : stderr, "{}\n", message.substr(1));
+  return ok ? 0 : 1;
+}
+
+// Detaches from the terminal. In the parent returns the exit code through `exit_code`; the child goes on.
+Result<StartReport> GoToBackground(const std::string& log_file, bool& is_parent, int& exit_code) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return Error(Reason::kInternalError, "pipe: {}", std::strerror(errno));
+  const pid_t pid = fork();
+  if (pid < 0) return Error(Reason::kInternalError, "fork: {}", std::strerror(errno));
+  if (pid > 0) {
+    close(fds[1]);
+    is_parent = true;
+    exit_code = WaitForReport(fds[0], log_file);
+    return StartReport(-1);
+  }
+  close(fds[0]);
+  setsid();
+  const int log = open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (log < 0 || null < 0) return Error(Reason::kInternalError, "cannot open {}: {}", log_file, std::strerror(errno));
+  dup2(null, STDIN_FILENO);
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  close(log);
+  close(null);
+  return StartReport(fds[1]);
+}
+
+std::string ReadyText(const UpOptions& options, const ControlPlane& plane, Duration took) {
+  return fmt::format(
+      "muster is ready after {:.2f} s: https://{} (node {})\n"
+      "  export KUBECONFIG={}",
+      std::chrono::duration<double>(took).count(), plane.address(), options.node_name, plane.kubeconfig());
+}
+
+int Serve(const UpOptions& options, agent::SpawnerHandle spawner, StartReport report, Duration started) {
+  AsioLoop loop;
+  Result<std::unique_ptr<ControlPlane>> opened = ControlPlane::Open(options, loop, std::move(spawner));
+  if (!opened.has_value()) {
+    report.Send(false, "muster up: " + opened.error().message());
+    return Fail("up", opened.error());
+  }
+  std::unique_ptr<ControlPlane> plane = std::move(*opened);
+  int exit_code = 0;
+  bool stopping = false;
+  const auto stop = [&] {
+    if (std::exchange(stopping, true)) return loop.Stop();  // the second signal does not wait
+    LOG_INFO("app: stopping; pods keep running");
+    plane->Stop([&loop] { loop.Stop(); });
+  };
+  loop.OnSignal(SIGINT, stop);
+  loop.OnSignal(SIGTERM, stop);
+  loop.Post([&] {
+    plane->Start([&](Status status) {
+      if (!status.ok()) {
+        report.Send(false, "muster up: " + status.message());
+        exit_code = Fail("up", status);
+        return stop();
+      }
+      const std::string text = ReadyText(options, *plane, RealClock().Monotonic() - started);
+      report.Send(true, text);
+      if (!options.detach) fmt::print("{}\nPress Ctrl-C to stop the control plane.\n", text);
+      std::fflush(stdout);
+    });
+  });
+  loop.Run();
+  plane.reset();
+  return exit_code;
+}
+
+Status StopProcess(pid_t pid) {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (fd < 0) {
+    if (errno == ESRCH) return Status::Ok();
+    return Error(Reason::kInternalError, "pidfd_open of process {}: {}", pid, std::strerror(errno));
+  }
+  if (kill(pid, SIGTERM) != 0 && errno != ESRCH) {
+    close(fd);
+    return Error(Reason::kForbidden, "cannot stop process {}: {}", pid, std::strerror(errno));
+  }
+  pollfd poll_fd{fd, POLLIN, 0};
+  const int timeout_ms = static_cast<int>(std::chrono::duration_cast<milliseconds>(kStopTimeout).count());
+  if (poll(&poll_fd, 1, timeout_ms) == 0) {
+    fmt::print(stderr, "muster down: process {} did not stop within {} s; killing it\n", pid, timeout_ms / 1000);
+    kill(pid, SIGKILL);
+    poll(&poll_fd, 1, timeout_ms);
+  }
+  close(fd);
+  return Status::Ok();
+}
+
+}  // namespace
+
+int RunUp(int argc, char** argv) {
+  const Duration started = RealClock().Monotonic();
+  Result<UpOptions> options = ParseUp(argc, argv);
+  if (!options.has_value()) return Fail("up", options.error());
+  if (geteuid() != 0) {
+    return Fail("up", Error(Reason::kForbidden,
+                            "this version needs root to make namespaces for pods; run it with sudo"));
+  }
+  if (options->verbose) SetLogLevel(LogLevel::kDebug);
+  if (const Status status = MakeDirectories(options->data_dir); !status.ok()) return Fail("up", status);
+  if (const auto pid = InstanceLock::Holder(options->data_dir); pid && options->detach) {
+    fmt::print("muster is already running on {} (pid {})\n", options->data_dir, *pid);
+    return 0;
+  }
+  Result<InstanceLock> lock = InstanceLock::Take(options->data_dir);
+  if (!lock.has_value()) return Fail("up", lock.error());
+  StartReport report(-1);
+  if (options->detach) {
+    bool is_parent = false;
+    int exit_code = 0;
+    Result<StartReport> background =
+        GoToBackground(options->data_dir + "/logs/muster.log", is_parent, exit_code);
+    if (is_parent) return exit_code;
+    if (!background.has_value()) return Fail("up", background.error());
+    report = std::move(*background);
+    lock->RecordPid();
+  }
+  signal(SIGPIPE, SIG_IGN);
+  Result<agent::SpawnerHandle> spawner = agent::SpawnerProcess::Fork();
+  if (!spawner.has_value()) {
+    report.Send(false, "muster up: " + spawner.error().message());
+    return Fail("up", spawner.error());
+  }
+  return Serve(*options, std::move(*spawner), std::move(report), started);
+}
+
+int RunDown(int argc, char** argv) {
+  Result<DownOptions> options = ParseDown(argc, argv);
+  if (!options.has_value()) return Fail("down", options.error());
+  std::error_code error;
+  if (!std::filesystem::exists(options->data_dir, error)) {
+    fmt::print("muster down: nothing at {}\n", options->data_dir);
+    return 0;
+  }
+  if (const auto pid = InstanceLock::Holder(options->data_dir)) {
+    if (const Status status = StopProcess(*pid); !status.ok()) return Fail("down", status);
+  }
+  if (const Status status = agent::TearDownNode(options->data_dir); !status.ok()) return Fail("down", status);
+  if (options->purge) {
+    std::filesystem::remove_all(options->data_dir, error);
+    if (error) {
+      return Fail("down", Error(Reason::kInternalError, "cannot delete {}: {}", options->data_dir, error.message()));
+    }
+  }
+  fmt::print("muster is down{}\n", options->purge ? ", nothing is left" : "; `muster up` goes on where it stopped");
+  return 0;
+}
+
+}  // namespace muster::app

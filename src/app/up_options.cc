@@ -1,0 +1,149 @@
+#include "app/up_options.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "agent/agent.h"
+#include "agent/simulated/simulated_nodes.h"
+#include "base/strings.h"
+
+namespace muster::app {
+namespace {
+
+constexpr char kUpExamples[] = R"(Examples:
+  muster up                                    this machine, in the foreground; Ctrl-C stops the control plane
+  muster up --detach                           in the background; `muster down` stops it
+  muster up --simulate-gpus 8:H100             eight simulated GPUs, to try out GPU scheduling
+  muster up --simulate-nodes 500               500 simulated nodes beside the real one
+  muster up --data-dir /tmp/m --listen 127.0.0.1:7443)";
+
+constexpr char kDownExamples[] = R"(Examples:
+  muster down            stops the control plane and every pod; the state stays, `muster up` goes on with it
+  muster down --purge    also deletes the data directory)";
+
+// Parses; an empty message means that help was asked for and is printed.
+Status Parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return Status::Ok();
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return Status(Reason::kBadRequest, "");
+  } catch (const CLI::Error& error) {
+    return Error(Reason::kBadRequest, "{}: {} (see `{} --help`)", app.get_name(), error.what(),
+                 app.get_name());
+  }
+}
+
+Result<std::string> AbsoluteDir(const std::string& dir) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(dir, error);
+  if (error) return Error(Reason::kBadRequest, "--data-dir {}: {}", dir, error.message());
+  std::string text = path.lexically_normal().string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  if (text == "/") return Error(Reason::kBadRequest, "--data-dir must not be /");
+  return text;
+}
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  std::string lower = ToLower(name);
+  // Node names are DNS-1123 subdomains.
+  for (char& c : lower) {
+    const bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+    if (!fits) c = '-';
+  }
+  return lower.empty() ? "node" : lower;
+}
+
+}  // namespace
+
+std::string DefaultDataDir() {
+  if (const char* dir = std::getenv("MUSTER_DATA_DIR"); dir != nullptr && *dir != '\0') return dir;
+  if (geteuid() == 0) return "/var/lib/muster";
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "." : home) + "/.muster";
+}
+
+Status ParseSimulatedGpus(const std::string& text, int& count, std::string& model) {
+  const size_t colon = text.find(':');
+  const std::optional<int64_t> parsed = ParseInt(text.substr(0, colon));
+  if (!parsed || *parsed < 0 || *parsed > agent::kMaxSimulatedGpus) {
+    return Error(Reason::kBadRequest, "--simulate-gpus {}: expected N or N:MODEL with N from 0 to {}", text,
+                 agent::kMaxSimulatedGpus);
+  }
+  count = static_cast<int>(*parsed);
+  if (colon != text.npos) {
+    model = text.substr(colon + 1);
+    // The model becomes a label value.
+    const bool fits = !model.empty() && model.size() <= 63 &&
+                      model.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+                          model.npos;
+    if (!fits) {
+      return Error(Reason::kBadRequest,
+                   "--simulate-gpus {}: the model must be up to 63 letters, digits, '-', '_' and '.'", text);
+    }
+  }
+  return Status::Ok();
+}
+
+Status ParseListen(const std::string& text, std::string& host, uint16_t& port) {
+  const size_t colon = text.rfind(':');
+  const std::optional<int64_t> number = colon == text.npos ? std::nullopt : ParseInt(text.substr(colon + 1));
+  if (!number || *number < 0 || *number > 65535 || colon == 0) {
+    return Error(Reason::kBadRequest, "--listen {}: expected HOST:PORT, e.g. 127.0.0.1:6443", text);
+  }
+  host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  port = static_cast<uint16_t>(*number);
+  return Status::Ok();
+}
+
+Result<UpOptions> ParseUp(int argc, char** argv) {
+  UpOptions options;
+  options.data_dir = DefaultDataDir();
+  options.node_name = HostName();
+  std::string listen = "127.0.0.1:6443";
+  std::string gpus;
+  CLI::App app("Starts a whole Kubernetes for machine learning on this machine.", "muster up");
+  app.add_option("--data-dir", options.data_dir, "where state, logs and the kubeconfig live")->capture_default_str();
+  app.add_option("--listen", listen, "HOST:PORT of the API server")->capture_default_str();
+  app.add_flag("--detach", options.detach, "return when the cluster is ready and go on in the background");
+  app.add_option("--simulate-gpus", gpus, "N[:MODEL]: offer N simulated GPUs on this node");
+  app.add_option("--simulate-nodes", options.simulate_nodes, "add N simulated nodes beside the real one")
+      ->check(CLI::Range(0, agent::kMaxSimulatedNodes));
+  app.add_option("--node-name", options.node_name, "name of this machine's Node")->capture_default_str();
+  app.add_option("--kubelet-port", options.kubelet_port, "port of the kubelet API on 127.0.0.1; 0 = any")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
+  app.add_flag("-v,--verbose", options.verbose, "log debug lines");
+  app.footer(kUpExamples);
+  RETURN_IF_ERROR(Parse(app, argc, argv));
+  RETURN_IF_ERROR(ParseListen(listen, options.listen_host, options.listen_port));
+  if (!gpus.empty()) {
+    RETURN_IF_ERROR(ParseSimulatedGpus(gpus, options.simulate_gpus, options.simulated_gpu_model));
+  }
+  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDir(options.data_dir));
+  return options;
+}
+
+Result<DownOptions> ParseDown(int argc, char** argv) {
+  DownOptions options;
+  options.data_dir = DefaultDataDir();
+  CLI::App app("Stops the control plane and every pod of this machine.", "muster down");
+  app.add_option("--data-dir", options.data_dir, "the data directory of `muster up`")->capture_default_str();
+  app.add_flag("--purge", options.purge, "also delete the data directory: all objects, logs, certificates");
+  app.footer(kDownExamples);
+  RETURN_IF_ERROR(Parse(app, argc, argv));
+  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDir(options.data_dir));
+  return options;
+}
+
+}  // namespace muster::app

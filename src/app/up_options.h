@@ -1,0 +1,48 @@
+// src/app/up_options.h
+//
+// What `muster up` and `muster down` were asked to do.
+//
+// Thread: any (values).
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace muster::app {
+
+inline constexpr uint16_t kDefaultApiPort = 6443;
+
+struct UpOptions {
+  std::string data_dir;  // absolute
+  std::string listen_host = "127.0.0.1";
+  uint16_t listen_port = kDefaultApiPort;
+  bool detach = false;
+  int simulate_gpus = 0;
+  std::string simulated_gpu_model = "Simulated-GPU";
+  int simulate_nodes = 0;
+  std::string node_name;  // lower-case host name
+  int kubelet_port = 10250;
+  bool verbose = false;
+};
+
+struct DownOptions {
+  std::string data_dir;
+  bool purge = false;
+};
+
+// `~/.muster`, for root `/var/lib/muster`; $MUSTER_DATA_DIR counts before both.
+std::string DefaultDataDir();
+
+// BadRequest with the usage in the message; "" message: help was asked for and printed.
+Result<UpOptions> ParseUp(int argc, char** argv);
+Result<DownOptions> ParseDown(int argc, char** argv);
+
+// "4" or "4:H100" -> count and model (the model stays as it was when none is named).
+Status ParseSimulatedGpus(const std::string& text, int& count, std::string& model);
+// "127.0.0.1:6443", "0.0.0.0:0", "[::1]:6443".
+Status ParseListen(const std::string& text, std::string& host, uint16_t& port);
+
+}  // namespace muster::app

@@ -1,0 +1,52 @@
+#include "app/up_options.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace muster::app {
+namespace {
+
+Result<UpOptions> Up(std::initializer_list<const char*> arguments) {
+  std::vector<char*> argv = {const_cast<char*>("muster up")};
+  for (const char* argument : arguments) argv.push_back(const_cast<char*>(argument));
+  return ParseUp(static_cast<int>(argv.size()), argv.data());
+}
+
+TEST(UpOptions, ReadsEveryFlag) {
+  const Result<UpOptions> options =
+      Up({"--data-dir", "/tmp/x/", "--listen", "[::1]:7443", "--detach", "--simulate-gpus", "4:H100",
+          "--simulate-nodes", "3", "--node-name", "n1"});
+  ASSERT_TRUE(options.has_value()) << options.error().ToString();
+  EXPECT_EQ(options->data_dir, "/tmp/x");
+  EXPECT_EQ(options->listen_host, "::1");
+  EXPECT_EQ(options->listen_port, 7443);
+  EXPECT_TRUE(options->detach);
+  EXPECT_EQ(options->simulate_gpus, 4);
+  EXPECT_EQ(options->simulated_gpu_model, "H100");
+  EXPECT_EQ(options->simulate_nodes, 3);
+  EXPECT_EQ(options->node_name, "n1");
+}
+
+TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
+  const std::vector<std::pair<std::initializer_list<const char*>, const char*>> cases = {
+      {{"--listen", "6443"}, "expected HOST:PORT"},
+      {{"--listen", "a:70000"}, "expected HOST:PORT"},
+      {{"--simulate-gpus", "-1"}, "expected N or N:MODEL"},
+      {{"--simulate-gpus", "65"}, "expected N or N:MODEL"},
+      {{"--simulate-gpus", "4:a b"}, "the model must be"},
+      {{"--simulate-nodes", "1000000"}, "--simulate-nodes"},
+      {{"--data-dir", "/"}, "must not be /"},
+      {{"--no-such-flag"}, "see `muster up --help`"},
+  };
+  for (const auto& [arguments, text] : cases) {
+    const Result<UpOptions> options = Up(arguments);
+    ASSERT_FALSE(options.has_value()) << text;
+    EXPECT_NE(options.error().message().find(text), std::string::npos) << options.error().message();
+  }
+}
+
+}  // namespace
+}  // namespace muster::app

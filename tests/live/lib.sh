@@ -1,0 +1,53 @@
+# Shared by tests/live/*.sh: one cluster in a scratch directory, and assertions that say what they saw.
+# Source it; run the tests through tests/netbox/netbox (own network and PID namespaces, loopback only).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+ROOT=$PWD
+MUSTER=${MUSTER:-$ROOT/build/release/muster}
+KUBECTL_DIR=$ROOT/build/tools/kubectl-32
+SCRATCH=$(mktemp -d /tmp/muster-live-XXXXXX)
+DATA=$SCRATCH/data
+export KUBECONFIG=$DATA/kubeconfig HOME=$SCRATCH/home
+export PATH=$KUBECTL_DIR:$(dirname "$MUSTER"):$PATH
+mkdir -p "$HOME"
+
+say() { printf '%s\n' "$*"; }
+fail() { printf 'FAIL: %s\n' "$*" >&2; exit 1; }
+skip() { printf 'skipped: %s\n' "$*"; exit 77; }
+
+finish() {
+  local status=$?
+  trap - EXIT
+  if [ $status != 0 ] && [ $status != 77 ] && [ -f "$DATA/logs/muster.log" ]; then
+    say "--- last lines of muster.log"
+    tail -n 40 "$DATA/logs/muster.log"
+  fi
+  "$MUSTER" down --purge --data-dir "$DATA" >/dev/null 2>&1 || say "note: down failed"
+  rm -rf "$SCRATCH"
+  exit $status
+}
+trap finish EXIT
+
+up() { "$MUSTER" up --detach --data-dir "$DATA" "$@"; }
+control_plane_pid() { cat "$DATA/run/muster.pid"; }
+
+# eventually SECONDS COMMAND...: until it succeeds; fails with its last output.
+eventually() {
+  local limit=$1 deadline=$((SECONDS + $1)) output=
+  shift
+  while ! output=$("$@" 2>&1); do
+    [ $SECONDS -lt $deadline ] || fail "not within $limit s: $* -> $output"
+    read -rt 0.1 <> <(:) || true
+  done
+}
+
+equals() { [ "$1" = "$2" ] || fail "${3:-value}: expected '$2', got '$1'"; }
+contains() { [[ "$1" == *"$2"* ]] || fail "${3:-text}: expected to find '$2' in: $1"; }
+
+# jsonpath OBJECT PATH: one field through stock kubectl.
+jsonpath() { kubectl get "$1" -o "jsonpath={$2}"; }
+job_condition() { # job_condition NAME TYPE: True, False or nothing
+  kubectl get pytorchjob "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].status}"
+}
+job_is() { [ "$(job_condition "$1" "$2")" = True ]; }
+pod_phase_is() { [ "$(jsonpath "pod/$1" .status.phase)" = "$2" ]; }

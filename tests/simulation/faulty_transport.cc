@@ -1,0 +1,158 @@
+#include "simulation/faulty_transport.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace muster::simulation {
+namespace {
+
+std::string StatusBody(int code, std::string_view reason) {
+  return fmt::format(
+      R"({{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"{}","code":{},)"
+      R"("message":"injected"}})",
+      reason, code);
+}
+
+net::Response Refusal(int code, std::string_view reason) {
+  net::Response response;
+  response.status = code;
+  response.body = StatusBody(code, reason);
+  return response;
+}
+
+// A watch over the bad network. Pieces stay in order, whatever happens to them.
+class FaultyStream final : public client::StreamHandle {
+ public:
+  FaultyStream(Loop& loop, const FaultRates& rates, Rng rng, Counts& counts,
+               client::StreamCallbacks callbacks)
+      : loop_(loop), rates_(rates), rng_(rng), counts_(counts), callbacks_(std::move(callbacks)) {}
+
+  void Open(client::Transport& inner, net::Request request) {
+    if (rng_.Chance(rates_.watch_expired)) {
+      counts_.Add("fault: watch expired (410)");
+      loop_.Post(lifetime_.Guard([this] { Refuse(); }));
+      return;
+    }
+    inner_ = inner.Stream(
+        std::move(request),
+        {.on_head = [this](int status,
+                           const net::Headers& headers) { callbacks_.on_head(status, headers); },
+         .on_data = [this](std::string_view bytes) { OnPiece(std::string(bytes)); },
+         .on_end = [this](Status status) { InOrder([this, status] { End(status); }); }});
+  }
+
+ private:
+  void Refuse() {
+    const net::Response response = Refusal(410, "Expired");
+    callbacks_.on_head(response.status, response.headers);
+    callbacks_.on_data(response.body);
+    End(Status::Ok());
+  }
+
+  void OnPiece(std::string bytes) {
+    if (rng_.Chance(rates_.watch_cut)) {
+      counts_.Add("fault: watch cut");
+      InOrder([this] { End(Status(Reason::kServiceUnavailable, "connection reset")); });
+      return;
+    }
+    int times = 1;
+    if (rng_.Chance(rates_.watch_twice)) {
+      counts_.Add("fault: watch event twice");
+      times = 2;
+    }
+    if (rng_.Chance(rates_.watch_late)) {
+      counts_.Add("fault: watch event late");
+      due_ = std::max(due_, loop_.Now() + Duration(rng_.Between(0, rates_.max_delay.count() * 10)));
+    }
+    InOrder([this, times, bytes = std::move(bytes)] {
+      for (int i = 0; i < times; ++i) callbacks_.on_data(bytes);
+    });
+  }
+
+  // Nothing overtakes a late piece.
+  template <class Step>
+  void InOrder(Step step) {
+    loop_.After(due_ - loop_.Now(), lifetime_.Guard([this, step = std::move(step)] {
+      if (!ended_) step();
+    }));
+  }
+
+  void End(Status status) {
+    ended_ = true;
+    inner_.reset();
+    callbacks_.on_end(std::move(status));
+  }
+
+  Loop& loop_;
+  const FaultRates& rates_;
+  Rng rng_;
+  Counts& counts_;
+  client::StreamCallbacks callbacks_;
+  std::unique_ptr<client::StreamHandle> inner_;
+  Time due_{};
+  bool ended_ = false;
+  client::Lifetime lifetime_;
+};
+
+}  // namespace
+
+FaultyTransport::FaultyTransport(Loop& loop, client::Transport& inner, const FaultRates& rates,
+                                 Rng rng, Counts& counts)
+    : loop_(loop), inner_(inner), rates_(rates), rng_(rng), counts_(counts) {}
+
+FaultyTransport::~FaultyTransport() = default;
+
+Duration FaultyTransport::Delay(double probability) {
+  if (!rng_.Chance(probability)) return Duration::zero();
+  counts_.Add("fault: late");
+  return Duration(rng_.Between(0, rates_.max_delay.count()));
+}
+
+void FaultyTransport::Send(net::Request request, Function<void(Result<net::Response>)> done) {
+  const bool reads = request.method == "GET";
+  const bool updates = request.method == "PUT" || request.method == "PATCH";
+  if (rng_.Chance(rates_.timeout_before)) {
+    counts_.Add("fault: timeout before");
+    loop_.After(rates_.max_delay, lifetime_.Guard([done = std::move(done)]() mutable {
+      done(std::unexpected(Status(Reason::kTimeout, "injected: lost on the way")));
+    }));
+    return;
+  }
+  if (updates && rng_.Chance(rates_.conflict)) {
+    counts_.Add("fault: conflict (409)");
+    loop_.Post(
+        lifetime_.Guard([done = std::move(done)]() mutable { done(Refusal(409, "Conflict")); }));
+    return;
+  }
+  const bool answer_lost = !reads && rng_.Chance(rates_.timeout_after);
+  const Duration on_the_way = Delay(rates_.late);
+  const Duration on_the_way_back = Delay(rates_.late);
+  auto answered = lifetime_.Guard([this, answer_lost, on_the_way_back,
+                                   done = std::move(done)](Result<net::Response> response) mutable {
+    if (answer_lost) {
+      counts_.Add("fault: timeout after apply");
+      response = std::unexpected(Status(Reason::kTimeout, "injected: the answer is lost"));
+    }
+    if (on_the_way_back == Duration::zero()) return done(std::move(response));
+    loop_.After(on_the_way_back,
+                lifetime_.Guard([done = std::move(done), response = std::move(response)]() mutable {
+                  done(std::move(response));
+                }));
+  });
+  if (on_the_way == Duration::zero()) return inner_.Send(std::move(request), std::move(answered));
+  loop_.After(on_the_way, lifetime_.Guard([this, request = std::move(request),
+                                           answered = std::move(answered)]() mutable {
+    inner_.Send(std::move(request), std::move(answered));
+  }));
+}
+
+std::unique_ptr<client::StreamHandle> FaultyTransport::Stream(net::Request request,
+                                                              client::StreamCallbacks callbacks) {
+  auto stream = std::make_unique<FaultyStream>(loop_, rates_, Rng(rng_.Next()), counts_,
+                                               std::move(callbacks));
+  stream->Open(inner_, std::move(request));
+  return stream;
+}
+
+}  // namespace muster::simulation

@@ -1,0 +1,20 @@
+// tests/simulation/job_maker.h
+//
+// Random PyTorchJobs that all come to an end by themselves.
+//
+// Thread: any.
+
+#pragma once
+
+#include <string>
+
+#include "base/rng.h"
+#include "json/value.h"
+
+namespace muster::simulation {
+
+json::Value RandomJob(Rng& rng, const std::string& ns, const std::string& name);
+// A gang that no cluster of ours can hold.
+json::Value HopelessJob(const std::string& ns, const std::string& name);
+
+}  // namespace muster::simulation

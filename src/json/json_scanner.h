@@ -1,8 +1,8 @@
 // src/json/json_scanner.h
 //
 // Private to src/json: a validating JSON scanner that keeps number tokens as written and knows
-// where it stands. simdjson's own parsers refuse big integers and lone surrogates (docs/adr/0003), so
-// only its UTF-8 check is used.
+// where it stands. simdjson's own parsers refuse big integers and lone surrogates, so only its
+// check of UTF-8 is used (docs/adr/0003).
 //
 // Life cycle: one per text; reads one document after the other.
 // Thread:     one owner.

@@ -1,7 +1,8 @@
 // src/json/write.h
 //
 // Value -> JSON or YAML text. Compact JSON is what Go's encoding/json writes for the same tree, in
-// our key order (<, >, & and U+2028/9 escaped as Go does), so bytes can be compared with upstream's.
+// our key order (<, >, & and U+2028/9 escaped as Go does), so bytes can be compared with
+// upstream's.
 //
 // Thread: any (pure functions).
 

@@ -21,9 +21,9 @@ namespace muster::apiserver {
 namespace {
 
 std::unique_ptr<Strategy> MakeCrdStrategy(Core& core) {
-  return std::make_unique<CrdStrategy>(core.store, [&core](const json::Value* before, const json::Value* after) {
-    core.crds->OnCommit(before, after);
-  });
+  return std::make_unique<CrdStrategy>(
+      [&core] { return core.registry.All(); },
+      [&core](const json::Value* before, const json::Value* after) { core.crds->OnCommit(before, after); });
 }
 
 IpAllocator MakeAllocator(const ServerOptions& options) {

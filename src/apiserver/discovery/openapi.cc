@@ -28,7 +28,10 @@ bool OpenApi::Handle(const CallPtr& call) {
 
 OpenApi::DocumentPtr OpenApi::Render(const std::string& path, const std::vector<schema::KindPtr>& kinds) {
   std::vector<schema::OpenApiKind> described;
-  for (const schema::KindPtr& kind : kinds) described.push_back({kind, SubresourcesOf(*kind)});
+  for (const schema::KindPtr& kind : kinds) {
+    // `status` and `scale` are described from the kind itself.
+    described.push_back({kind, kind->scale != nullptr ? std::vector<schema::Subresource>() : SubresourcesOf(*kind)});
+  }
   auto document = std::make_shared<Document>();
   document->path = path;
   document->kinds = kinds;

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "apiserver/errors.h"
-#include "apiserver/stored_object.h"
 #include "apiserver/table/json_path.h"
 #include "schema/crd.h"
 #include "schema/defaulting.h"
-#include "schema/registry.h"
 
 namespace muster::apiserver {
 namespace {
@@ -35,45 +33,33 @@ json::Value StoredVersions(const json::Value& crd, const json::Value& old_status
   return json::Strings(versions);
 }
 
-std::vector<std::string> ResourceNames(const json::Value& names) {
-  std::vector<std::string> all = json::ToStrings(names["shortNames"]);
-  all.push_back(names["plural"].Str());
-  all.push_back(names["singular"].Str());
-  return all;
-}
-
 }  // namespace
 
-CrdStrategy::CrdStrategy(const store::Store& store, OnCommit on_commit)
-    : store_(store), on_commit_(std::move(on_commit)) {}
+CrdStrategy::CrdStrategy(Served served, OnCommit on_commit)
+    : served_(std::move(served)), on_commit_(std::move(on_commit)) {}
 
 std::pair<std::string, std::string> CrdStrategy::FindNameConflict(const json::Value& crd) const {
   const json::Value& names = crd["spec"]["names"];
-  const std::vector<std::string> wanted = ResourceNames(names);
-  const schema::KindPtr kind =
-      schema::Registry::BuiltIn().Find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
-  const Result<store::RangeResult> range = store_.Range(KeyPrefix(*kind), "", 0, 0);
-  if (!range) return {};
-  for (const store::EntryPtr& entry : range->entries) {
-    const json::Value other = DecodeStored(*kind, *entry->value);
-    if (other["metadata"]["name"] == crd["metadata"]["name"]) continue;
-    if (!(other["spec"]["group"] == crd["spec"]["group"]) || !IsEstablished(other)) continue;
-    const json::Value& taken = other["status"]["acceptedNames"];
+  for (const ResourcePtr& resource : served_()) {
+    const schema::Kind& taken = *resource->kind;
+    if (taken.group != crd["spec"]["group"].AsString()) continue;
+    if (resource->crd == crd["metadata"]["name"].AsString()) continue;
     // Of several conflicts the one that upstream checks last is told.
-    for (const auto& [field, reason] : {std::pair<const char*, const char*>{"listKind", "ListKindConflict"},
-                                        {"kind", "KindConflict"}}) {
-      if (names[field] == taken["kind"] || names[field] == taken["listKind"]) {
-        return {reason, fmt::format("\"{}\" is already in use", names[field].AsString())};
-      }
+    const auto used = [](const json::Value& name) { return fmt::format("\"{}\" is already in use", name.AsString()); };
+    const auto is_kind = [&](const json::Value& name) {
+      return name.AsString() == taken.kind || name.AsString() == taken.list_kind;
+    };
+    const auto is_resource = [&](const json::Value& name) {
+      return name.AsString() == taken.plural || name.AsString() == taken.singular ||
+             std::ranges::find(taken.short_names, name.AsString()) != taken.short_names.end();
+    };
+    if (is_kind(names["listKind"])) return {"ListKindConflict", used(names["listKind"])};
+    if (is_kind(names["kind"])) return {"KindConflict", used(names["kind"])};
+    for (const json::Value& name : names["shortNames"].items()) {
+      if (is_resource(name)) return {"ShortNamesConflict", used(name)};
     }
-    const std::vector<std::string> taken_names = ResourceNames(taken);
-    for (const std::string& name : wanted) {
-      if (std::ranges::find(taken_names, name) == taken_names.end()) continue;
-      return {name == names["plural"].AsString()     ? "PluralConflict"
-              : name == names["singular"].AsString() ? "SingularConflict"
-                                                     : "ShortNamesConflict",
-              fmt::format("\"{}\" is already in use", name)};
-    }
+    if (is_resource(names["singular"])) return {"SingularConflict", used(names["singular"])};
+    if (is_resource(names["plural"])) return {"PluralConflict", used(names["plural"])};
   }
   return {};
 }

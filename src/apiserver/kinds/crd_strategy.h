@@ -10,9 +10,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "apiserver/resource_registry.h"
 #include "apiserver/strategy.h"
-#include "store/store.h"
 
 namespace muster::apiserver {
 
@@ -20,9 +22,10 @@ inline constexpr std::string_view kCrdCleanupFinalizer = "customresourcecleanup.
 
 class CrdStrategy : public Strategy {
  public:
+  // What is served at present: its names are taken.
+  using Served = std::function<std::vector<ResourcePtr>()>;
   using OnCommit = std::function<void(const json::Value* before, const json::Value* after)>;
-  // `store` has the other definitions. `on_commit` hears of every change.
-  CrdStrategy(const store::Store& store, OnCommit on_commit);
+  CrdStrategy(Served served, OnCommit on_commit);
 
   bool has_generation() const override { return true; }
   bool allows_unconditional_update() const override { return false; }
@@ -40,7 +43,7 @@ class CrdStrategy : public Strategy {
   // What is taken: "" or the reason and message of the NamesAccepted condition.
   std::pair<std::string, std::string> FindNameConflict(const json::Value& crd) const;
 
-  const store::Store& store_;
+  Served served_;
   OnCommit on_commit_;
 };
 

@@ -1,0 +1,118 @@
+// The small parts: negotiation, metrics, addresses, continue tokens, stored form.
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "apiserver/discovery/discovery.h"
+#include "apiserver/fake_writer.h"
+#include "apiserver/kinds/ip_allocator.h"
+#include "apiserver/list_parameters.h"
+#include "apiserver/metrics.h"
+#include "apiserver/negotiation.h"
+#include "apiserver/server.h"
+#include "apiserver/stored_object.h"
+#include "json/parse.h"
+#include "json/write.h"
+#include "schema/registry.h"
+
+namespace muster::apiserver {
+namespace {
+
+TEST(Negotiation, TakesTheFirstFormThatWeWrite) {
+  EXPECT_EQ(Negotiate("")->form, AnswerForm::kObject);
+  EXPECT_EQ(Negotiate("*/*")->form, AnswerForm::kObject);
+  EXPECT_EQ(Negotiate("application/vnd.kubernetes.protobuf,application/json")->form, AnswerForm::kObject);
+  const Result<Negotiated> table = Negotiate(
+      "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
+  EXPECT_EQ(table->form, AnswerForm::kTable);
+  EXPECT_EQ(table->meta_version, "v1");
+  EXPECT_TRUE(Negotiate("application/yaml")->yaml);
+  EXPECT_FALSE(Negotiate("application/json;q=0.9, application/yaml;q=0.1")->yaml);
+  EXPECT_FALSE(Negotiate("application/json;as=Table;v=v9;g=meta.k8s.io").has_value());
+  EXPECT_FALSE(Negotiate("application/vnd.kubernetes.protobuf").has_value());
+}
+
+TEST(Metrics, RendersPrometheusText) {
+  Metrics metrics;
+  metrics.Counter("requests_total", "Requests.").Add({{"verb", "GET"}, {"path", "a\"b"}}, 2);
+  HistogramFamily& durations = metrics.Histogram("seconds", "Durations.", {0.1, 1});
+  durations.Observe({}, 0.05);
+  durations.Observe({}, 0.5);
+  durations.Observe({}, 5);
+  metrics.Callback("up", "Up.", [] { return 1.0; });
+  const std::string text = metrics.Render();
+  EXPECT_NE(text.find("requests_total{verb=\"GET\",path=\"a\\\"b\"} 2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("seconds_bucket{le=\"0.1\"} 1\nseconds_bucket{le=\"1\"} 2\nseconds_bucket{le=\"+Inf\"} 3\n"),
+            std::string::npos) << text;
+  EXPECT_NE(text.find("seconds_count 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# TYPE up gauge\nup 1\n"), std::string::npos) << text;
+}
+
+TEST(Metrics, BoundsTheNumberOfSeries) {
+  CounterFamily family("x", "X.", "counter");
+  for (size_t i = 0; i < kMaxSeries + 10; ++i) family.Add({{"i", std::to_string(i)}});
+  EXPECT_EQ(family.Value({{"overflow", "true"}}), 10);
+}
+
+TEST(IpAllocator, GivesEachAddressOnce) {
+  Result<IpAllocator> range = IpAllocator::Make("10.0.0.0/29");
+  ASSERT_TRUE(range.has_value());
+  EXPECT_EQ(range->First(), "10.0.0.1");
+  EXPECT_TRUE(range->Allocate("10.0.0.1").ok());
+  EXPECT_FALSE(range->Allocate("10.0.0.1").ok());
+  EXPECT_FALSE(range->Allocate("10.0.0.0").ok());
+  EXPECT_FALSE(range->Allocate("10.0.0.7").ok());
+  EXPECT_FALSE(range->Allocate("10.0.1.1").ok());
+  EXPECT_FALSE(range->Allocate("rubbish").ok());
+  for (const char* next : {"10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"}) {
+    EXPECT_EQ(range->AllocateNext().value_or(""), next);
+  }
+  EXPECT_FALSE(range->AllocateNext().has_value());
+  range->Release("10.0.0.3");
+  EXPECT_EQ(range->AllocateNext().value_or(""), "10.0.0.3");
+  EXPECT_FALSE(IpAllocator::Make("10.0.0.0").has_value());
+  EXPECT_FALSE(IpAllocator::Make("10.0.0.0/31").has_value());
+}
+
+TEST(ContinueToken, ReadsBackWhatItWrote) {
+  const std::string text = EncodeContinue({17, "/registry/core/pods/a/b"});
+  const Result<ContinueToken> token = DecodeContinue(text, "/registry/core/pods/");
+  ASSERT_TRUE(token.has_value());
+  EXPECT_EQ(token->revision, 17);
+  EXPECT_EQ(token->after, "/registry/core/pods/a/b");
+  EXPECT_FALSE(DecodeContinue(text, "/registry/core/secrets/").has_value());
+  EXPECT_FALSE(DecodeContinue("rubbish", "").has_value());
+}
+
+TEST(StoredObject, KeepsMetadataFirstWithAPlaceForTheRevision) {
+  const schema::KindPtr pods = schema::Registry::BuiltIn().Find("", "v1", "pods");
+  const json::Value pod = *json::Parse(R"({"apiVersion":"v1","kind":"Pod","spec":{"nodeName":"n1"},"metadata":{
+      "labels":{"a":"b"},"managedFields":[{}],"selfLink":"x","name":"p","uid":"u","resourceVersion":"7"}})");
+  const StoredForm form = EncodeStored(*pods, pod);
+  EXPECT_TRUE(form.bytes.starts_with("{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"resourceVersion\":\"\""));
+  EXPECT_EQ(form.bytes.substr(form.revision_slot, 2), "\"\"");
+  EXPECT_EQ(form.bytes.find("managedFields"), std::string::npos);
+  EXPECT_EQ(form.bytes.substr(kMetadataOffset + form.meta->metadata_bytes), ",\"spec\":{\"nodeName\":\"n1\"}}");
+  const json::Value wire = *json::Parse(WireObject(*pods, form.bytes));
+  EXPECT_EQ(wire.members()[0].first, "kind");
+  EXPECT_EQ(wire["apiVersion"].AsString(), "v1");
+  EXPECT_EQ(DecodeStored(*pods, form.bytes), wire);
+
+  // What is loaded from disk gets the same facts as what was just written.
+  const auto loaded = MakeDecorator()(ObjectKey(*pods, "d", "p"), form.bytes);
+  const auto& meta = static_cast<const ObjectMeta&>(*loaded);
+  EXPECT_EQ(meta.metadata_bytes, form.meta->metadata_bytes);
+  EXPECT_EQ(meta.labels, form.meta->labels);
+  EXPECT_EQ(meta.fields, form.meta->fields);
+  EXPECT_NE(std::find(meta.fields.begin(), meta.fields.end(), "n1"), meta.fields.end());
+}
+
+TEST(Versions, ComeInKubernetesOrder) {
+  std::vector<std::string> versions = {"v1beta1", "foo", "v2", "v1alpha2", "v1", "v1beta2", "v11"};
+  std::sort(versions.begin(), versions.end(), VersionBefore);
+  EXPECT_EQ(versions, (std::vector<std::string>{"v11", "v2", "v1", "v1beta2", "v1beta1", "v1alpha2", "foo"}));
+}
+
+}  // namespace
+}  // namespace muster::apiserver

@@ -1,0 +1,180 @@
+#include <gtest/gtest.h>
+
+#include "apiserver/apiserver_testing.h"
+#include "apiserver/node_proxy.h"
+
+namespace muster::apiserver {
+namespace {
+
+// A byte stream whose both ends the test holds.
+struct FakeStream : net::ByteStream {
+  struct State {
+    Function<void(std::string_view)> on_data;
+    Task on_close;
+    std::string written;
+    bool closed = false;
+  };
+  explicit FakeStream(std::shared_ptr<State> shared) : state(std::move(shared)) {}
+  ~FakeStream() override {
+    state->closed = true;
+    state->on_data = nullptr;
+    state->on_close = nullptr;
+  }
+  void OnData(Function<void(std::string_view)> on_data) override { state->on_data = std::move(on_data); }
+  void OnClose(Task on_close) override { state->on_close = std::move(on_close); }
+  void Write(std::string bytes) override { state->written += bytes; }
+  void Close() override { state->closed = true; }
+  size_t BufferedBytes() const override { return 0; }
+  std::shared_ptr<State> state;
+};
+
+class FakeNode : public NodeProxy {
+ public:
+  std::unique_ptr<NodeStream> Stream(const NodeEndpoint& node, net::Request request,
+                                     NodeStreamCallbacks callbacks) override {
+    endpoint = node;
+    target = request.target;
+    stream = std::move(callbacks);
+    return std::make_unique<NodeStream>();
+  }
+  void Upgrade(const NodeEndpoint& node, net::Request request, Function<void(Result<NodeUpgrade>)> done) override {
+    endpoint = node;
+    target = request.target;
+    protocol = request.headers.Get("Sec-WebSocket-Protocol");
+    upgraded = std::move(done);
+  }
+  NodeEndpoint endpoint;
+  std::string target, protocol;
+  NodeStreamCallbacks stream;
+  Function<void(Result<NodeUpgrade>)> upgraded;
+};
+
+class PodProxyTest : public testing::Test {
+ protected:
+  PodProxyTest() : test_(Options()) {
+    test_.Send("POST", "/api/v1/nodes",
+               R"({"metadata":{"name":"n1"},"status":{"addresses":[{"type":"InternalIP","address":"10.1.1.1"}],
+                   "daemonEndpoints":{"kubeletEndpoint":{"Port":10250}}}})");
+    test_.Send("POST", "/api/v1/namespaces/default/pods",
+               R"({"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}]}})");
+  }
+  ServerOptions Options() {
+    ServerOptions options;
+    options.node_proxy = &node_;
+    return options;
+  }
+  void SetStatus(const std::string& container_status) {
+    net::Headers headers;
+    headers.Add("Content-Type", "application/merge-patch+json");
+    const auto writer = test_.Send("PATCH", "/api/v1/namespaces/default/pods/p/status",
+                                   "{\"status\":{\"containerStatuses\":[" + container_status + "]}}", headers);
+    ASSERT_EQ(writer->status, 200) << writer->body;
+  }
+
+  FakeNode node_;
+  TestServer test_;
+};
+
+constexpr char kLog[] = "/api/v1/namespaces/default/pods/p/log";
+
+TEST_F(PodProxyTest, StreamsTheLogOfTheOnlyContainer) {
+  const auto writer = test_.Send("GET", std::string(kLog) + "?follow=true&tailLines=5&pretty=true");
+  EXPECT_EQ(node_.endpoint.address, "10.1.1.1");
+  EXPECT_EQ(node_.endpoint.port, 10250);
+  EXPECT_EQ(node_.target, "/containerLogs/default/p/c?follow=true&tailLines=5");
+  node_.stream.on_head(200, {});
+  EXPECT_TRUE(writer->streaming);
+  EXPECT_EQ(writer->headers.Get("Content-Type"), "text/plain");
+  node_.stream.on_data("one\n");
+  node_.stream.on_data("two\n");
+  EXPECT_EQ(writer->body, "one\ntwo\n");
+  node_.stream.on_end(Status::Ok());
+  EXPECT_TRUE(writer->ended);
+  test_.loop.RunReady();
+}
+
+TEST_F(PodProxyTest, SaysWhyAContainerHasNoLogYet) {
+  SetStatus(R"({"name":"c","image":"i","imageID":"","ready":false,"restartCount":0,
+                "state":{"waiting":{"reason":"ContainerCreating"}}})");
+  const auto writer = test_.Send("GET", kLog);
+  node_.stream.on_head(404, {});
+  node_.stream.on_data("no such file");
+  node_.stream.on_end(Status::Ok());
+  EXPECT_EQ(writer->status, 400);
+  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(),
+            "container \"c\" in pod \"p\" is waiting to start: ContainerCreating");
+}
+
+TEST_F(PodProxyTest, PassesTheNodesOwnErrorOn) {
+  SetStatus(R"({"name":"c","image":"i","imageID":"","ready":true,"restartCount":0,
+                "state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}})");
+  const auto writer = test_.Send("GET", kLog);
+  node_.stream.on_head(500, {});
+  node_.stream.on_data("disk on fire\n");
+  node_.stream.on_end(Status::Ok());
+  EXPECT_EQ(writer->status, 500);
+  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "disk on fire");
+}
+
+TEST_F(PodProxyTest, NamesTheNodeThatCannotBeReached) {
+  const auto writer = test_.Send("GET", kLog);
+  node_.stream.on_end(Status(Reason::kServiceUnavailable, "connection refused"));
+  EXPECT_EQ(writer->status, 503);
+  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "cannot reach node \"n1\": connection refused");
+}
+
+TEST_F(PodProxyTest, PreviousWithoutAnEarlierRun) {
+  SetStatus(R"({"name":"c","image":"i","imageID":"","ready":true,"restartCount":0,
+                "state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}})");
+  const auto writer = test_.Send("GET", std::string(kLog) + "?previous=true");
+  node_.stream.on_head(404, {});
+  node_.stream.on_end(Status::Ok());
+  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(),
+            "previous terminated container \"c\" in pod \"p\" not found");
+}
+
+TEST_F(PodProxyTest, JoinsAnExecWithTheNode) {
+  net::Headers headers;
+  headers.Add("Upgrade", "websocket");
+  headers.Add("Sec-WebSocket-Protocol", "v5.channel.k8s.io");
+  auto writer = std::make_shared<FakeWriter>();
+  auto client = std::make_shared<FakeStream::State>();
+  writer->upgrade = std::make_unique<FakeStream>(client);
+  test_.Begin("GET", "/api/v1/namespaces/default/pods/p/exec?command=ls&command=-l&container=c&stdout=true", "",
+              headers, writer);
+  EXPECT_EQ(node_.target, "/exec/default/p/c?command=ls&command=-l&stdout=true");
+  EXPECT_EQ(node_.protocol, "v5.channel.k8s.io");
+
+  auto node = std::make_shared<FakeStream::State>();
+  NodeUpgrade upgrade;
+  upgrade.response.status = 101;
+  upgrade.response.headers.Add("Sec-WebSocket-Protocol", "v5.channel.k8s.io");
+  upgrade.stream = std::make_unique<FakeStream>(node);
+  node_.upgraded(std::move(upgrade));
+  EXPECT_EQ(writer->status, 101);
+  EXPECT_EQ(writer->headers.Get("Sec-WebSocket-Protocol"), "v5.channel.k8s.io");
+  client->on_data("in");
+  node->on_data("out");
+  EXPECT_EQ(node->written, "in");
+  EXPECT_EQ(client->written, "out");
+  node->on_close();
+  test_.loop.RunReady();
+  EXPECT_TRUE(client->closed);
+  EXPECT_TRUE(node->closed);
+}
+
+TEST_F(PodProxyTest, ARefusedExecIsAnOrdinaryError) {
+  net::Headers headers;
+  headers.Add("Upgrade", "websocket");
+  const auto writer =
+      test_.Send("POST", "/api/v1/namespaces/default/pods/p/exec?command=ls", "", std::move(headers));
+  NodeUpgrade upgrade;
+  upgrade.response.status = 404;
+  upgrade.response.body = "container not found (\"c\")";
+  node_.upgraded(std::move(upgrade));
+  EXPECT_EQ(writer->status, 404);
+  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "container not found (\"c\")");
+}
+
+}  // namespace
+}  // namespace muster::apiserver

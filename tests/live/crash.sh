@@ -46,11 +46,11 @@ say "result: kill -9 of the control plane: ready again after $took_ms ms, both l
 say "== one rank is killed"
 ticker two OnFailure | kubectl apply -f -
 eventually 20 logged two-worker-1 2
-pkill -9 -f "range(1, 41)" -n || fail "no rank to kill"
+pkill -9 -f "range\\(1, 41\\)" -n || fail "no rank to kill"
 kubectl wait --for=condition=Succeeded pytorchjob/two --timeout=90s
 ticker three Never | kubectl apply -f -
 eventually 20 logged three-worker-1 2
-pkill -9 -f "range(1, 41)" -n || fail "no rank to kill"
+pkill -9 -f "range\\(1, 41\\)" -n || fail "no rank to kill"
 kubectl wait --for=condition=Failed pytorchjob/three --timeout=60s
 say "result: kill -9 of a rank: OnFailure recovers, Never fails the job"
 
@@ -59,7 +59,7 @@ kubectl create configmap kept --from-literal=a=1
 ticker four OnFailure | kubectl apply -f -
 eventually 20 logged four-worker-1 3
 pkill -9 -x muster || true
-pkill -9 -f "range(1, 41)" || true
+pkill -9 -f "range\\(1, 41\\)" || true
 up
 equals "$(jsonpath configmap/kept .data.a)" 1 "the state"
 kubectl wait --for=condition=Succeeded pytorchjob/four --timeout=90s

@@ -64,7 +64,7 @@ cat "$SCRATCH/attacker.log"
 contains "$(cat "$SCRATCH/attacker.log")" done "the attack ran to its end"
 if grep LEAK "$SCRATCH/attacker.log"; then fail "the pod reached what it must not"; fi
 changed=$(find / -xdev -newer "$SCRATCH/mark" -type f \
-  -not -path "$SCRATCH/*" -not -path '/proc/*' -not -path '/sys/*' -not -path "$ROOT/build/*" \
+  -not -path "$SCRATCH/*" -not -path '/proc/*' -not -path '/sys/*' -not -path "$ROOT/build/*" -not -path '*/.cache/ccache/*' \
   \( -name 'muster-isolation-canary' -o -path '/etc/*' -o -path '/usr/*' -o -path '/boot/*' -o -path '/root/*' -o -path '/home/*' \) 2>/dev/null || true)
 rm -f /root/.muster-isolation-secret
 equals "$changed" "" "files of the host changed by the pod"

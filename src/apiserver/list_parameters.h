@@ -18,6 +18,10 @@
 
 namespace muster::apiserver {
 
+// A limited LIST with selectors looks at so many entries at most and then answers with fewer objects than the limit and a
+// token to go on: the loop stays free.
+inline constexpr size_t kMaxSearchedEntries = 20'000;
+
 enum class RevisionMatch : uint8_t { kUnset, kNotOlderThan, kExact };
 
 struct ListParameters {

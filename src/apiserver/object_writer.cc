@@ -21,6 +21,7 @@ store::EntryPtr AnswerEntry(const schema::Kind& kind, const store::Entry* before
     text.resize(store::kRevisionSlotBytes, ' ');
     form.bytes.replace(form.revision_slot, store::kRevisionSlotBytes, text);
   }
+  entry->revision_slot = static_cast<uint32_t>(form.revision_slot);
   entry->value = std::make_shared<const std::string>(std::move(form.bytes));
   entry->meta = std::move(form.meta);
   return entry;

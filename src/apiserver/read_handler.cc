@@ -33,7 +33,7 @@ struct Page {
 Result<Page> SearchPage(Core& core, const Selection& selection, ContinueToken from, size_t limit) {
   Page page;
   page.facts.revision = from.revision;
-  for (;;) {
+  for (size_t searched = 0; searched < kMaxSearchedEntries; searched += kSearchPage) {
     ASSIGN_OR_RETURN(store::RangeResult range,
                      core.store.Range(selection.prefix(), from.after, kSearchPage, from.revision));
     for (size_t i = 0; i < range.entries.size(); ++i) {
@@ -46,6 +46,8 @@ Result<Page> SearchPage(Core& core, const Selection& selection, ContinueToken fr
     }
     if (!range.more) return page;
   }
+  page.facts.continue_token = EncodeContinue(from);
+  return page;
 }
 
 Result<Page> LimitedPage(Core& core, const Selection& selection, ContinueToken from, size_t limit) {

@@ -20,8 +20,7 @@ Result<std::shared_ptr<const Selection>> Selection::Make(schema::KindPtr kind, c
 }
 
 bool Selection::Matches(const store::Entry& entry) const {
-  const KeyParts parts = ParseKey(entry.key);
-  if (name_ && parts.name != *name_) return false;
+  if (name_ && ParseKey(entry.key).name != *name_) return false;
   const ObjectMeta& meta = MetaOf(entry);
   const bool labels_match = labels_.empty() || labels_.MatchesBy([&](std::string_view key) {
     const std::string* value = meta.Label(key);
@@ -38,8 +37,8 @@ bool Selection::Matches(const store::Entry& entry) const {
     values = &parsed;
   }
   return fields_.MatchesBy([&](std::string_view field) -> std::string_view {
-    if (field == "metadata.name") return parts.name;
-    if (field == "metadata.namespace") return parts.ns;
+    if (field == "metadata.name") return ParseKey(entry.key).name;
+    if (field == "metadata.namespace") return ParseKey(entry.key).ns;
     for (size_t i = 0; i < kind_->selectable_fields.size(); ++i) {
       if (kind_->selectable_fields[i] == field) return (*values)[i];
     }

@@ -1,5 +1,6 @@
 #include "apiserver/stored_object.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -130,12 +131,18 @@ std::string ObjectKey(const schema::Kind& kind, std::string_view ns, std::string
 KeyParts ParseKey(std::string_view key) {
   KeyParts parts;
   if (!key.starts_with(kRegistry)) return parts;
-  const std::vector<std::string_view> pieces = Split(key.substr(kRegistry.size()), '/');
-  if (pieces.size() < 3) return parts;
-  parts.group = pieces[0] == kCoreGroup ? std::string_view() : pieces[0];
-  parts.plural = pieces[1];
-  if (pieces.size() > 3) parts.ns = pieces[2];
-  parts.name = pieces.back();
+  key.remove_prefix(kRegistry.size());
+  const auto take = [&key] {
+    const size_t slash = std::min(key.find('/'), key.size());
+    const std::string_view part = key.substr(0, slash);
+    key.remove_prefix(std::min(slash + 1, key.size()));
+    return part;
+  };
+  parts.group = take();
+  if (parts.group == kCoreGroup) parts.group = {};
+  parts.plural = take();
+  if (key.find('/') != std::string_view::npos) parts.ns = take();
+  parts.name = take();
   return parts;
 }
 

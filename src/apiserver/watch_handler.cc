@@ -27,9 +27,7 @@ Status PlanStart(Core& core, const ListParameters& list, WatchSpec& spec) {
   // sendInitialEvents=false starts at the present, without what exists.
   if (list.send_initial_events.has_value() && !*list.send_initial_events) return Status::Ok();
   ASSIGN_OR_RETURN(store::RangeResult range, core.store.Range(spec.selection->prefix(), "", 0, 0));
-  for (store::EntryPtr& entry : range.entries) {
-    if (spec.selection->everything() || spec.selection->Matches(*entry)) spec.initial.push_back(std::move(entry));
-  }
+  spec.initial = std::move(range.entries);
   spec.initial_events_end = list.bookmarks && list.send_initial_events.value_or(false);
   return Status::Ok();
 }

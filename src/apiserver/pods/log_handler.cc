@@ -11,9 +11,6 @@
 namespace muster::apiserver {
 namespace {
 
-constexpr size_t kMaxLogBacklogBytes = 64 * 1024 * 1024;  // unread by the client: the log is cut
-constexpr size_t kMaxNodeErrorBytes = 16 * 1024;          // of an error text of the node
-
 // One log on its way from the node to the client. Owns itself through the callbacks of the node's stream.
 class LogRelay : public std::enable_shared_from_this<LogRelay> {
  public:

@@ -16,6 +16,9 @@
 
 namespace muster::apiserver {
 
+inline constexpr size_t kMaxLogBacklogBytes = 64 * 1024 * 1024;  // unread by the client: the log is cut
+inline constexpr size_t kMaxNodeErrorBytes = 16 * 1024;          // of an error text of a node
+
 struct PodLocation {
   NodeEndpoint node;
   std::string container;

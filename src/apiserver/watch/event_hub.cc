@@ -71,8 +71,7 @@ void EventHub::Sweep() {
   std::erase_if(watchers_, [](const WatcherPtr& watcher) { return watcher->closed(); });
   std::erase_if(replays_, [this](const Replay& replay) {
     if (!replay.watcher->closed()) return false;
-    // Later: this may run inside the subscription's own callback.
-    loop_.Post([store = &store_, watch = replay.watch] { store->CancelWatch(watch); });
+    store_.CancelWatch(replay.watch);
     return true;
   });
 }

@@ -31,7 +31,9 @@ void Watcher::PumpInitial() {
   std::string slice;
   const size_t end = std::min(spec_.initial.size(), next_initial_ + kInitialSliceObjects);
   for (; next_initial_ < end; ++next_initial_) {
-    slice += EncodeFrame(EventType::kAdded, spec_.format, *spec_.initial[next_initial_], loop_.Now());
+    const store::Entry& entry = *spec_.initial[next_initial_];
+    if (!spec_.selection->Matches(entry)) continue;
+    slice += EncodeFrame(EventType::kAdded, spec_.format, entry, loop_.Now());
   }
   if (!slice.empty()) writer_->Write(std::make_shared<const std::string>(std::move(slice)));
   if (next_initial_ == spec_.initial.size()) {

@@ -34,7 +34,7 @@ struct WatchSpec {
   store::Revision after = 0;  // events with a greater revision are wanted
   bool bookmarks = false;
   bool initial_events_end = false;          // a bookmark closes the first part
-  std::vector<store::EntryPtr> initial;     // the first part; consistent at `after`
+  std::vector<store::EntryPtr> initial;     // candidates for the first part; consistent at `after`
   Duration timeout{};
 };
 

@@ -57,7 +57,8 @@ struct Agent::Impl {
         client(client_in),
         rng(rng_in),
         network(NetworkOf(options)),
-        pods_informer(informers_in.Get(client::resources::kPods, "spec.nodeName=" + options.node_name)),
+        pods_informer(
+            informers_in.Get(client::resources::kPods, "spec.nodeName=" + options.node_name)),
         events(client, "kubelet", options.node_name),
         spawner(loop, std::move(handle)),
         runtime(options.data_dir, loop, pool, spawner),
@@ -190,7 +191,8 @@ void Agent::Impl::StartPods() {
 void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
   if (!gathered->status.ok()) return Step(gathered->status);
   FillContext(*gathered);
-  if (Status status = StartServer(*gathered); !status.ok()) return Step(status.WithPrefix("kubelet API: "));
+  if (Status status = StartServer(*gathered); !status.ok())
+    return Step(status.WithPrefix("kubelet API: "));
   ++waiting_for;  // the network with the pods, and the registration
   StartNetwork(gathered->resolv_conf);
   registrar = std::make_unique<NodeRegistrar>(loop, client, facts);
@@ -199,7 +201,8 @@ void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
 
 Agent::Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client,
              client::InformerSet& informers, SpawnerHandle spawner, Rng rng)
-    : impl_(std::make_unique<Impl>(std::move(options), loop, pool, client, informers, std::move(spawner), rng)) {}
+    : impl_(std::make_unique<Impl>(std::move(options), loop, pool, client, informers,
+                                   std::move(spawner), rng)) {}
 
 Agent::~Agent() = default;
 
@@ -207,8 +210,9 @@ void Agent::Start(Function<void(Status)> ready) {
   impl_->ready = std::move(ready);
   impl_->waiting_for = 1;
   auto gathered = std::make_shared<Gathered>();
-  impl_->pool.Run([options = impl_->options, gathered] { Gather(options, *gathered); }, impl_->loop,
-                  impl_->lifetime.Guard([impl = impl_.get(), gathered] { impl->OnGathered(gathered); }));
+  impl_->pool.Run(
+      [options = impl_->options, gathered] { Gather(options, *gathered); }, impl_->loop,
+      impl_->lifetime.Guard([impl = impl_.get(), gathered] { impl->OnGathered(gathered); }));
 }
 
 void Agent::Stop(Task done) {

@@ -1,7 +1,8 @@
 // src/agent/agent.h
 //
-// Agent: the node agent. It registers this machine as a Node, runs the pods that are bound to it (each in its own
-// namespaces, under a shim that outlives the agent), reports what became of them, and serves the kubelet API.
+// Agent: the node agent. It registers this machine as a Node, runs the pods that are bound to it
+// (each in its own namespaces, under a shim that outlives the agent), reports what became of them,
+// and serves the kubelet API.
 //
 //   // first statement of main(), before any thread exists:
 //   ASSIGN_OR_RETURN(agent::SpawnerHandle spawner, agent::SpawnerProcess::Fork());
@@ -13,9 +14,11 @@
 //   agent.Stop([] { ... });                   // pods go on; the next agent finds them again
 //
 // Life cycle: construct, Start() once, Stop() once, destroy after Stop()'s callback.
-// Thread:     the loop thread. File work runs on the pool; namespaces, mounts and links in the spawner and the shims.
-// Invariants: a pod that this node has started is known from DIR/pods alone, so nothing is lost with the agent;
-//             a pod object with a deletionTimestamp is removed from the server only after its last process is gone.
+// Thread:     the loop thread. File work runs on the pool; namespaces, mounts and links in the
+// spawner and the shims. Invariants: a pod that this node has started is known from DIR/pods alone,
+// so nothing is lost with the agent;
+//             a pod object with a deletionTimestamp is removed from the server only after its last
+//             process is gone.
 
 #pragma once
 
@@ -33,7 +36,7 @@
 
 namespace muster::agent {
 
-inline constexpr int kMaxPodsPerNode = 110;       // as the kubelet's --max-pods
+inline constexpr int kMaxPodsPerNode = 110;  // as the kubelet's --max-pods
 inline constexpr int kDefaultKubeletPort = 10250;
 inline constexpr int kMaxSimulatedGpus = 64;
 
@@ -44,28 +47,28 @@ struct AgentOptions {
   int simulate_gpus = 0;
   std::string simulated_gpu_model = "Simulated-GPU";
 
-  std::string pod_cidr = "10.42.0.0/24";       // of this node
+  std::string pod_cidr = "10.42.0.0/24";  // of this node
   std::string cluster_cidr = "10.42.0.0/16";
   std::string service_cidr = "10.43.0.0/16";
   std::string cluster_domain = "cluster.local";
-  std::string dns_address = "10.42.0.1";       // also the bridge's address
-  std::string node_address;                    // InternalIP; "" = the address of the default route, else the bridge's
+  std::string dns_address = "10.42.0.1";  // also the bridge's address
+  std::string node_address;  // InternalIP; "" = the address of the default route, else the bridge's
 
   std::string kubelet_host = "0.0.0.0";
-  int kubelet_port = kDefaultKubeletPort;      // 0 = any free port
-  std::string ca_file;                         // who may call the kubelet API: client certificates of this CA
-  std::string cert_file, key_file;             // the kubelet API's own
+  int kubelet_port = kDefaultKubeletPort;  // 0 = any free port
+  std::string ca_file;              // who may call the kubelet API: client certificates of this CA
+  std::string cert_file, key_file;  // the kubelet API's own
 
-  net::IoThreads* io = nullptr;                // for the kubelet API; nullptr = a thread of its own
+  net::IoThreads* io = nullptr;  // for the kubelet API; nullptr = a thread of its own
 
-  std::string version = "v1.32.0";             // nodeInfo.kubeletVersion
+  std::string version = "v1.32.0";  // nodeInfo.kubeletVersion
 };
 
 class Agent {
  public:
   // REQUIRES: all references outlive the agent.
-  Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client, client::InformerSet& informers,
-        SpawnerHandle spawner, Rng rng);
+  Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client,
+        client::InformerSet& informers, SpawnerHandle spawner, Rng rng);
   ~Agent();
 
   // `ready` runs once: Ok when the Node is registered and the kubelet API listens, else why not.
@@ -80,8 +83,9 @@ class Agent {
   std::unique_ptr<Impl> impl_;
 };
 
-// What `muster down` does to a node: ends every pod under data_dir (SIGKILL), removes its cgroups, the bridge and our
-// nftables tables. Blocking; needs no running agent; call it when none runs. A second call finds nothing to do.
+// What `muster down` does to a node: ends every pod under data_dir (SIGKILL), removes its cgroups,
+// the bridge and our nftables tables. Blocking; needs no running agent; call it when none runs. A
+// second call finds nothing to do.
 Status TearDownNode(const std::string& data_dir);
 
 }  // namespace muster::agent

@@ -21,7 +21,8 @@ constexpr int kShutdownWaitMs = 5000;
 constexpr int kRemovalTries = 100;
 constexpr int kRemovalWaitMs = 20;
 
-// Asks the shim to end and waits until its socket is closed, which means that the pod's processes are gone.
+// Asks the shim to end and waits until its socket is closed, which means that the pod's processes
+// are gone.
 void EndShim(const std::string& pod_dir) {
   Result<UniqueFd> fd = ConnectUnix(pod_dir, kShimSocketName);
   if (!fd) return;

@@ -67,8 +67,8 @@ Status RemoveGroupTree(const std::string& dir) {
   return SystemError("rmdir", dir, errno);
 }
 
-// A limit that the kernel refuses (an old kernel without swap accounting, say) must not stop the pod: optional ones
-// are tried only.
+// A limit that the kernel refuses (an old kernel without swap accounting, say) must not stop the
+// pod: optional ones are tried only.
 void WriteOptional(const std::string& path, std::string_view text) { (void)WriteFile(path, text); }
 
 // "a/b/c" -> {"a", "a/b", "a/b/c"}.
@@ -91,7 +91,9 @@ int64_t CpuWeightFromShares(int64_t shares) {
   return 1 + ((std::clamp(shares, kMinCpuShares, kMaxCpuShares) - 2) * 9999) / 262142;
 }
 
-int64_t CpuQuotaUsFromMilli(int64_t milli) { return std::max(milli * kCpuPeriodUs / 1000, kMinCpuQuotaUs); }
+int64_t CpuQuotaUsFromMilli(int64_t milli) {
+  return std::max(milli * kCpuPeriodUs / 1000, kMinCpuQuotaUs);
+}
 
 Cgroups Cgroups::Detect(std::string_view mountinfo, const std::string& prefix) {
   Cgroups out;
@@ -106,7 +108,8 @@ Cgroups Cgroups::Detect(std::string_view mountinfo, const std::string& prefix) {
     if (right[0] == "cgroup2") unified = mount_point;
     if (right[0] != "cgroup") continue;
     for (std::string_view option : Split(right[2], ',')) {
-      if (std::find(std::begin(kV1Controllers), std::end(kV1Controllers), option) != std::end(kV1Controllers)) {
+      if (std::find(std::begin(kV1Controllers), std::end(kV1Controllers), option) !=
+          std::end(kV1Controllers)) {
         out.roots_.emplace(std::string(option), mount_point);
       }
     }
@@ -142,12 +145,13 @@ Status Cgroups::CreateV1(const std::string& group, const CgroupLimits& limits) c
   }
   if (const std::string dir = Dir("cpu", group); !dir.empty()) {
     if (limits.cpu_request_milli > 0) {
-      RETURN_IF_ERROR(WriteFile(dir + "/cpu.shares", std::to_string(CpuSharesFromMilli(limits.cpu_request_milli))));
+      RETURN_IF_ERROR(WriteFile(dir + "/cpu.shares",
+                                std::to_string(CpuSharesFromMilli(limits.cpu_request_milli))));
     }
     if (limits.cpu_limit_milli > 0) {
       WriteOptional(dir + "/cpu.cfs_period_us", std::to_string(kCpuPeriodUs));
-      RETURN_IF_ERROR(
-          WriteFile(dir + "/cpu.cfs_quota_us", std::to_string(CpuQuotaUsFromMilli(limits.cpu_limit_milli))));
+      RETURN_IF_ERROR(WriteFile(dir + "/cpu.cfs_quota_us",
+                                std::to_string(CpuQuotaUsFromMilli(limits.cpu_limit_milli))));
     }
   }
   if (const std::string dir = Dir("pids", group); !dir.empty() && limits.pids > 0) {
@@ -178,7 +182,8 @@ Status Cgroups::CreateV2(const std::string& group, const CgroupLimits& limits) c
   }
   if (limits.cpu_limit_milli > 0) {
     RETURN_IF_ERROR(
-        WriteFile(dir + "/cpu.max", fmt::format("{} {}", CpuQuotaUsFromMilli(limits.cpu_limit_milli), kCpuPeriodUs)));
+        WriteFile(dir + "/cpu.max",
+                  fmt::format("{} {}", CpuQuotaUsFromMilli(limits.cpu_limit_milli), kCpuPeriodUs)));
   }
   if (limits.pids > 0) RETURN_IF_ERROR(WriteFile(dir + "/pids.max", std::to_string(limits.pids)));
   return Status::Ok();
@@ -186,16 +191,19 @@ Status Cgroups::CreateV2(const std::string& group, const CgroupLimits& limits) c
 
 Status Cgroups::Create(const std::string& group, const CgroupLimits& limits) const {
   switch (mode_) {
-    case Mode::kNone: return Status::Ok();
-    case Mode::kV1: return CreateV1(group, limits);
-    case Mode::kV2: return CreateV2(group, limits);
+    case Mode::kNone:
+      return Status::Ok();
+    case Mode::kV1:
+      return CreateV1(group, limits);
+    case Mode::kV2:
+      return CreateV2(group, limits);
   }
   return Status::Ok();
 }
 
 Status Cgroups::Join(const std::string& group) const {
-  // "tasks" with 0 moves the caller alone and so does without the kernel's global lock, which waits for an RCU grace
-  // period (milliseconds); v2 has no such file for ordinary groups.
+  // "tasks" with 0 moves the caller alone and so does without the kernel's global lock, which waits
+  // for an RCU grace period (milliseconds); v2 has no such file for ordinary groups.
   const std::string_view file = mode_ == Mode::kV1 ? "/tasks" : "/cgroup.procs";
   for (const auto& [controller, root] : roots_) {
     const std::string path = fmt::format("{}/{}{}", root, group, file);
@@ -235,7 +243,8 @@ Status Cgroups::RemoveIfEmpty(const std::string& group) const {
 int64_t Cgroups::OomKills(const std::string& group) const {
   const std::string dir = Dir("memory", group);
   if (dir.empty()) return 0;
-  return ReadKeyed(dir + (mode_ == Mode::kV2 ? "/memory.events" : "/memory.oom_control"), "oom_kill");
+  return ReadKeyed(dir + (mode_ == Mode::kV2 ? "/memory.events" : "/memory.oom_control"),
+                   "oom_kill");
 }
 
 int64_t Cgroups::MemoryUsageBytes(const std::string& group) const {

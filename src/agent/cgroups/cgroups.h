@@ -1,13 +1,15 @@
 // src/agent/cgroups/cgroups.h
 //
-// Cgroups: limits and accounting of pods and containers, cgroup v1 and v2 behind one interface. The tree is
-// muster/pod<uid>/<container> in every hierarchy that we use.
+// Cgroups: limits and accounting of pods and containers, cgroup v1 and v2 behind one interface. The
+// tree is muster/pod<uid>/<container> in every hierarchy that we use.
 //
 // Life cycle: Detect() once per process (it reads /proc/self/mountinfo); the object is a value.
 // Thread:     any; blocking but quick (kernel files).
-// Invariants: a group is named by its path below the root, e.g. "muster/pod1234/main"; Create() and Remove() may be
+// Invariants: a group is named by its path below the root, e.g. "muster/pod1234/main"; Create() and
+// Remove() may be
 //             repeated.
-// Sources:    kernel Documentation/admin-guide/cgroup-v1 and cgroup-v2; milli-CPU to shares and weight as the kubelet
+// Sources:    kernel Documentation/admin-guide/cgroup-v1 and cgroup-v2; milli-CPU to shares and
+// weight as the kubelet
 //             (MilliCPUToShares) and runc (ConvertCPUSharesToCgroupV2Value) compute them.
 
 #pragma once
@@ -36,15 +38,16 @@ struct CgroupLimits {
   int64_t pids = 0;
 };
 
-int64_t CpuSharesFromMilli(int64_t milli);          // 1000 -> 1024
-int64_t CpuWeightFromShares(int64_t shares);        // 1024 -> 39
-int64_t CpuQuotaUsFromMilli(int64_t milli);         // 500 -> 50000
+int64_t CpuSharesFromMilli(int64_t milli);    // 1000 -> 1024
+int64_t CpuWeightFromShares(int64_t shares);  // 1024 -> 39
+int64_t CpuQuotaUsFromMilli(int64_t milli);   // 500 -> 50000
 
 class Cgroups {
  public:
   enum class Mode : uint8_t { kNone, kV1, kV2 };
 
-  // From the text of /proc/self/mountinfo. `prefix` goes in front of every path (a fake root in tests).
+  // From the text of /proc/self/mountinfo. `prefix` goes in front of every path (a fake root in
+  // tests).
   static Cgroups Detect(std::string_view mountinfo, const std::string& prefix = "");
   static Cgroups DetectSystem();
 
@@ -66,12 +69,14 @@ class Cgroups {
   int64_t CpuUsageNs(const std::string& group) const;
 
  private:
-  std::string Dir(std::string_view controller, std::string_view group) const;  // "" if the controller is not there
+  std::string Dir(std::string_view controller,
+                  std::string_view group) const;  // "" if the controller is not there
   Status CreateV1(const std::string& group, const CgroupLimits& limits) const;
   Status CreateV2(const std::string& group, const CgroupLimits& limits) const;
 
   Mode mode_ = Mode::kNone;
-  std::map<std::string, std::string, std::less<>> roots_;  // v1: controller -> mount point; v2: "" -> mount point
+  std::map<std::string, std::string, std::less<>>
+      roots_;  // v1: controller -> mount point; v2: "" -> mount point
 };
 
 }  // namespace muster::agent

@@ -31,9 +31,10 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
     self_ = shared_from_this();
     socket_->OnMessage([this](std::string_view message, bool) { OnMessage(message); });
     socket_->OnClose([this](uint16_t, std::string_view) { End(); });
-    runtime.Exec(exec_.pod_uid, exec_.container, exec_.command, exec_.tty, exec_.in,
-                 [self = self_](Result<ExecStreams> streams) { self->OnStarted(std::move(streams)); },
-                 [self = self_](int code) { self->OnExit(code); });
+    runtime.Exec(
+        exec_.pod_uid, exec_.container, exec_.command, exec_.tty, exec_.in,
+        [self = self_](Result<ExecStreams> streams) { self->OnStarted(std::move(streams)); },
+        [self = self_](int code) { self->OnExit(code); });
   }
 
  private:
@@ -96,7 +97,8 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
     const char channel = message.front();
     message.remove_prefix(1);
     if (channel == kStdin && exec_.in) {
-      if (input_.size() + message.size() > kMaxExecBacklogBytes) return End();  // does not read, and is not slowed
+      if (input_.size() + message.size() > kMaxExecBacklogBytes)
+        return End();  // does not read, and is not slowed
       input_ += message;
       WriteInput();
     } else if (channel == kClose && !message.empty() && message.front() == kStdin) {
@@ -192,18 +194,20 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
 }  // namespace
 
 std::string ExecStatus(int exit_code) {
-  if (exit_code == 0) return json::Write(json::Obj({{"metadata", json::Obj()}, {"status", "Success"}}));
-  json::Value status = FailureStatus(exit_code < 0 ? std::string("the container is gone")
-                                                   : fmt::format("command terminated with non-zero exit code: {}",
-                                                                 exit_code));
+  if (exit_code == 0)
+    return json::Write(json::Obj({{"metadata", json::Obj()}, {"status", "Success"}}));
+  json::Value status = FailureStatus(
+      exit_code < 0 ? std::string("the container is gone")
+                    : fmt::format("command terminated with non-zero exit code: {}", exit_code));
   if (exit_code < 0) return json::Write(status);
-  const json::Value cause = json::Obj({{"reason", "ExitCode"}, {"message", std::to_string(exit_code)}});
+  const json::Value cause =
+      json::Obj({{"reason", "ExitCode"}, {"message", std::to_string(exit_code)}});
   status = status.Set("reason", "NonZeroExitCode");
   return json::Write(status.Set("details", json::Obj({{"causes", json::List({cause})}})));
 }
 
-void StartExecSession(AsioLoop& loop, PodRuntime& runtime, ExecRequest exec, const net::Request& request,
-                      net::ResponseWriterPtr writer) {
+void StartExecSession(AsioLoop& loop, PodRuntime& runtime, ExecRequest exec,
+                      const net::Request& request, net::ResponseWriterPtr writer) {
   auto accept = net::AcceptWebSocket(request, {"v5.channel.k8s.io", "v4.channel.k8s.io"});
   if (!accept) {
     net::Response response;
@@ -211,7 +215,8 @@ void StartExecSession(AsioLoop& loop, PodRuntime& runtime, ExecRequest exec, con
     response.body = accept.error().message() + "\n";
     return writer->Send(std::move(response));
   }
-  auto socket = std::make_unique<net::WebSocket>(net::WebSocket::Role::kServer, writer->Upgrade(accept->headers));
+  auto socket = std::make_unique<net::WebSocket>(net::WebSocket::Role::kServer,
+                                                 writer->Upgrade(accept->headers));
   std::make_shared<ExecSession>(loop, std::move(exec), std::move(socket))->Start(runtime);
 }
 

@@ -1,7 +1,8 @@
 // src/agent/kubelet_server/exec_session.h
 //
 // One `kubectl exec`: a command in a container, its streams over a WebSocket with the channels of
-// v5.channel.k8s.io (and v4): 0 stdin, 1 stdout, 2 stderr, 3 how it ended, 4 terminal size, 255 end of a stream (v5).
+// v5.channel.k8s.io (and v4): 0 stdin, 1 stdout, 2 stderr, 3 how it ended, 4 terminal size, 255 end
+// of a stream (v5).
 //
 // Life cycle: StartExecSession() and forget: it keeps itself alive until command or peer are gone.
 // Thread:     the loop thread.
@@ -30,9 +31,10 @@ struct ExecRequest {
   bool tty = false, in = false, out = false, err = false;
 };
 
-// Answers the request: 101 and the session, or an error. `runtime` must outlive the session or be gone with the loop.
-void StartExecSession(AsioLoop& loop, PodRuntime& runtime, ExecRequest exec, const net::Request& request,
-                      net::ResponseWriterPtr writer);
+// Answers the request: 101 and the session, or an error. `runtime` must outlive the session or be
+// gone with the loop.
+void StartExecSession(AsioLoop& loop, PodRuntime& runtime, ExecRequest exec,
+                      const net::Request& request, net::ResponseWriterPtr writer);
 
 // The v1 Status that channel 3 carries: Success, or Failure with cause ExitCode.
 std::string ExecStatus(int exit_code);

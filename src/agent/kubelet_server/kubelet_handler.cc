@@ -26,7 +26,8 @@ struct KubeletHandler::Call {
 
 namespace {
 
-void Answer(net::ResponseWriter& writer, int status, std::string body, std::string type = "text/plain") {
+void Answer(net::ResponseWriter& writer, int status, std::string body,
+            std::string type = "text/plain") {
   net::Response response;
   response.status = status;
   response.headers.Set("Content-Type", std::move(type));
@@ -44,7 +45,9 @@ std::multimap<std::string, std::string> ParseQuery(std::string_view text) {
   for (std::string_view part : SplitNonEmpty(text, '&')) {
     const size_t equals = part.find('=');
     const auto name = PercentDecode(part.substr(0, equals), true);
-    const auto value = equals == std::string_view::npos ? std::string() : PercentDecode(part.substr(equals + 1), true);
+    const auto value = equals == std::string_view::npos
+                           ? std::string()
+                           : PercentDecode(part.substr(equals + 1), true);
     if (name && value) query.emplace(*name, *value);
   }
   return query;
@@ -56,7 +59,8 @@ Result<LogOptions> ParseLogOptions(const std::multimap<std::string, std::string>
     const bool flag = value == "true" || value == "1";
     const auto number = ParseInt(value);
     const bool needs_number = name == "tailLines" || name == "limitBytes" || name == "sinceSeconds";
-    if (needs_number && !number) return Error(Reason::kBadRequest, "{} must be a number, not {:?}", name, value);
+    if (needs_number && !number)
+      return Error(Reason::kBadRequest, "{} must be a number, not {:?}", name, value);
     if (name == "follow") options.follow = flag;
     if (name == "previous") options.previous = flag;
     if (name == "timestamps") options.timestamps = flag;
@@ -84,11 +88,13 @@ void KubeletHandler::Handle(net::Request request, net::ResponseWriterPtr writer)
   }
   const size_t question = request.target.find('?');
   std::vector<std::string> parts;
-  for (std::string_view part : SplitNonEmpty(std::string_view(request.target).substr(0, question), '/')) {
+  for (std::string_view part :
+       SplitNonEmpty(std::string_view(request.target).substr(0, question), '/')) {
     parts.push_back(PercentDecode(part, false).value_or(""));
   }
   Call call;
-  if (question != std::string::npos) call.query = ParseQuery(std::string_view(request.target).substr(question + 1));
+  if (question != std::string::npos)
+    call.query = ParseQuery(std::string_view(request.target).substr(question + 1));
   if (parts.size() == 1 && parts[0] == "healthz") return Answer(*writer, 200, "ok");
   if (parts.size() == 1 && parts[0] == "pods") return ListPods(std::move(writer));
   if (parts.size() != 4 || (parts[0] != "containerLogs" && parts[0] != "exec")) {
@@ -103,43 +109,53 @@ void KubeletHandler::Handle(net::Request request, net::ResponseWriterPtr writer)
 }
 
 void KubeletHandler::ListPods(net::ResponseWriterPtr writer) {
-  json::Value list = json::Obj({{"kind", "PodList"}, {"apiVersion", "v1"}, {"metadata", json::Obj()}});
-  Answer(*writer, 200, json::Write(list.Set("items", json::Value(pods_.Objects()))), "application/json");
+  json::Value list =
+      json::Obj({{"kind", "PodList"}, {"apiVersion", "v1"}, {"metadata", json::Obj()}});
+  Answer(*writer, 200, json::Write(list.Set("items", json::Value(pods_.Objects()))),
+         "application/json");
 }
 
 void KubeletHandler::Logs(const Call& call, net::ResponseWriterPtr writer) {
   const PodWorker* worker = pods_.Find(call.ns, call.pod);
-  if (worker == nullptr) return Answer(*writer, 404, fmt::format("pod \"{}\" does not exist on this node\n", call.pod));
+  if (worker == nullptr)
+    return Answer(*writer, 404, fmt::format("pod \"{}\" does not exist on this node\n", call.pod));
   const ContainerRuntimeState* container = FindContainer(*worker, call.container);
   if (container == nullptr) {
-    return Answer(*writer, 400, fmt::format("container {} is not valid for pod {}\n", call.container, call.pod));
+    return Answer(*writer, 400,
+                  fmt::format("container {} is not valid for pod {}\n", call.container, call.pod));
   }
   Result<LogOptions> options = ParseLogOptions(call.query, loop_.Now());
   if (!options) return Answer(*writer, 400, options.error().message() + "\n");
   const std::string dir = PodLogDir(data_dir_, worker->pod()) + "/" + call.container;
   const auto attempt = LatestLogAttempt(dir, options->previous);
   if (!attempt && options->previous) {
-    return Answer(*writer, 400, fmt::format("previous terminated container \"{}\" in pod \"{}\" not found\n",
-                                            call.container, call.pod));
+    return Answer(*writer, 400,
+                  fmt::format("previous terminated container \"{}\" in pod \"{}\" not found\n",
+                              call.container, call.pod));
   }
   if (!attempt) {
-    return Answer(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}\n", call.container,
-                                            call.pod, container->waiting_reason));
+    return Answer(*writer, 400,
+                  fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}\n",
+                              call.container, call.pod, container->waiting_reason));
   }
   LogStreamRequest stream;
   stream.path = fmt::format("{}/{}.log", dir, *attempt);
   stream.options = *options;
-  stream.still_running = [this, ns = call.ns, pod = call.pod, name = call.container, attempt = *attempt] {
+  stream.still_running = [this, ns = call.ns, pod = call.pod, name = call.container,
+                          attempt = *attempt] {
     const PodWorker* now = pods_.Find(ns, pod);
     const ContainerRuntimeState* state = now == nullptr ? nullptr : FindContainer(*now, name);
-    return state != nullptr && state->is == ContainerRuntimeState::Is::kRunning && state->attempt == attempt;
+    return state != nullptr && state->is == ContainerRuntimeState::Is::kRunning &&
+           state->attempt == attempt;
   };
   StartLogStream(loop_, pool_, std::move(stream), std::move(writer));
 }
 
-void KubeletHandler::Exec(const Call& call, const net::Request& request, net::ResponseWriterPtr writer) {
+void KubeletHandler::Exec(const Call& call, const net::Request& request,
+                          net::ResponseWriterPtr writer) {
   const PodWorker* worker = pods_.Find(call.ns, call.pod);
-  if (worker == nullptr) return Answer(*writer, 404, fmt::format("pod \"{}\" does not exist on this node\n", call.pod));
+  if (worker == nullptr)
+    return Answer(*writer, 404, fmt::format("pod \"{}\" does not exist on this node\n", call.pod));
   const ContainerRuntimeState* container = FindContainer(*worker, call.container);
   if (container == nullptr || container->is != ContainerRuntimeState::Is::kRunning) {
     return Answer(*writer, 404, fmt::format("container not found (\"{}\")\n", call.container));

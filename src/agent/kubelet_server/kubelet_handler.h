@@ -4,8 +4,9 @@
 //
 //   GET  /healthz
 //   GET  /pods                                      v1 PodList
-//   GET  /containerLogs/{ns}/{pod}/{container}      ?follow&tailLines&previous&timestamps&sinceSeconds&sinceTime&limitBytes
-//   GET|POST /exec/{ns}/{pod}/{container}           ?command=&stdin&stdout&stderr&tty   (WebSocket)
+//   GET  /containerLogs/{ns}/{pod}/{container}
+//   ?follow&tailLines&previous&timestamps&sinceSeconds&sinceTime&limitBytes GET|POST
+//   /exec/{ns}/{pod}/{container}           ?command=&stdin&stdout&stderr&tty   (WebSocket)
 //
 // Thread:     the loop thread.
 // Invariants: only a peer whose certificate names the API server, or an administrator, is answered.
@@ -24,7 +25,8 @@ namespace muster::agent {
 class KubeletHandler final : public net::Handler {
  public:
   // REQUIRES: all outlive the handler.
-  KubeletHandler(std::string data_dir, AsioLoop& loop, Pool& pool, PodRuntime& runtime, const PodManager& pods)
+  KubeletHandler(std::string data_dir, AsioLoop& loop, Pool& pool, PodRuntime& runtime,
+                 const PodManager& pods)
       : data_dir_(std::move(data_dir)), loop_(loop), pool_(pool), runtime_(runtime), pods_(pods) {}
 
   void Handle(net::Request request, net::ResponseWriterPtr writer) override;

@@ -39,7 +39,8 @@ Result<off_t> TailStart(int fd, int64_t lines, int64_t& found) {
     if (n != static_cast<ssize_t>(size)) return SystemError("read", "a log", errno);
     for (size_t i = size; i > 0; --i) {
       if (block[i - 1] != '\n') continue;
-      if (!at_last_newline && ++found == lines) return end - static_cast<off_t>(size) + static_cast<off_t>(i);
+      if (!at_last_newline && ++found == lines)
+        return end - static_cast<off_t>(size) + static_cast<off_t>(i);
       at_last_newline = false;
     }
     end -= static_cast<off_t>(size);
@@ -64,7 +65,10 @@ std::optional<int> LatestLogAttempt(const std::string& container_log_dir, bool p
 }
 
 LogReader::LogReader(std::string path, const LogOptions& options)
-    : path_(std::move(path)), timestamps_(options.timestamps), since_(options.since), left_(options.limit_bytes) {}
+    : path_(std::move(path)),
+      timestamps_(options.timestamps),
+      since_(options.since),
+      left_(options.limit_bytes) {}
 
 Status LogReader::OpenFile(const std::string& path) {
   fd_.Reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -108,7 +112,9 @@ bool LogReader::NextFile() {
   }
   // Rotated under us: what we hold open is now a file with a number; those after it are new.
   struct stat held = {}, current = {};
-  if (fstat(fd_.get(), &held) != 0 || stat(path_.c_str(), &current) != 0 || held.st_ino == current.st_ino) return false;
+  if (fstat(fd_.get(), &held) != 0 || stat(path_.c_str(), &current) != 0 ||
+      held.st_ino == current.st_ino)
+    return false;
   std::vector<std::string> files = FilesOf(path_);
   size_t position = 0;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -122,8 +128,10 @@ bool LogReader::NextFile() {
 // "TIME STREAM TAG TEXT" -> text.
 void LogReader::Convert(std::string_view line, std::string& out) {
   const size_t time_end = line.find(' ');
-  const size_t stream_end = time_end == std::string_view::npos ? time_end : line.find(' ', time_end + 1);
-  const size_t tag_end = stream_end == std::string_view::npos ? stream_end : line.find(' ', stream_end + 1);
+  const size_t stream_end =
+      time_end == std::string_view::npos ? time_end : line.find(' ', time_end + 1);
+  const size_t tag_end =
+      stream_end == std::string_view::npos ? stream_end : line.find(' ', stream_end + 1);
   if (tag_end == std::string_view::npos) return;  // not ours
   const std::string_view time = line.substr(0, time_end);
   if (since_) {
@@ -137,7 +145,8 @@ void LogReader::Convert(std::string_view line, std::string& out) {
   if (!partial) text += '\n';
   in_line_ = partial;
   if (left_) {
-    if (static_cast<int64_t>(text.size()) > *left_) text.resize(static_cast<size_t>(std::max<int64_t>(*left_, 0)));
+    if (static_cast<int64_t>(text.size()) > *left_)
+      text.resize(static_cast<size_t>(std::max<int64_t>(*left_, 0)));
     *left_ -= static_cast<int64_t>(text.size());
   }
   out += text;

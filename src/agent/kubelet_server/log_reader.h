@@ -1,8 +1,10 @@
 // src/agent/kubelet_server/log_reader.h
 //
-// LogReader: a container's CRI log as the plain text that `kubectl logs` shows, rotated files included.
+// LogReader: a container's CRI log as the plain text that `kubectl logs` shows, rotated files
+// included.
 //
-// Life cycle: Open() positions it by tail and since; Read() gives what is there and may be called again later for what
+// Life cycle: Open() positions it by tail and since; Read() gives what is there and may be called
+// again later for what
 //             came since (follow).
 // Thread:     one at a time (the pool).
 // Invariants: a line is given once and whole; text is never more than the limit.
@@ -31,7 +33,8 @@ struct LogOptions {
   std::optional<Time> since;
 };
 
-// Files of a container's attempts in DIR: the latest one is "3.log" here, its predecessor is previous. nullopt: none.
+// Files of a container's attempts in DIR: the latest one is "3.log" here, its predecessor is
+// previous. nullopt: none.
 std::optional<int> LatestLogAttempt(const std::string& container_log_dir, bool previous);
 
 class LogReader {
@@ -55,8 +58,8 @@ class LogReader {
   std::vector<std::string> later_;  // rotated files still to read, then the current one
   std::string file_;
   UniqueFd fd_;
-  std::string carry_;               // an incomplete last line
-  bool in_line_ = false;            // the last piece given was tagged P
+  std::string carry_;     // an incomplete last line
+  bool in_line_ = false;  // the last piece given was tagged P
 };
 
 }  // namespace muster::agent

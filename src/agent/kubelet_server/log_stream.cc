@@ -34,7 +34,8 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
   void Watch() {
     inotify_.Reset(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
     const std::string dir = request_.path.substr(0, request_.path.find_last_of('/'));
-    if (!inotify_.valid() || inotify_add_watch(inotify_.get(), dir.c_str(), IN_MODIFY | IN_CREATE | IN_MOVE) < 0) {
+    if (!inotify_.valid() ||
+        inotify_add_watch(inotify_.get(), dir.c_str(), IN_MODIFY | IN_CREATE | IN_MOVE) < 0) {
       return;  // the timer alone finds new lines, a little later
     }
     watch_ = loop_.WatchReadable(inotify_.get(), [this] {
@@ -56,7 +57,8 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
     // Before the read: what is written until the end is then surely seen by it.
     was_running_ = request_.options.follow && request_.still_running();
     auto piece = std::make_shared<Piece>();
-    pool_.Run([self = self_, piece] { self->ReadOnPool(*piece); }, loop_, [self = self_, piece] { self->OnRead(*piece); });
+    pool_.Run([self = self_, piece] { self->ReadOnPool(*piece); }, loop_,
+              [self = self_, piece] { self->OnRead(*piece); });
   }
 
   void ReadOnPool(Piece& piece) {
@@ -82,13 +84,15 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
       headers.Set("Content-Type", "text/plain");
       writer_->StartStream(200, std::move(headers));
     }
-    if (!piece.text.empty()) writer_->Write(std::make_shared<const std::string>(std::move(piece.text)));
+    if (!piece.text.empty())
+      writer_->Write(std::make_shared<const std::string>(std::move(piece.text)));
     if (!piece.status.ok()) {
       LOG_WARN("agent: read log {}: {}", request_.path, piece.status.message());
       return Finish();
     }
     if (reader_->LimitReached()) return Finish();
-    if (piece.more || read_again_) return writer_->BufferedBytes() > kMaxLogBacklogBytes ? Wait() : ReadMore();
+    if (piece.more || read_again_)
+      return writer_->BufferedBytes() > kMaxLogBacklogBytes ? Wait() : ReadMore();
     if (!was_running_) return Finish();
     Wait();
   }
@@ -123,12 +127,14 @@ class LogStream : public std::enable_shared_from_this<LogStream> {
   UniqueFd inotify_;
   std::unique_ptr<FdWatch> watch_;
   TimerId timer_ = 0;
-  bool reading_ = false, read_again_ = false, started_ = false, ended_ = false, was_running_ = false;
+  bool reading_ = false, read_again_ = false, started_ = false, ended_ = false,
+       was_running_ = false;
 };
 
 }  // namespace
 
-void StartLogStream(AsioLoop& loop, Pool& pool, LogStreamRequest request, net::ResponseWriterPtr writer) {
+void StartLogStream(AsioLoop& loop, Pool& pool, LogStreamRequest request,
+                    net::ResponseWriterPtr writer) {
   std::make_shared<LogStream>(loop, pool, std::move(request), std::move(writer))->Start();
 }
 

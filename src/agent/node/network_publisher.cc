@@ -17,8 +17,9 @@ std::vector<json::Value> ObjectsOf(const client::Informer& informer) {
 
 }  // namespace
 
-NetworkPublisher::NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& informers, SpawnerClient& spawner,
-                                   Options options, std::function<std::vector<json::Value>()> local_pods)
+NetworkPublisher::NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& informers,
+                                   SpawnerClient& spawner, Options options,
+                                   std::function<std::vector<json::Value>()> local_pods)
     : loop_(loop),
       pool_(pool),
       services_(informers.Get(client::resources::kServices)),
@@ -43,10 +44,11 @@ Status NetworkPublisher::Start() {
   started_ = true;
   for (client::Informer* informer : {&services_, &slices_}) {
     client::InformerEvents events;
-    events.on_change = lifetime_.Guard([this](const client::ObjectKey&, const json::Value&, const json::Value&) {
-      PublishDns();
-      PublishRules();
-    });
+    events.on_change =
+        lifetime_.Guard([this](const client::ObjectKey&, const json::Value&, const json::Value&) {
+          PublishDns();
+          PublishRules();
+        });
     events.on_synced = lifetime_.Guard([this] {
       PublishDns();
       PublishRules();
@@ -58,7 +60,8 @@ Status NetworkPublisher::Start() {
 }
 
 void NetworkPublisher::PublishDns() {
-  if (!started_ || dns_timer_ != 0) return;
+  // Before both lists are known, the server holds questions rather than deny what may exist.
+  if (!started_ || dns_timer_ != 0 || !services_.Synced() || !slices_.Synced()) return;
   dns_timer_ = loop_.After(kDnsDelay, [this] {
     dns_timer_ = 0;
     PublishDnsNow();
@@ -66,6 +69,9 @@ void NetworkPublisher::PublishDns() {
 }
 
 void NetworkPublisher::PublishDnsNow() {
+  // One table at a time: the pool might finish an older one last.
+  if (building_dns_) return PublishDns();
+  building_dns_ = true;
   DnsInput input;
   input.services = ObjectsOf(services_);
   input.endpoint_slices = ObjectsOf(slices_);
@@ -73,7 +79,10 @@ void NetworkPublisher::PublishDnsNow() {
   input.cluster_domain = options_.cluster_domain;
   auto table = std::make_shared<std::shared_ptr<const DnsTable>>();
   pool_.Run([input = std::move(input), table] { *table = DnsTable::Build(input); }, loop_,
-            lifetime_.Guard([this, table] { dns_->Publish(*table); }));
+            lifetime_.Guard([this, table] {
+              building_dns_ = false;
+              dns_->Publish(*table);
+            }));
 }
 
 void NetworkPublisher::PublishRules() {

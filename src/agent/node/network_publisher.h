@@ -1,10 +1,11 @@
 // src/agent/node/network_publisher.h
 //
-// NetworkPublisher: keeps the node's DNS and Service rules equal to what the API server and the pod workers say.
-// Changes of one moment become one table; rules are applied at most every kRulesPeriod.
+// NetworkPublisher: keeps the node's DNS and Service rules equal to what the API server and the pod
+// workers say. Changes of one moment become one table; rules are applied at most every
+// kRulesPeriod.
 //
-// Life cycle: made before the informers are started; Start() once the host network exists; destroy to stop.
-// Thread:     the loop thread; the DNS server has its own, the spawner applies the rules.
+// Life cycle: made before the informers are started; Start() once the host network exists; destroy
+// to stop. Thread:     the loop thread; the DNS server has its own, the spawner applies the rules.
 
 #pragma once
 
@@ -34,8 +35,8 @@ class NetworkPublisher {
     std::string rules_file;   // DIR/run/services.nft
   };
   // `local_pods`: pods of this node with their addresses in status.podIP.
-  NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& informers, SpawnerClient& spawner, Options options,
-                   std::function<std::vector<json::Value>()> local_pods);
+  NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& informers, SpawnerClient& spawner,
+                   Options options, std::function<std::vector<json::Value>()> local_pods);
   ~NetworkPublisher();
 
   // Listens on the bridge's address.
@@ -57,7 +58,7 @@ class NetworkPublisher {
   std::function<std::vector<json::Value>()> local_pods_;
   std::unique_ptr<DnsServer> dns_;
   std::string applied_rules_;
-  bool started_ = false, applying_ = false;
+  bool started_ = false, applying_ = false, building_dns_ = false;
   TimerId dns_timer_ = 0, rules_timer_ = 0;
   client::Lifetime lifetime_;
 };

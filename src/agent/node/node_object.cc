@@ -43,7 +43,8 @@ json::Value Condition(const json::Value& before, const char* type, bool status, 
                       const char* message, Time now) {
   json::Value transition = FormatTime(now);
   for (const json::Value& condition : before["conditions"].items()) {
-    if (condition["type"].AsString() == type && condition["status"].AsString() == (status ? "True" : "False")) {
+    if (condition["type"].AsString() == type &&
+        condition["status"].AsString() == (status ? "True" : "False")) {
       transition = condition["lastTransitionTime"];
     }
   }
@@ -61,7 +62,8 @@ NodeFacts GatherNodeFacts(const std::string& data_dir) {
   NodeFacts facts;
   facts.cpu_count = std::max<long>(sysconf(_SC_NPROCESSORS_ONLN), 1);
   struct sysinfo memory = {};
-  if (sysinfo(&memory) == 0) facts.memory_bytes = static_cast<int64_t>(memory.totalram) * memory.mem_unit;
+  if (sysinfo(&memory) == 0)
+    facts.memory_bytes = static_cast<int64_t>(memory.totalram) * memory.mem_unit;
   struct statvfs disk = {};
   if (statvfs(data_dir.c_str(), &disk) == 0) {
     facts.storage_bytes = static_cast<int64_t>(disk.f_blocks) * static_cast<int64_t>(disk.f_frsize);
@@ -98,17 +100,19 @@ std::string DefaultRouteAddress() {
 
 std::vector<cluster::Device> SimulatedDevices(int count, const std::string& model) {
   std::vector<cluster::Device> devices;
-  for (int i = 0; i < count; ++i) devices.push_back({"nvidia.com/gpu", fmt::format("GPU-sim-{}", i), i, model});
+  for (int i = 0; i < count; ++i)
+    devices.push_back({"nvidia.com/gpu", fmt::format("GPU-sim-{}", i), i, model});
   return devices;
 }
 
 json::Value NodeCapacity(const NodeFacts& facts) {
   std::map<std::string, int> counts;
   for (const cluster::Device& device : facts.devices) ++counts[device.resource];
-  json::Value out = json::Obj({{"cpu", std::to_string(facts.cpu_count)},
-                               {"ephemeral-storage", fmt::format("{}Ki", facts.storage_bytes / 1024)},
-                               {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
-                               {"pods", std::to_string(facts.max_pods)}});
+  json::Value out =
+      json::Obj({{"cpu", std::to_string(facts.cpu_count)},
+                 {"ephemeral-storage", fmt::format("{}Ki", facts.storage_bytes / 1024)},
+                 {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
+                 {"pods", std::to_string(facts.max_pods)}});
   for (const auto& [resource, count] : counts) out = out.Set(resource, std::to_string(count));
   return out;
 }
@@ -119,8 +123,10 @@ json::Value NodeLabels(const NodeFacts& facts) {
                                   {"kubernetes.io/arch", facts.architecture}});
   if (facts.devices.empty()) return labels;
   std::string product;
-  for (char c : facts.devices[0].model) product.push_back(isalnum(static_cast<unsigned char>(c)) ? c : '-');
-  if (facts.devices_simulated && !product.starts_with("Simulated")) product = "Simulated-" + product;
+  for (char c : facts.devices[0].model)
+    product.push_back(isalnum(static_cast<unsigned char>(c)) ? c : '-');
+  if (facts.devices_simulated && !product.starts_with("Simulated"))
+    product = "Simulated-" + product;
   labels = labels.Set("nvidia.com/gpu.product", product);
   labels = labels.Set("nvidia.com/gpu.count", std::to_string(facts.devices.size()));
   return facts.devices_simulated ? labels.Set("muster.dev/simulated-gpus", "true") : labels;
@@ -149,20 +155,24 @@ json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time n
                               "kubelet has no disk pressure", now),
                     Condition(before, "PIDPressure", false, "KubeletHasSufficientPID",
                               "kubelet has sufficient PID available", now),
-                    Condition(before, "Ready", true, "KubeletReady", "kubelet is posting ready status", now)})},
+                    Condition(before, "Ready", true, "KubeletReady",
+                              "kubelet is posting ready status", now)})},
        {"addresses", json::List({json::Obj({{"type", "InternalIP"}, {"address", facts.address}}),
                                  json::Obj({{"type", "Hostname"}, {"address", facts.name}})})},
-       {"daemonEndpoints", json::Obj({{"kubeletEndpoint", json::Obj({{"Port", facts.kubelet_port}})}})},
-       {"nodeInfo", json::Obj({{"machineID", facts.machine_id},
-                               {"systemUUID", facts.system_uuid},
-                               {"bootID", facts.boot_id},
-                               {"kernelVersion", facts.kernel_version},
-                               {"osImage", facts.os_image},
-                               {"containerRuntimeVersion", "muster://" + facts.version.substr(facts.version.starts_with("v") ? 1 : 0)},
-                               {"kubeletVersion", facts.version},
-                               {"kubeProxyVersion", facts.version},
-                               {"operatingSystem", "linux"},
-                               {"architecture", facts.architecture}})}});
+       {"daemonEndpoints",
+        json::Obj({{"kubeletEndpoint", json::Obj({{"Port", facts.kubelet_port}})}})},
+       {"nodeInfo",
+        json::Obj({{"machineID", facts.machine_id},
+                   {"systemUUID", facts.system_uuid},
+                   {"bootID", facts.boot_id},
+                   {"kernelVersion", facts.kernel_version},
+                   {"osImage", facts.os_image},
+                   {"containerRuntimeVersion",
+                    "muster://" + facts.version.substr(facts.version.starts_with("v") ? 1 : 0)},
+                   {"kubeletVersion", facts.version},
+                   {"kubeProxyVersion", facts.version},
+                   {"operatingSystem", "linux"},
+                   {"architecture", facts.architecture}})}});
 }
 
 json::Value NewNode(const NodeFacts& facts, Time now) {
@@ -171,7 +181,8 @@ json::Value NewNode(const NodeFacts& facts, Time now) {
                     {"metadata", json::Obj({{"name", facts.name},
                                             {"labels", NodeLabels(facts)},
                                             {"annotations", NodeAnnotations(facts)}})},
-                    {"spec", json::Obj({{"podCIDR", facts.pod_cidr}, {"podCIDRs", json::List({facts.pod_cidr})}})},
+                    {"spec", json::Obj({{"podCIDR", facts.pod_cidr},
+                                        {"podCIDRs", json::List({facts.pod_cidr})}})},
                     {"status", NodeStatus(facts, {}, now)}});
 }
 
@@ -179,13 +190,12 @@ json::Value NewLease(const std::string& node, const std::string& node_uid, Time 
   return json::Obj(
       {{"apiVersion", "coordination.k8s.io/v1"},
        {"kind", "Lease"},
-       {"metadata",
-        json::Obj({{"name", node},
-                   {"namespace", "kube-node-lease"},
-                   {"ownerReferences", json::List({json::Obj({{"apiVersion", "v1"},
-                                                              {"kind", "Node"},
-                                                              {"name", node},
-                                                              {"uid", node_uid}})})}})},
+       {"metadata", json::Obj({{"name", node},
+                               {"namespace", "kube-node-lease"},
+                               {"ownerReferences", json::List({json::Obj({{"apiVersion", "v1"},
+                                                                          {"kind", "Node"},
+                                                                          {"name", node},
+                                                                          {"uid", node_uid}})})}})},
        {"spec", json::Obj({{"holderIdentity", node},
                            {"leaseDurationSeconds", 40},
                            {"renewTime", FormatMicroTime(now)}})}});

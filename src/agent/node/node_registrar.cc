@@ -47,16 +47,19 @@ void NodeRegistrar::Refresh(const json::Value& node) {
   node_uid_ = node["metadata"]["uid"].Str();
   status_before_ = node["status"];
   json::Value labels = NodeLabels(facts_);
-  for (const char* label : {"nvidia.com/gpu.product", "nvidia.com/gpu.count", "muster.dev/simulated-gpus"}) {
+  for (const char* label :
+       {"nvidia.com/gpu.product", "nvidia.com/gpu.count", "muster.dev/simulated-gpus"}) {
     if (!labels.Has(label)) labels = labels.Set(label, nullptr);
   }
-  const json::Value patch =
-      json::Obj({{"metadata", json::Obj({{"labels", labels}, {"annotations", NodeAnnotations(facts_)}})},
-                 {"spec", json::Obj({{"podCIDR", facts_.pod_cidr}, {"podCIDRs", json::List({facts_.pod_cidr})}})}});
-  client_.Patch(NodeTarget(), client::PatchType::kMerge, patch, lifetime_.Guard([this](Result<json::Value> answer) {
-    if (!answer) return Retry("label", answer.error());
-    WriteStatus();
-  }));
+  const json::Value patch = json::Obj(
+      {{"metadata", json::Obj({{"labels", labels}, {"annotations", NodeAnnotations(facts_)}})},
+       {"spec",
+        json::Obj({{"podCIDR", facts_.pod_cidr}, {"podCIDRs", json::List({facts_.pod_cidr})}})}});
+  client_.Patch(NodeTarget(), client::PatchType::kMerge, patch,
+                lifetime_.Guard([this](Result<json::Value> answer) {
+                  if (!answer) return Retry("label", answer.error());
+                  WriteStatus();
+                }));
 }
 
 void NodeRegistrar::WriteStatus() {
@@ -86,21 +89,25 @@ void NodeRegistrar::WriteStatus() {
 void NodeRegistrar::RenewLease() {
   lease_timer_ = loop_.After(kLeasePeriod, [this] { RenewLease(); });
   const client::Target target = {client::resources::kLeases, "kube-node-lease", facts_.name, ""};
-  const json::Value patch = json::Obj({{"spec", json::Obj({{"holderIdentity", facts_.name},
-                                                           {"leaseDurationSeconds", 40},
-                                                           {"renewTime", FormatMicroTime(loop_.Now())}})}});
-  client_.Patch(target, client::PatchType::kMerge, patch, lifetime_.Guard([this](Result<json::Value> answer) {
-    if (answer) return;
-    if (answer.error().reason() == Reason::kNotFound) return CreateLease();
-    LOG_WARN("agent: renew lease node={}: {}", facts_.name, answer.error().message());
-  }));
+  const json::Value patch =
+      json::Obj({{"spec", json::Obj({{"holderIdentity", facts_.name},
+                                     {"leaseDurationSeconds", 40},
+                                     {"renewTime", FormatMicroTime(loop_.Now())}})}});
+  client_.Patch(target, client::PatchType::kMerge, patch,
+                lifetime_.Guard([this](Result<json::Value> answer) {
+                  if (answer) return;
+                  if (answer.error().reason() == Reason::kNotFound) return CreateLease();
+                  LOG_WARN("agent: renew lease node={}: {}", facts_.name, answer.error().message());
+                }));
 }
 
 void NodeRegistrar::CreateLease() {
   client_.Create({client::resources::kLeases, "kube-node-lease", "", ""},
-                 NewLease(facts_.name, node_uid_, loop_.Now()), lifetime_.Guard([this](Result<json::Value> answer) {
+                 NewLease(facts_.name, node_uid_, loop_.Now()),
+                 lifetime_.Guard([this](Result<json::Value> answer) {
                    if (answer) return;
-                   LOG_WARN("agent: create lease node={}: {}", facts_.name, answer.error().message());
+                   LOG_WARN("agent: create lease node={}: {}", facts_.name,
+                            answer.error().message());
                  }));
 }
 

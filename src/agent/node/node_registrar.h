@@ -1,11 +1,12 @@
 // src/agent/node/node_registrar.h
 //
-// NodeRegistrar: keeps this machine's Node object and Lease alive: registers, renews the Lease every ten seconds, and
-// writes the status when it changed or five minutes have passed.
+// NodeRegistrar: keeps this machine's Node object and Lease alive: registers, renews the Lease
+// every ten seconds, and writes the status when it changed or five minutes have passed.
 //
 // Life cycle: Start() once; destroy to stop (the Node stays and goes NotReady by itself).
 // Thread:     the loop thread.
-// Source:     the kubelet's nodeStatusUpdateFrequency, nodeStatusReportFrequency and node leases (KEP-589).
+// Source:     the kubelet's nodeStatusUpdateFrequency, nodeStatusReportFrequency and node leases
+// (KEP-589).
 
 #pragma once
 
@@ -28,7 +29,8 @@ class NodeRegistrar {
   NodeRegistrar(Loop& loop, client::ApiClient& client, NodeFacts facts);
   ~NodeRegistrar();
 
-  // `registered` runs once, when the Node exists with our status. Failures are tried again for ever.
+  // `registered` runs once, when the Node exists with our status. Failures are tried again for
+  // ever.
   void Start(Task registered);
 
  private:

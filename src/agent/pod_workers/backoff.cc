@@ -13,7 +13,8 @@ Time CrashBackoff::OnExit(Time started, Time finished) {
     ended_before_ = true;
     return finished;
   }
-  current_ = current_ == Duration() ? kInitialBackoff : std::min<Duration>(current_ * 2, kMaxBackoff);
+  current_ =
+      current_ == Duration() ? kInitialBackoff : std::min<Duration>(current_ * 2, kMaxBackoff);
   return finished + current_;
 }
 

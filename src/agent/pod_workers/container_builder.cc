@@ -56,7 +56,8 @@ CgroupLimits PodLimits(const json::Value& pod) {
 
 int64_t PodMemoryLimit(const json::Value& pod) { return PodLimits(pod).memory_bytes; }
 
-int OomScoreAdjust(const json::Value& pod, const json::Value& container, int64_t node_memory_bytes) {
+int OomScoreAdjust(const json::Value& pod, const json::Value& container,
+                   int64_t node_memory_bytes) {
   const std::string qos = QosClass(pod);
   if (qos == "Guaranteed") return -997;
   if (qos == "BestEffort" || node_memory_bytes <= 0) return 1000;
@@ -67,21 +68,23 @@ int OomScoreAdjust(const json::Value& pod, const json::Value& container, int64_t
 
 std::string PodLogDir(const std::string& data_dir, const json::Value& pod) {
   const json::Value& meta = pod["metadata"];
-  return fmt::format("{}/logs/pods/{}_{}_{}", data_dir, meta["namespace"].AsString(), meta["name"].AsString(),
-                     meta["uid"].AsString());
+  return fmt::format("{}/logs/pods/{}_{}_{}", data_dir, meta["namespace"].AsString(),
+                     meta["name"].AsString(), meta["uid"].AsString());
 }
 
-std::string ContainerLogPath(const std::string& data_dir, const json::Value& pod, const std::string& container,
-                             int attempt) {
+std::string ContainerLogPath(const std::string& data_dir, const json::Value& pod,
+                             const std::string& container, int attempt) {
   return fmt::format("{}/{}/{}.log", PodLogDir(data_dir, pod), container, attempt);
 }
 
-Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input, const json::Value& container, int attempt) {
+Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
+                                         const json::Value& container, int attempt) {
   const json::Value& pod = input.pod;
   ContainerSpec spec;
   spec.name = container["name"].Str();
   spec.attempt = attempt;
-  ASSIGN_OR_RETURN(EnvironmentMap variables, ContainerEnvironment(pod, container, input.inputs, input.facts));
+  ASSIGN_OR_RETURN(EnvironmentMap variables,
+                   ContainerEnvironment(pod, container, input.inputs, input.facts));
   spec.arguments = ContainerArguments(container, variables);
   ASSIGN_OR_RETURN(spec.mounts, ContainerMounts(container, input.plan, variables));
   const std::string visible = VisibleDevices(input.devices, spec.name);

@@ -3,7 +3,8 @@
 // From a pod's YAML to what the shim starts: limits, environment, command, mounts, paths.
 //
 // Thread:     any (pure).
-// Errors:     NotFound / Invalid: the container waits with reason CreateContainerConfigError and this message.
+// Errors:     NotFound / Invalid: the container waits with reason CreateContainerConfigError and
+// this message.
 
 #pragma once
 
@@ -30,7 +31,8 @@ struct ContainerBuildInput {
 };
 
 // `arguments` is empty when the container has no command: it would need an image.
-Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input, const json::Value& container, int attempt);
+Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
+                                         const json::Value& container, int attempt);
 
 // cpu and memory of the whole pod: limits only if every container has one.
 CgroupLimits PodLimits(const json::Value& pod);
@@ -40,7 +42,7 @@ int OomScoreAdjust(const json::Value& pod, const json::Value& container, int64_t
 
 // DIR/logs/pods/<ns>_<name>_<uid>
 std::string PodLogDir(const std::string& data_dir, const json::Value& pod);
-std::string ContainerLogPath(const std::string& data_dir, const json::Value& pod, const std::string& container,
-                             int attempt);
+std::string ContainerLogPath(const std::string& data_dir, const json::Value& pod,
+                             const std::string& container, int attempt);
 
 }  // namespace muster::agent

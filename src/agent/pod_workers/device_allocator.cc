@@ -8,14 +8,17 @@
 
 namespace muster::agent {
 
-Status DeviceAllocator::Take(const std::string& resource, const std::string& id, const std::string& uid) {
-  const bool known = std::any_of(devices_.begin(), devices_.end(), [&](const cluster::Device& device) {
-    return device.resource == resource && device.id == id;
-  });
+Status DeviceAllocator::Take(const std::string& resource, const std::string& id,
+                             const std::string& uid) {
+  const bool known =
+      std::any_of(devices_.begin(), devices_.end(), [&](const cluster::Device& device) {
+        return device.resource == resource && device.id == id;
+      });
   if (!known) return Error(Reason::kConflict, "device {} {} is not on this node", resource, id);
   const auto [owner, is_new] = owners_.emplace(std::pair(resource, id), uid);
   if (is_new || owner->second == uid) return Status::Ok();
-  return Error(Reason::kConflict, "device {} {} belongs to another pod (uid {})", resource, id, owner->second);
+  return Error(Reason::kConflict, "device {} {} belongs to another pod (uid {})", resource, id,
+               owner->second);
 }
 
 Result<cluster::AssignedDevices> DeviceAllocator::Assign(const json::Value& pod) {
@@ -43,7 +46,8 @@ Result<cluster::AssignedDevices> DeviceAllocator::Assign(const json::Value& pod)
       }
       if (static_cast<int64_t>(ids.size()) < count) {
         Release(uid);
-        return Error(Reason::kConflict, "container {} asks for {} {}, but only {} are free on this node",
+        return Error(Reason::kConflict,
+                     "container {} asks for {} {}, but only {} are free on this node",
                      container["name"].AsString(), count, resource, ids.size());
       }
     }
@@ -58,7 +62,8 @@ void DeviceAllocator::Release(const std::string& pod_uid) {
 std::string VisibleDevices(const cluster::AssignedDevices& assigned, const std::string& container) {
   std::vector<std::string> ids;
   if (const auto found = assigned.find(container); found != assigned.end()) {
-    for (const auto& [resource, list] : found->second) ids.insert(ids.end(), list.begin(), list.end());
+    for (const auto& [resource, list] : found->second)
+      ids.insert(ids.end(), list.begin(), list.end());
   }
   return ids.empty() ? "void" : Join(ids, ",");
 }

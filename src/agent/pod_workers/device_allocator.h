@@ -1,7 +1,8 @@
 // src/agent/pod_workers/device_allocator.h
 //
-// DeviceAllocator: which device of this node belongs to which pod. The scheduler names them in the annotation
-// muster.dev/assigned-devices; a pod that another scheduler bound without it gets free ones here.
+// DeviceAllocator: which device of this node belongs to which pod. The scheduler names them in the
+// annotation muster.dev/assigned-devices; a pod that another scheduler bound without it gets free
+// ones here.
 //
 // Thread:     the loop thread.
 // Invariants: a device has at most one owner.
@@ -23,8 +24,8 @@ class DeviceAllocator {
  public:
   explicit DeviceAllocator(std::vector<cluster::Device> devices) : devices_(std::move(devices)) {}
 
-  // container -> resource -> ids, remembered until Release(). Conflict when a device that the annotation names is
-  // unknown or another pod's, or when too few are free.
+  // container -> resource -> ids, remembered until Release(). Conflict when a device that the
+  // annotation names is unknown or another pod's, or when too few are free.
   Result<cluster::AssignedDevices> Assign(const json::Value& pod);
   void Release(const std::string& pod_uid);
   const std::vector<cluster::Device>& devices() const { return devices_; }
@@ -36,7 +37,8 @@ class DeviceAllocator {
   std::map<std::pair<std::string, std::string>, std::string> owners_;  // (resource, id) -> pod uid
 };
 
-// NVIDIA_VISIBLE_DEVICES: ids joined by commas; "void" when there are none, so that no library shows all.
+// NVIDIA_VISIBLE_DEVICES: ids joined by commas; "void" when there are none, so that no library
+// shows all.
 std::string VisibleDevices(const cluster::AssignedDevices& assigned, const std::string& container);
 
 }  // namespace muster::agent

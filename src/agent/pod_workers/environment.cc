@@ -47,11 +47,13 @@ std::optional<std::string> KeyOf(const json::Value& object, std::string_view key
   if (const json::Value* value = object["data"].Find(key)) {
     return is_secret ? Base64Decode(value->AsString()) : value->Str();
   }
-  if (const json::Value* value = object["stringData"].Find(key); is_secret && value != nullptr) return value->Str();
+  if (const json::Value* value = object["stringData"].Find(key); is_secret && value != nullptr)
+    return value->Str();
   return std::nullopt;
 }
 
-const json::Value* FindObject(const std::map<std::string, json::Value>& objects, const std::string& name) {
+const json::Value* FindObject(const std::map<std::string, json::Value>& objects,
+                              const std::string& name) {
   const auto found = objects.find(name);
   return found == objects.end() ? nullptr : &found->second;
 }
@@ -64,10 +66,12 @@ Status AddEnvFrom(const json::Value& source, const PodInputs& inputs, Environmen
     const json::Value* object = FindObject(is_secret ? inputs.secrets : inputs.config_maps, name);
     if (object == nullptr) {
       if (reference["optional"].AsBool()) continue;
-      return Error(Reason::kNotFound, "{} {:?} not found", is_secret ? "secret" : "configmap", name);
+      return Error(Reason::kNotFound, "{} {:?} not found", is_secret ? "secret" : "configmap",
+                   name);
     }
     for (const json::Member& member : (*object)["data"].members()) {
-      if (auto text = KeyOf(*object, member.first, is_secret)) out[source["prefix"].Str() + member.first] = *text;
+      if (auto text = KeyOf(*object, member.first, is_secret))
+        out[source["prefix"].Str() + member.first] = *text;
     }
   }
   return Status::Ok();
@@ -86,8 +90,8 @@ Result<std::optional<std::string>> FromKey(const json::Value& reference, const j
   }
   std::optional<std::string> value = KeyOf(*object, key, is_secret);
   if (value || optional) return value;
-  return Error(Reason::kNotFound, "couldn't find key {} in {} {}/{}", key, is_secret ? "Secret" : "ConfigMap",
-               pod["metadata"]["namespace"].AsString(), name);
+  return Error(Reason::kNotFound, "couldn't find key {} in {} {}/{}", key,
+               is_secret ? "Secret" : "ConfigMap", pod["metadata"]["namespace"].AsString(), name);
 }
 
 Result<std::optional<std::string>> ValueFrom(const json::Value& from, const json::Value& pod,
@@ -96,11 +100,13 @@ Result<std::optional<std::string>> ValueFrom(const json::Value& from, const json
   if (from.Has("configMapKeyRef")) return FromKey(from["configMapKeyRef"], pod, inputs, false);
   if (from.Has("secretKeyRef")) return FromKey(from["secretKeyRef"], pod, inputs, true);
   if (from.Has("fieldRef")) {
-    ASSIGN_OR_RETURN(std::string value, FieldValue(pod, from["fieldRef"]["fieldPath"].AsString(), facts));
+    ASSIGN_OR_RETURN(std::string value,
+                     FieldValue(pod, from["fieldRef"]["fieldPath"].AsString(), facts));
     return std::optional<std::string>(std::move(value));
   }
   if (from.Has("resourceFieldRef")) {
-    ASSIGN_OR_RETURN(std::string value, ResourceValue(pod, container, from["resourceFieldRef"], facts));
+    ASSIGN_OR_RETURN(std::string value,
+                     ResourceValue(pod, container, from["resourceFieldRef"], facts));
     return std::optional<std::string>(std::move(value));
   }
   return std::optional<std::string>("");
@@ -108,11 +114,13 @@ Result<std::optional<std::string>> ValueFrom(const json::Value& from, const json
 
 }  // namespace
 
-EnvironmentMap ServiceEnvironment(const std::vector<json::Value>& services, std::string_view ns, bool links) {
+EnvironmentMap ServiceEnvironment(const std::vector<json::Value>& services, std::string_view ns,
+                                  bool links) {
   EnvironmentMap out;
   for (const json::Value& service : services) {
     const std::string_view service_ns = service["metadata"]["namespace"].AsString();
-    const bool is_api = service_ns == "default" && service["metadata"]["name"].AsString() == "kubernetes";
+    const bool is_api =
+        service_ns == "default" && service["metadata"]["name"].AsString() == "kubernetes";
     if (is_api || (links && service_ns == ns)) AddService(service, out);
   }
   return out;
@@ -124,7 +132,8 @@ Result<EnvironmentMap> ContainerEnvironment(const json::Value& pod, const json::
   const EnvironmentMap services =
       ServiceEnvironment(inputs.services, pod["metadata"]["namespace"].AsString(), links);
   EnvironmentMap own;
-  for (const json::Value& source : container["envFrom"].items()) RETURN_IF_ERROR(AddEnvFrom(source, inputs, own));
+  for (const json::Value& source : container["envFrom"].items())
+    RETURN_IF_ERROR(AddEnvFrom(source, inputs, own));
   EnvironmentMap known = services;
   for (const auto& [name, value] : own) known[name] = value;
   for (const json::Value& variable : container["env"].items()) {
@@ -150,11 +159,13 @@ std::vector<std::string> FinishEnvironment(EnvironmentMap variables, std::string
   return out;
 }
 
-std::vector<std::string> ContainerArguments(const json::Value& container, const EnvironmentMap& variables) {
+std::vector<std::string> ContainerArguments(const json::Value& container,
+                                            const EnvironmentMap& variables) {
   std::vector<std::string> out;
   if (container["command"].empty()) return out;
   for (const char* field : {"command", "args"}) {
-    for (const json::Value& word : container[field].items()) out.push_back(Expand(word.AsString(), variables));
+    for (const json::Value& word : container[field].items())
+      out.push_back(Expand(word.AsString(), variables));
   }
   return out;
 }

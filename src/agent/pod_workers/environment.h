@@ -3,8 +3,9 @@
 // The environment and command line of a container.
 //
 // Thread:     any (pure).
-// Errors:     NotFound / Invalid with the message that the kubelet puts into CreateContainerConfigError.
-// Source:     the kubelet's makeEnvironmentVariables and envvars.FromServices; PATH as the OCI images' default.
+// Errors:     NotFound / Invalid with the message that the kubelet puts into
+// CreateContainerConfigError. Source:     the kubelet's makeEnvironmentVariables and
+// envvars.FromServices; PATH as the OCI images' default.
 
 #pragma once
 
@@ -18,20 +19,24 @@
 
 namespace muster::agent {
 
-inline constexpr std::string_view kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+inline constexpr std::string_view kDefaultPath =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// Variables of Services with a cluster address: {NAME}_SERVICE_HOST, {NAME}_PORT_80_TCP_ADDR, ... Those of
-// default/kubernetes always; those of `ns` only if `links`.
-EnvironmentMap ServiceEnvironment(const std::vector<json::Value>& services, std::string_view ns, bool links);
+// Variables of Services with a cluster address: {NAME}_SERVICE_HOST, {NAME}_PORT_80_TCP_ADDR, ...
+// Those of default/kubernetes always; those of `ns` only if `links`.
+EnvironmentMap ServiceEnvironment(const std::vector<json::Value>& services, std::string_view ns,
+                                  bool links);
 
 // What the API says (services, envFrom, env), without the runtime's own.
 Result<EnvironmentMap> ContainerEnvironment(const json::Value& pod, const json::Value& container,
                                             const PodInputs& inputs, const PodFacts& facts);
 
-// Adds what every container has (PATH, HOSTNAME, HOME), where the pod does not say otherwise: "NAME=value".
+// Adds what every container has (PATH, HOSTNAME, HOME), where the pod does not say otherwise:
+// "NAME=value".
 std::vector<std::string> FinishEnvironment(EnvironmentMap variables, std::string_view hostname);
 
 // command and args, expanded; empty without a command.
-std::vector<std::string> ContainerArguments(const json::Value& container, const EnvironmentMap& variables);
+std::vector<std::string> ContainerArguments(const json::Value& container,
+                                            const EnvironmentMap& variables);
 
 }  // namespace muster::agent

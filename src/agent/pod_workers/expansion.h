@@ -1,7 +1,7 @@
 // src/agent/pod_workers/expansion.h
 //
-// $(VAR) in commands, arguments, environment values and subPathExpr, exactly as Kubernetes expands it: an unknown
-// name stays as written, $$ is a dollar sign.
+// $(VAR) in commands, arguments, environment values and subPathExpr, exactly as Kubernetes expands
+// it: an unknown name stays as written, $$ is a dollar sign.
 //
 // Thread: any (pure).
 // Source: k8s.io/kubernetes third_party/forked/golang/expansion.

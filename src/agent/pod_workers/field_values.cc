@@ -44,9 +44,12 @@ std::string Divide(const cluster::Quantity& value, const cluster::Quantity& divi
 
 }  // namespace
 
-Result<std::string> FieldValue(const json::Value& pod, std::string_view path, const PodFacts& facts) {
-  if (const auto key = Subscript(path, "metadata.labels")) return pod["metadata"]["labels"][*key].Str();
-  if (const auto key = Subscript(path, "metadata.annotations")) return pod["metadata"]["annotations"][*key].Str();
+Result<std::string> FieldValue(const json::Value& pod, std::string_view path,
+                               const PodFacts& facts) {
+  if (const auto key = Subscript(path, "metadata.labels"))
+    return pod["metadata"]["labels"][*key].Str();
+  if (const auto key = Subscript(path, "metadata.annotations"))
+    return pod["metadata"]["annotations"][*key].Str();
   if (path == "metadata.labels") return FormatMap(pod["metadata"]["labels"]);
   if (path == "metadata.annotations") return FormatMap(pod["metadata"]["annotations"]);
   if (path == "metadata.name") return pod["metadata"]["name"].Str();
@@ -59,11 +62,12 @@ Result<std::string> FieldValue(const json::Value& pod, std::string_view path, co
   return Error(Reason::kInvalid, "fieldRef: unsupported fieldPath {:?}", path);
 }
 
-Result<std::string> ResourceValue(const json::Value& pod, const json::Value& container, const json::Value& reference,
-                                  const PodFacts& facts) {
+Result<std::string> ResourceValue(const json::Value& pod, const json::Value& container,
+                                  const json::Value& reference, const PodFacts& facts) {
   const std::string name = reference["containerName"].Str();
   const json::Value of = name.empty() ? container : ContainerNamed(pod, name);
-  if (of.IsNull()) return Error(Reason::kInvalid, "resourceFieldRef: there is no container {:?}", name);
+  if (of.IsNull())
+    return Error(Reason::kInvalid, "resourceFieldRef: there is no container {:?}", name);
   const std::string resource = reference["resource"].Str();
   const size_t dot = resource.find('.');
   const std::string list = resource.substr(0, dot);
@@ -77,7 +81,8 @@ Result<std::string> ResourceValue(const json::Value& pod, const json::Value& con
   ASSIGN_OR_RETURN(const cluster::Quantity value, cluster::Quantity::FromJson(amount));
   const json::Value divisor = reference["divisor"];
   const bool given = !divisor.IsNull() && divisor.AsString() != "0" && divisor.AsString() != "";
-  ASSIGN_OR_RETURN(const cluster::Quantity unit, cluster::Quantity::FromJson(given ? divisor : json::Value("1")));
+  ASSIGN_OR_RETURN(const cluster::Quantity unit,
+                   cluster::Quantity::FromJson(given ? divisor : json::Value("1")));
   return Divide(value, unit, what == "cpu");
 }
 

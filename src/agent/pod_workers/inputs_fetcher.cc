@@ -19,7 +19,7 @@ struct Fetch {
 };
 
 void GetOne(client::ApiClient& client, const client::Target& target, std::shared_ptr<Fetch> fetch,
-            std::map<std::string, json::Value> PodInputs::*into) {
+            std::map<std::string, json::Value> PodInputs::* into) {
   ++fetch->waiting;
   client.Get(target, [fetch, into, name = target.name](Result<json::Value> answer) {
     if (answer) {
@@ -33,15 +33,17 @@ void GetOne(client::ApiClient& client, const client::Target& target, std::shared
 
 }  // namespace
 
-void FetchPodInputs(client::ApiClient& client, const client::Informer& services, const json::Value& pod,
-                    Function<void(Result<PodInputs>)> done) {
+void FetchPodInputs(client::ApiClient& client, const client::Informer& services,
+                    const json::Value& pod, Function<void(Result<PodInputs>)> done) {
   auto fetch = std::make_shared<Fetch>();
   fetch->done = std::move(done);
   const std::string ns = pod["metadata"]["namespace"].Str();
   for (const auto& [key, service] : services.objects()) {
-    if (key.ns == ns || (key.ns == "default" && key.name == "kubernetes")) fetch->inputs.services.push_back(service);
+    if (key.ns == ns || (key.ns == "default" && key.name == "kubernetes"))
+      fetch->inputs.services.push_back(service);
   }
-  if (!services.Synced()) fetch->first_error = Error(Reason::kServiceUnavailable, "services have not been synced yet");
+  if (!services.Synced())
+    fetch->first_error = Error(Reason::kServiceUnavailable, "services have not been synced yet");
   const NeededObjects needed = FindNeededObjects(pod);
   for (const std::string& name : needed.config_maps) {
     GetOne(client, {client::resources::kConfigMaps, ns, name, ""}, fetch, &PodInputs::config_maps);

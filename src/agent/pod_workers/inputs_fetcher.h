@@ -1,6 +1,7 @@
 // src/agent/pod_workers/inputs_fetcher.h
 //
-// Reads the ConfigMaps and Secrets of a pod from the API server, and its Services from the informer.
+// Reads the ConfigMaps and Secrets of a pod from the API server, and its Services from the
+// informer.
 //
 // Thread: the loop thread. Missing objects are left out of the result; other errors fail it.
 
@@ -15,7 +16,7 @@
 
 namespace muster::agent {
 
-void FetchPodInputs(client::ApiClient& client, const client::Informer& services, const json::Value& pod,
-                    Function<void(Result<PodInputs>)> done);
+void FetchPodInputs(client::ApiClient& client, const client::Informer& services,
+                    const json::Value& pod, Function<void(Result<PodInputs>)> done);
 
 }  // namespace muster::agent

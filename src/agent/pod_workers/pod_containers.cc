@@ -2,8 +2,8 @@
 
 #include "agent/pod_workers/pod_worker.h"
 #include "agent/runtime/files.h"
-#include "agent/shim/shim.h"
 #include "agent/runtime/process_runtime.h"
+#include "agent/shim/shim.h"
 #include "base/log.h"
 
 namespace muster::agent {
@@ -12,13 +12,14 @@ namespace {
 using Is = ContainerRuntimeState::Is;
 
 constexpr std::string_view kImageUnavailable =
-    "this node runs programs of the machine itself and cannot pull images: set `command` in the container, or use a "
+    "this node runs programs of the machine itself and cannot pull images: set `command` in the "
+    "container, or use a "
     "node with a container runtime";
 
 std::string BackoffMessage(Duration delay, const json::Value& pod, const std::string& container) {
-  return fmt::format("back-off {} restarting failed container={} pod={}_{}({})", HumanDuration(delay), container,
-                     pod["metadata"]["name"].AsString(), pod["metadata"]["namespace"].AsString(),
-                     pod["metadata"]["uid"].AsString());
+  return fmt::format("back-off {} restarting failed container={} pod={}_{}({})",
+                     HumanDuration(delay), container, pod["metadata"]["name"].AsString(),
+                     pod["metadata"]["namespace"].AsString(), pod["metadata"]["uid"].AsString());
 }
 
 }  // namespace
@@ -90,10 +91,12 @@ void PodWorker::SyncAppContainer(size_t index) {
   if (container.is == Is::kTerminated) {
     Event(client::EventType::kWarning, "BackOff",
           fmt::format("Back-off restarting failed container {} in pod {}_{}({})", container.name,
-                      pod_["metadata"]["name"].AsString(), pod_["metadata"]["namespace"].AsString(), uid_));
+                      pod_["metadata"]["name"].AsString(), pod_["metadata"]["namespace"].AsString(),
+                      uid_));
     container.last_exit = container.exit;
     container.last_exit_attempt = container.exit_attempt;
-    WaitWith(index, "CrashLoopBackOff", BackoffMessage(restart.backoff.current(), pod_, container.name));
+    WaitWith(index, "CrashLoopBackOff",
+             BackoffMessage(restart.backoff.current(), pod_, container.name));
   }
   ScheduleSync(left);
 }
@@ -102,8 +105,14 @@ void PodWorker::StartContainer(size_t index) {
   const json::Value spec_json = AllContainers(pod_)[index];
   ContainerRuntimeState& container = state_.containers[index];
   const PodFacts facts = Facts();
-  const ContainerBuildInput input = {pod_,      inputs_, facts, plan_, assigned_, !context_.devices.devices().empty(),
-                                     context_.data_dir, context_.node_memory_bytes};
+  const ContainerBuildInput input = {pod_,
+                                     inputs_,
+                                     facts,
+                                     plan_,
+                                     assigned_,
+                                     !context_.devices.devices().empty(),
+                                     context_.data_dir,
+                                     context_.node_memory_bytes};
   Result<ContainerSpec> spec = BuildContainerSpec(input, spec_json, container.attempt + 1);
   if (!spec) {
     const std::string message = spec.error().message();
@@ -127,15 +136,17 @@ void PodWorker::StartContainer(size_t index) {
   }
   if (spec->attempt >= 2) {
     // The layer of the attempt before the last is of no use to anybody.
-    const std::string old = ContainerBase(PodDir(context_.data_dir, uid_), container.name, spec->attempt - 2);
+    const std::string old =
+        ContainerBase(PodDir(context_.data_dir, uid_), container.name, spec->attempt - 2);
     context_.pool.Run([old] { (void)RemoveTree(old); }, context_.loop, [] {});
   }
   busy_ = true;
-  context_.runtime.StartContainer(uid_, *spec, lifetime_.Guard([this, index](Result<std::string> started_at) {
-    busy_ = false;
-    OnStarted(index, started_at);
-    Sync();
-  }));
+  context_.runtime.StartContainer(uid_, *spec,
+                                  lifetime_.Guard([this, index](Result<std::string> started_at) {
+                                    busy_ = false;
+                                    OnStarted(index, started_at);
+                                    Sync();
+                                  }));
 }
 
 void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
@@ -148,8 +159,8 @@ void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
   ++container.attempt;
   if (!started_at) {
     const std::string message = started_at.error().message();
-    Event(client::EventType::kWarning, "Failed", fmt::format("Error: failed to start container \"{}\": {}",
-                                                             container.name, message));
+    Event(client::EventType::kWarning, "Failed",
+          fmt::format("Error: failed to start container \"{}\": {}", container.name, message));
     const std::string now = FormatNanoTime(context_.loop.Now());
     RecordExit(index, {128, 0, "StartError", message, "1970-01-01T00:00:00Z", now});
     return;
@@ -157,7 +168,8 @@ void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
   container.is = Is::kRunning;
   container.started_at = *started_at;
   container.waiting_message.clear();
-  Event(client::EventType::kNormal, "Created", fmt::format("Created container: {}", container.name));
+  Event(client::EventType::kNormal, "Created",
+        fmt::format("Created container: {}", container.name));
   Event(client::EventType::kNormal, "Started", fmt::format("Started container {}", container.name));
   MarkStatus();
 }
@@ -169,12 +181,14 @@ void PodWorker::RecordExit(size_t index, const ContainerExit& exit) {
   container.exit_attempt = container.attempt;
   const Time finished = ParseTime(exit.finished_at).value_or(context_.loop.Now());
   const Time started = ParseTime(exit.started_at).value_or(finished);
-  // A program that cannot be started is not worth an immediate second try, but upstream gives it one as well.
+  // A program that cannot be started is not worth an immediate second try, but upstream gives it
+  // one as well.
   const bool ran = exit.reason != "StartError";
   restarts_[index].not_before = restarts_[index].backoff.OnExit(ran ? started : finished, finished);
 }
 
-void PodWorker::OnContainerExit(const std::string& container, int attempt, const ContainerExit& exit) {
+void PodWorker::OnContainerExit(const std::string& container, int attempt,
+                                const ContainerExit& exit) {
   const auto index = IndexOf(container);
   if (!index) return;
   const ContainerRuntimeState& entry = state_.containers[*index];

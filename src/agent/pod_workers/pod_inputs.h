@@ -1,6 +1,7 @@
 // src/agent/pod_workers/pod_inputs.h
 //
-// PodInputs: the API objects besides itself that a pod needs before it can start, and what the node knows of it.
+// PodInputs: the API objects besides itself that a pod needs before it can start, and what the node
+// knows of it.
 //
 // Thread: any (values).
 
@@ -16,15 +17,17 @@
 namespace muster::agent {
 
 struct PodInputs {
-  std::map<std::string, json::Value> config_maps;  // of the pod's namespace; absent ones are left out
+  std::map<std::string, json::Value>
+      config_maps;  // of the pod's namespace; absent ones are left out
   std::map<std::string, json::Value> secrets;
-  std::vector<json::Value> services;               // of the pod's namespace, and default/kubernetes
+  std::vector<json::Value> services;  // of the pod's namespace, and default/kubernetes
 };
 
 // What fieldRef and resourceFieldRef may read.
 struct PodFacts {
   std::string pod_ip, host_ip, node_name;
-  json::Value node_allocatable;  // {"cpu": "2", "memory": "8Gi"}: the limit of a container that has none
+  json::Value
+      node_allocatable;  // {"cpu": "2", "memory": "8Gi"}: the limit of a container that has none
 };
 
 struct NeededObjects {

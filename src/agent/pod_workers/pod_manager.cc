@@ -19,7 +19,8 @@ json::Value ObjectOf(const RecoveredPod& pod) {
 
 }  // namespace
 
-PodManager::PodManager(PodWorkerContext& context, client::Informer& pods) : context_(context), pods_(pods) {
+PodManager::PodManager(PodWorkerContext& context, client::Informer& pods)
+    : context_(context), pods_(pods) {
   ListenToRuntime();
 }
 
@@ -27,17 +28,19 @@ PodManager::~PodManager() = default;
 
 void PodManager::ListenToRuntime() {
   PodRuntime::Events events;
-  events.on_exit = lifetime_.Guard(
-      [this](const std::string& uid, const std::string& container, int attempt, const ContainerExit& exit) {
-        if (const auto found = workers_.find(uid); found != workers_.end()) {
-          found->second->OnContainerExit(container, attempt, exit);
-        } else {
-          early_exits_.push_back({uid, container, attempt, exit});
-        }
-      });
+  events.on_exit = lifetime_.Guard([this](const std::string& uid, const std::string& container,
+                                          int attempt, const ContainerExit& exit) {
+    if (const auto found = workers_.find(uid); found != workers_.end()) {
+      found->second->OnContainerExit(container, attempt, exit);
+    } else {
+      early_exits_.push_back({uid, container, attempt, exit});
+    }
+  });
   events.on_sandbox_gone = lifetime_.Guard([this](const std::string& uid) {
-    if (const auto found = workers_.find(uid); found != workers_.end()) return found->second->OnSandboxGone();
-    if (const auto waiting = recovered_.find(uid); waiting != recovered_.end()) waiting->second.sandbox_alive = false;
+    if (const auto found = workers_.find(uid); found != workers_.end())
+      return found->second->OnSandboxGone();
+    if (const auto waiting = recovered_.find(uid); waiting != recovered_.end())
+      waiting->second.sandbox_alive = false;
   });
   context_.runtime.SetEvents(std::move(events));
 }
@@ -46,21 +49,23 @@ void PodManager::Start(std::vector<RecoveredPod> recovered) {
   for (RecoveredPod& pod : recovered) recovered_.emplace(pod.uid, std::move(pod));
   context_.on_done = lifetime_.Guard([this](const std::string& uid) { Remove(uid); });
   client::InformerEvents subscription;
-  subscription.on_change = lifetime_.Guard(
-      [this](const client::ObjectKey&, const json::Value& before, const json::Value& after) { OnChange(before, after); });
+  subscription.on_change =
+      lifetime_.Guard([this](const client::ObjectKey&, const json::Value& before,
+                             const json::Value& after) { OnChange(before, after); });
   subscription.on_synced = lifetime_.Guard([this] { OnSynced(); });
   pods_.Subscribe(std::move(subscription));
-  if (pods_.Synced()) OnSynced();
 }
 
 void PodManager::OnChange(const json::Value& before, const json::Value& after) {
   const std::string before_uid = before["metadata"]["uid"].Str();
   const std::string after_uid = after["metadata"]["uid"].Str();
   if (!before_uid.empty() && before_uid != after_uid) {
-    if (const auto old = workers_.find(before_uid); old != workers_.end()) old->second->ObjectGone();
+    if (const auto old = workers_.find(before_uid); old != workers_.end())
+      old->second->ObjectGone();
   }
   if (after_uid.empty()) return;
-  if (const auto known = workers_.find(after_uid); known != workers_.end()) return known->second->Update(after);
+  if (const auto known = workers_.find(after_uid); known != workers_.end())
+    return known->second->Update(after);
   Add(after);
 }
 
@@ -68,12 +73,14 @@ void PodManager::Add(const json::Value& pod) {
   const std::string uid = pod["metadata"]["uid"].Str();
   const auto found = recovered_.find(uid);
   const RecoveredPod* recovered = found == recovered_.end() ? nullptr : &found->second;
-  auto [entry, is_new] = workers_.emplace(uid, std::make_unique<PodWorker>(context_, pod, recovered));
+  auto [entry, is_new] =
+      workers_.emplace(uid, std::make_unique<PodWorker>(context_, pod, recovered));
   if (found != recovered_.end()) recovered_.erase(found);
   entry->second->Start();
   // It ended before the API server told us of its pod.
   for (const EarlyExit& early : early_exits_) {
-    if (early.uid == uid) entry->second->OnContainerExit(early.container, early.attempt, early.exit);
+    if (early.uid == uid)
+      entry->second->OnContainerExit(early.container, early.attempt, early.exit);
   }
   std::erase_if(early_exits_, [&uid](const EarlyExit& early) { return early.uid == uid; });
 }
@@ -84,10 +91,11 @@ void PodManager::OnSynced() {
   recovered_.clear();
   early_exits_.clear();
   for (auto& [uid, pod] : orphans) {
-    LOG_INFO("agent: end pod {}/{} uid={}: it was deleted meanwhile", pod.record["namespace"].AsString(),
-             pod.record["name"].AsString(), uid);
+    LOG_INFO("agent: end pod {}/{} uid={}: it was deleted meanwhile",
+             pod.record["namespace"].AsString(), pod.record["name"].AsString(), uid);
     const json::Value object = ObjectOf(pod);
-    auto [entry, is_new] = workers_.emplace(uid, std::make_unique<PodWorker>(context_, object, &pod));
+    auto [entry, is_new] =
+        workers_.emplace(uid, std::make_unique<PodWorker>(context_, object, &pod));
     entry->second->ObjectGone();
   }
 }
@@ -116,7 +124,8 @@ std::vector<json::Value> PodManager::PodsWithAddresses() const {
   std::vector<json::Value> out;
   for (const auto& [uid, worker] : workers_) {
     const std::string& address = worker->state().pod_ip;
-    if (address.empty() || worker->removed() || worker->pod()["spec"]["hostNetwork"].AsBool()) continue;
+    if (address.empty() || worker->removed() || worker->pod()["spec"]["hostNetwork"].AsBool())
+      continue;
     out.push_back(worker->pod().SetPath({"status", "podIP"}, address));
   }
   return out;

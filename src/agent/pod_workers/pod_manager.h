@@ -1,11 +1,11 @@
 // src/agent/pod_workers/pod_manager.h
 //
-// PodManager: one PodWorker for each pod of this node: those that the API server binds to it and those that its folder
-// remembers. Routes the runtime's events to them.
+// PodManager: one PodWorker for each pod of this node: those that the API server binds to it and
+// those that its folder remembers. Routes the runtime's events to them.
 //
-// Life cycle: made before PodRuntime::Recover() is called; Start() when it has answered; destroy to stop (pods go on).
-// Thread:     the loop thread.
-// Invariants: a worker per uid; two pods of one name (old going, new come) have a worker each; a recovered pod that the
+// Life cycle: made before PodRuntime::Recover() is called; Start() when it has answered; destroy to
+// stop (pods go on). Thread:     the loop thread. Invariants: a worker per uid; two pods of one
+// name (old going, new come) have a worker each; a recovered pod that the
 //             API server no longer knows is ended.
 
 #pragma once
@@ -45,8 +45,8 @@ class PodManager {
 
   PodWorkerContext& context_;
   client::Informer& pods_;
-  std::map<std::string, RecoveredPod> recovered_;               // not claimed by an object yet
-  std::map<std::string, std::unique_ptr<PodWorker>> workers_;   // by uid
+  std::map<std::string, RecoveredPod> recovered_;              // not claimed by an object yet
+  std::map<std::string, std::unique_ptr<PodWorker>> workers_;  // by uid
   // Told by the runtime between its recovery and Start().
   struct EarlyExit {
     std::string uid, container;

@@ -11,7 +11,8 @@ namespace {
 
 using Is = ContainerRuntimeState::Is;
 
-json::Value Terminated(const ContainerExit& exit, std::string_view uid, std::string_view name, int attempt) {
+json::Value Terminated(const ContainerExit& exit, std::string_view uid, std::string_view name,
+                       int attempt) {
   json::Value out = json::Obj({{"exitCode", exit.exit_code}, {"reason", exit.reason}});
   if (!exit.message.empty()) out = out.Set("message", exit.message);
   const auto time = [](const std::string& text) -> json::Value {
@@ -26,18 +27,23 @@ json::Value State(const ContainerRuntimeState& container, std::string_view uid) 
   switch (container.is) {
     case Is::kRunning: {
       const auto started = ParseTime(container.started_at);
-      return json::Obj({{"running", json::Obj({{"startedAt", started ? FormatTime(*started) : ""}})}});
+      return json::Obj(
+          {{"running", json::Obj({{"startedAt", started ? FormatTime(*started) : ""}})}});
     }
     case Is::kTerminated:
-      return json::Obj({{"terminated", Terminated(*container.exit, uid, container.name, container.exit_attempt)}});
-    case Is::kWaiting: break;
+      return json::Obj({{"terminated", Terminated(*container.exit, uid, container.name,
+                                                  container.exit_attempt)}});
+    case Is::kWaiting:
+      break;
   }
   json::Value waiting = json::Obj({{"reason", container.waiting_reason}});
-  if (!container.waiting_message.empty()) waiting = waiting.Set("message", container.waiting_message);
+  if (!container.waiting_message.empty())
+    waiting = waiting.Set("message", container.waiting_message);
   return json::Obj({{"waiting", waiting}});
 }
 
-json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState& container, std::string_view uid) {
+json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState& container,
+                            std::string_view uid) {
   const bool running = container.is == Is::kRunning;
   json::Value last = json::Obj();
   if (container.last_exit) {
@@ -52,12 +58,17 @@ json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState
                                {"restartCount", std::max(container.attempt, 0)},
                                {"image", spec["image"].Str()},
                                {"imageID", ""}});
-  if (container.attempt >= 0) out = out.Set("containerID", ContainerId(uid, container.name, container.attempt));
+  if (container.attempt >= 0)
+    out = out.Set("containerID", ContainerId(uid, container.name, container.attempt));
   return out.Set("started", running);
 }
 
-bool RestartsAlways(const json::Value& pod) { return pod["spec"]["restartPolicy"].AsString("Always") == "Always"; }
-bool RestartsNever(const json::Value& pod) { return pod["spec"]["restartPolicy"].AsString() == "Never"; }
+bool RestartsAlways(const json::Value& pod) {
+  return pod["spec"]["restartPolicy"].AsString("Always") == "Always";
+}
+bool RestartsNever(const json::Value& pod) {
+  return pod["spec"]["restartPolicy"].AsString() == "Never";
+}
 
 struct Counts {
   int waiting = 0, running = 0, stopped = 0, succeeded = 0;
@@ -68,24 +79,30 @@ Counts CountContainers(const PodRuntimeState& state) {
   for (const ContainerRuntimeState& container : state.containers) {
     if (container.init) continue;
     switch (container.is) {
-      case Is::kRunning: ++counts.running; break;
+      case Is::kRunning:
+        ++counts.running;
+        break;
       case Is::kTerminated:
         ++counts.stopped;
         if (container.Succeeded()) ++counts.succeeded;
         break;
-      case Is::kWaiting: ++(container.last_exit ? counts.stopped : counts.waiting); break;
+      case Is::kWaiting:
+        ++(container.last_exit ? counts.stopped : counts.waiting);
+        break;
     }
   }
   return counts;
 }
 
 bool NothingRuns(const PodRuntimeState& state) {
-  return std::none_of(state.containers.begin(), state.containers.end(),
-                      [](const ContainerRuntimeState& container) { return container.is == Is::kRunning; });
+  return std::none_of(
+      state.containers.begin(), state.containers.end(),
+      [](const ContainerRuntimeState& container) { return container.is == Is::kRunning; });
 }
 
 bool InitDone(const ContainerRuntimeState& container) {
-  return container.sidecar ? container.is == Is::kRunning || container.attempt >= 0 : container.Succeeded();
+  return container.sidecar ? container.is == Is::kRunning || container.attempt >= 0
+                           : container.Succeeded();
 }
 
 json::Value FindCondition(const json::Value& conditions, std::string_view type) {
@@ -104,11 +121,11 @@ struct Condition {
 json::Value ToJson(const json::Value& before, const Condition& condition, Time now) {
   const std::string status = condition.status ? "True" : "False";
   const bool same = before["status"].AsString() == status;
-  json::Value out = json::Obj({{"type", condition.type},
-                               {"status", status},
-                               {"lastProbeTime", nullptr},
-                               {"lastTransitionTime",
-                                same ? before["lastTransitionTime"] : json::Value(FormatTime(now))}});
+  json::Value out = json::Obj(
+      {{"type", condition.type},
+       {"status", status},
+       {"lastProbeTime", nullptr},
+       {"lastTransitionTime", same ? before["lastTransitionTime"] : json::Value(FormatTime(now))}});
   if (!condition.reason.empty()) out = out.Set("reason", condition.reason);
   if (!condition.message.empty()) out = out.Set("message", condition.message);
   return out;
@@ -132,14 +149,16 @@ std::vector<Condition> OwnConditions(const PodRuntimeState& state, const std::st
   const std::string unready = Names(state, false);
   if (phase == "Succeeded") {
     initialized.reason = "PodCompleted";
-    for (Condition* condition : {&ready, &containers_ready}) *condition = {condition->type, false, "PodCompleted", ""};
+    for (Condition* condition : {&ready, &containers_ready})
+      *condition = {condition->type, false, "PodCompleted", ""};
   } else {
     if (!uninitialized.empty()) {
       initialized = {"Initialized", false, "ContainersNotInitialized",
                      fmt::format("containers with incomplete status: [{}]", uninitialized)};
     }
     if (phase == "Failed") {
-      for (Condition* condition : {&ready, &containers_ready}) *condition = {condition->type, false, "PodFailed", ""};
+      for (Condition* condition : {&ready, &containers_ready})
+        *condition = {condition->type, false, "PodFailed", ""};
     } else if (!unready.empty() || !state.sandbox_ready) {
       const std::string message = fmt::format("containers with unready status: [{}]", unready);
       for (Condition* condition : {&ready, &containers_ready}) {
@@ -147,12 +166,15 @@ std::vector<Condition> OwnConditions(const PodRuntimeState& state, const std::st
       }
     }
   }
-  return {{"PodReadyToStartContainers", state.sandbox_ready, "", ""}, initialized, ready, containers_ready,
+  return {{"PodReadyToStartContainers", state.sandbox_ready, "", ""},
+          initialized,
+          ready,
+          containers_ready,
           {"PodScheduled", true, "", ""}};
 }
 
-json::Value Conditions(const json::Value& pod, const PodRuntimeState& state, const json::Value& written,
-                       const std::string& phase, Time now) {
+json::Value Conditions(const json::Value& pod, const PodRuntimeState& state,
+                       const json::Value& written, const std::string& phase, Time now) {
   const json::Value& shown = pod["status"]["conditions"];
   json::Array out;
   const std::vector<Condition> own = OwnConditions(state, phase);
@@ -193,7 +215,9 @@ std::string PodPhase(const json::Value& pod, const PodRuntimeState& state) {
   if (!state.failed_reason.empty()) return "Failed";
   const Counts counts = CountContainers(state);
   if (state.terminal && NothingRuns(state)) {
-    return counts.stopped > 0 && counts.waiting == 0 && counts.stopped == counts.succeeded ? "Succeeded" : "Failed";
+    return counts.stopped > 0 && counts.waiting == 0 && counts.stopped == counts.succeeded
+               ? "Succeeded"
+               : "Failed";
   }
   for (const ContainerRuntimeState& container : state.containers) {
     if (!container.init || InitDone(container)) continue;
@@ -208,14 +232,16 @@ std::string PodPhase(const json::Value& pod, const PodRuntimeState& state) {
   return RestartsNever(pod) ? "Failed" : "Running";
 }
 
-json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state, const json::Value& written, Time now) {
+json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
+                           const json::Value& written, Time now) {
   const std::string uid = pod["metadata"]["uid"].Str();
   const std::string phase = PodPhase(pod, state);
   json::Array init_statuses, statuses;
   const std::vector<json::Value> specs = AllContainers(pod);
   for (size_t i = 0; i < state.containers.size() && i < specs.size(); ++i) {
     const ContainerRuntimeState& container = state.containers[i];
-    (container.init ? init_statuses : statuses).push_back(ContainerStatus(specs[i], container, uid));
+    (container.init ? init_statuses : statuses)
+        .push_back(ContainerStatus(specs[i], container, uid));
   }
   json::Value out = json::Obj({{"phase", phase},
                                {"conditions", Conditions(pod, state, written, phase, now)},
@@ -223,7 +249,8 @@ json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
                                {"hostIPs", json::List({json::Obj({{"ip", state.host_ip}})})},
                                {"startTime", state.start_time}});
   if (!state.pod_ip.empty()) {
-    out = out.Set("podIP", state.pod_ip).Set("podIPs", json::List({json::Obj({{"ip", state.pod_ip}})}));
+    out = out.Set("podIP", state.pod_ip)
+              .Set("podIPs", json::List({json::Obj({{"ip", state.pod_ip}})}));
   }
   if (!init_statuses.empty()) out = out.Set("initContainerStatuses", std::move(init_statuses));
   out = out.Set("containerStatuses", std::move(statuses));
@@ -234,7 +261,8 @@ json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
 }
 
 std::string QosClass(const json::Value& pod) {
-  if (const auto given = pod["status"]["qosClass"].AsString(); !given.empty()) return std::string(given);
+  if (const auto given = pod["status"]["qosClass"].AsString(); !given.empty())
+    return std::string(given);
   bool any = false;
   bool guaranteed = true;
   for (const json::Value& container : AllContainers(pod)) {

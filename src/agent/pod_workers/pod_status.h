@@ -1,9 +1,11 @@
 // src/agent/pod_workers/pod_status.h
 //
-// Builds v1 PodStatus from what the node knows, as the kubelet writes it: phase, conditions, container states.
+// Builds v1 PodStatus from what the node knows, as the kubelet writes it: phase, conditions,
+// container states.
 //
 // Thread:     any (pure).
-// Invariants: conditions of others (PodScheduled, DisruptionTarget, ...) are kept; a transition time changes only with
+// Invariants: conditions of others (PodScheduled, DisruptionTarget, ...) are kept; a transition
+// time changes only with
 //             its status; once Succeeded or Failed, a phase never changes.
 // Source:     the kubelet's getPhase, convertToAPIContainerStatuses and status/generate.go.
 
@@ -28,8 +30,8 @@ struct ContainerRuntimeState {
   Is is = Is::kWaiting;
   std::string waiting_reason = "ContainerCreating";
   std::string waiting_message;
-  int attempt = -1;        // of the latest start, also the restart count
-  std::string started_at;  // while running
+  int attempt = -1;                        // of the latest start, also the restart count
+  std::string started_at;                  // while running
   std::optional<ContainerExit> exit;       // while terminated
   std::optional<ContainerExit> last_exit;  // the end before the present state
   int exit_attempt = -1, last_exit_attempt = -1;
@@ -43,13 +45,15 @@ struct PodRuntimeState {
   std::string start_time;  // when the node accepted the pod, FormatTime
   bool sandbox_ready = false;
   bool terminal = false;  // it is being ended: once nothing runs the phase is Succeeded or Failed
-  // Set when the node itself ends the pod (DeadlineExceeded, an unsupported field, ...): phase Failed.
+  // Set when the node itself ends the pod (DeadlineExceeded, an unsupported field, ...): phase
+  // Failed.
   std::string failed_reason, failed_message;
 };
 
 std::string PodPhase(const json::Value& pod, const PodRuntimeState& state);
 // `written` are the conditions of the last call (null at first): the object may not show them yet.
-json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state, const json::Value& written, Time now);
+json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
+                           const json::Value& written, Time now);
 
 // Guaranteed, Burstable or BestEffort, from requests and limits of cpu and memory.
 std::string QosClass(const json::Value& pod);

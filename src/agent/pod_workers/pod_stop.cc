@@ -40,7 +40,8 @@ void PodWorker::Stop() {
 Time PodWorker::StopDeadline() const {
   if (object_gone_) return *stop_since_;
   const int64_t of_spec = pod_["spec"]["terminationGracePeriodSeconds"].AsInt(kDefaultGraceSeconds);
-  const int64_t grace = IsDeleted() ? pod_["metadata"]["deletionGracePeriodSeconds"].AsInt(of_spec) : of_spec;
+  const int64_t grace =
+      IsDeleted() ? pod_["metadata"]["deletionGracePeriodSeconds"].AsInt(of_spec) : of_spec;
   return *stop_since_ + seconds(grace);
 }
 
@@ -52,7 +53,8 @@ void PodWorker::SignalAll() {
     for (const ContainerRuntimeState& container : state_.containers) {
       if (container.is != Is::kRunning) continue;
       if (first) {
-        Event(client::EventType::kNormal, "Killing", fmt::format("Stopping container {}", container.name));
+        Event(client::EventType::kNormal, "Killing",
+              fmt::format("Stopping container {}", container.name));
       }
       context_.runtime.SignalContainer(uid_, container.name, kill_now ? SIGKILL : SIGTERM);
     }

@@ -16,8 +16,12 @@ namespace {
 
 // The upstream text of a state that nobody saw end.
 ContainerExit LostExit(const std::string& started_at, Time now) {
-  return {137, 0, "ContainerStatusUnknown", "The container could not be located when the pod was terminated",
-          started_at, FormatNanoTime(now)};
+  return {137,
+          0,
+          "ContainerStatusUnknown",
+          "The container could not be located when the pod was terminated",
+          started_at,
+          FormatNanoTime(now)};
 }
 
 bool IsFinished(const json::Value& pod) {
@@ -63,7 +67,8 @@ PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const Recovered
 }
 
 PodWorker::~PodWorker() {
-  for (TimerId timer : {sync_timer_, first_status_timer_, deadline_timer_, refresh_timer_}) context_.loop.Cancel(timer);
+  for (TimerId timer : {sync_timer_, first_status_timer_, deadline_timer_, refresh_timer_})
+    context_.loop.Cancel(timer);
 }
 
 void PodWorker::Restore(const RecoveredPod& recovered) {
@@ -126,7 +131,8 @@ void PodWorker::OnSandboxGone() {
   // Whatever step was under way fails by itself; the next one starts from the beginning.
   step_ = Step::kInputs;
   if (!ShouldStop()) {
-    Event(client::EventType::kNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
+    Event(client::EventType::kNormal, "SandboxChanged",
+          "Pod sandbox changed, it will be killed and re-created.");
   }
   MarkStatus();
   Sync();
@@ -136,12 +142,18 @@ void PodWorker::Sync() {
   if (busy_ || done_) return;
   if (ShouldStop()) return Stop();
   switch (step_) {
-    case Step::kAdmit: return Admit();
-    case Step::kInputs: return GetInputs();
-    case Step::kFolder: return MakeFolder();
-    case Step::kSandbox: return MakeSandbox();
-    case Step::kPrepare: return PrepareSandbox();
-    case Step::kContainers: return SyncContainers();
+    case Step::kAdmit:
+      return Admit();
+    case Step::kInputs:
+      return GetInputs();
+    case Step::kFolder:
+      return MakeFolder();
+    case Step::kSandbox:
+      return MakeSandbox();
+    case Step::kPrepare:
+      return PrepareSandbox();
+    case Step::kContainers:
+      return SyncContainers();
   }
 }
 
@@ -156,9 +168,12 @@ void PodWorker::Fail(std::string reason, std::string message) {
 void PodWorker::Admit() {
   const std::string field = RestrictingField(pod_);
   if (!field.empty()) {
-    return Fail("UnsupportedField",
-                fmt::format("{} is set, which this node cannot enforce; the pod is not run without it. Remove the "
-                            "field, or use a node with a container runtime", field));
+    return Fail(
+        "UnsupportedField",
+        fmt::format(
+            "{} is set, which this node cannot enforce; the pod is not run without it. Remove the "
+            "field, or use a node with a container runtime",
+            field));
   }
   Result<cluster::AssignedDevices> assigned = context_.devices.Assign(pod_);
   if (!assigned) return Fail("UnexpectedAdmissionError", assigned.error().message());
@@ -196,17 +211,19 @@ void PodWorker::GetInputs() {
     context_.on_addresses_changed();
   }
   busy_ = true;
-  FetchPodInputs(context_.client, context_.services, pod_, lifetime_.Guard([this](Result<PodInputs> inputs) {
-    busy_ = false;
-    if (ShouldStop()) return Sync();
-    if (!inputs) return RetryLater("FailedMount", inputs.error().message());
-    inputs_ = std::move(*inputs);
-    Result<VolumePlan> plan = PlanVolumes(pod_, inputs_, Facts(), PodDir(context_.data_dir, uid_));
-    if (!plan) return RetryLater("FailedMount", plan.error().message());
-    plan_ = std::move(*plan);
-    step_ = Step::kFolder;
-    Sync();
-  }));
+  FetchPodInputs(context_.client, context_.services, pod_,
+                 lifetime_.Guard([this](Result<PodInputs> inputs) {
+                   busy_ = false;
+                   if (ShouldStop()) return Sync();
+                   if (!inputs) return RetryLater("FailedMount", inputs.error().message());
+                   inputs_ = std::move(*inputs);
+                   Result<VolumePlan> plan =
+                       PlanVolumes(pod_, inputs_, Facts(), PodDir(context_.data_dir, uid_));
+                   if (!plan) return RetryLater("FailedMount", plan.error().message());
+                   plan_ = std::move(*plan);
+                   step_ = Step::kFolder;
+                   Sync();
+                 }));
 }
 
 void PodWorker::MakeFolder() {
@@ -225,7 +242,8 @@ void PodWorker::MakeFolder() {
   context_.pool.Run(
       [work, record, dir, data_dir = context_.data_dir] {
         work->status = MakeDirs(dir, 0700);
-        if (work->status.ok()) work->status = WriteFileAtomic(dir + "/pod.json", json::Write(record), 0600);
+        if (work->status.ok())
+          work->status = WriteFileAtomic(dir + "/pod.json", json::Write(record), 0600);
         if (work->status.ok()) work->status = PrepareVolumes(work->plan, data_dir);
       },
       context_.loop, lifetime_.Guard([this, work] {
@@ -255,7 +273,8 @@ void PodWorker::MakeSandbox() {
   context_.runtime.CreateSandbox(request, lifetime_.Guard([this](Status status) {
     busy_ = false;
     if (!status.ok()) {
-      return RetryLater("FailedCreatePodSandBox", fmt::format("Failed to create pod sandbox: {}", status.message()));
+      return RetryLater("FailedCreatePodSandBox",
+                        fmt::format("Failed to create pod sandbox: {}", status.message()));
     }
     sandbox_ready_ = state_.sandbox_ready = true;
     step_ = Step::kPrepare;
@@ -267,8 +286,9 @@ json::Value PodWorker::PrepareRequest() const {
   const Ipv4 address = Ipv4::Parse(state_.pod_ip).value_or(Ipv4{});
   const std::string hosts = HostNetwork() ? EtcHostsOfHostNetwork(pod_, context_.host_hosts)
                                           : EtcHosts(pod_, address, context_.cluster_domain);
-  const std::string resolv_conf = EtcResolvConf(pod_, context_.dns_address, ParseResolvConf(context_.host_resolv_conf),
-                                                context_.cluster_domain);
+  const std::string resolv_conf =
+      EtcResolvConf(pod_, context_.dns_address, ParseResolvConf(context_.host_resolv_conf),
+                    context_.cluster_domain);
   return json::Obj({{"hidden", json::Strings({context_.data_dir})},
                     {"files", json::Obj({{"/etc/hosts", hosts},
                                          {"/etc/hostname", EtcHostname(pod_)},
@@ -300,16 +320,17 @@ void PodWorker::RefreshVolumes() {
   if (needed.config_maps.empty() && needed.secrets.empty()) return;
   refresh_timer_ = context_.loop.After(kVolumeRefreshPeriod, [this] {
     if (ShouldStop() || !sandbox_ready_) return;
-    FetchPodInputs(context_.client, context_.services, pod_, lifetime_.Guard([this](Result<PodInputs> inputs) {
-      RefreshVolumes();
-      if (!inputs || ShouldStop() || !sandbox_ready_) return;
-      const auto plan = PlanVolumes(pod_, *inputs, Facts(), PodDir(context_.data_dir, uid_));
-      if (!plan || plan->shim_volumes == plan_.shim_volumes) return;
-      plan_.shim_volumes = plan->shim_volumes;
-      context_.runtime.UpdateVolumes(uid_, plan_.shim_volumes, [](Status status) {
-        if (!status.ok()) LOG_WARN("agent: update volumes: {}", status.message());
-      });
-    }));
+    FetchPodInputs(
+        context_.client, context_.services, pod_, lifetime_.Guard([this](Result<PodInputs> inputs) {
+          RefreshVolumes();
+          if (!inputs || ShouldStop() || !sandbox_ready_) return;
+          const auto plan = PlanVolumes(pod_, *inputs, Facts(), PodDir(context_.data_dir, uid_));
+          if (!plan || plan->shim_volumes == plan_.shim_volumes) return;
+          plan_.shim_volumes = plan->shim_volumes;
+          context_.runtime.UpdateVolumes(uid_, plan_.shim_volumes, [](Status status) {
+            if (!status.ok()) LOG_WARN("agent: update volumes: {}", status.message());
+          });
+        }));
   });
 }
 

@@ -2,16 +2,18 @@
 //
 // PodWorker: brings one pod of this node from bound to running to gone.
 //
-//   admit -> inputs (ConfigMaps, Secrets) -> folder -> sandbox -> prepare -> containers ... -> stop -> removed
+//   admit -> inputs (ConfigMaps, Secrets) -> folder -> sandbox -> prepare -> containers ... -> stop
+//   -> removed
 //
-// It is level-triggered: Sync() looks at what is and takes the next step; every answer, exit, timer and change of the
-// object calls it again. One step is under way at a time.
+// It is level-triggered: Sync() looks at what is and takes the next step; every answer, exit, timer
+// and change of the object calls it again. One step is under way at a time.
 //
 // Life cycle: made when the pod is seen (or recovered), destroyed by the PodManager once Done().
 // Thread:     the loop thread.
-// Invariants: a container starts only in a prepared sandbox, after its init containers succeeded; the object is deleted
-//             from the server only after the sandbox is gone and the final status was acknowledged; what the object
-//             says of a finished pod is never undone.
+// Invariants: a container starts only in a prepared sandbox, after its init containers succeeded;
+// the object is deleted
+//             from the server only after the sandbox is gone and the final status was acknowledged;
+//             what the object says of a finished pod is never undone.
 
 #pragma once
 
@@ -37,7 +39,8 @@ namespace muster::agent {
 
 inline constexpr Duration kFirstRetryDelay = seconds(1);
 inline constexpr Duration kMaxRetryDelay = seconds(30);
-// A pod that is not up by then is shown as ContainerCreating; most are up earlier and need one status write only.
+// A pod that is not up by then is shown as ContainerCreating; most are up earlier and need one
+// status write only.
 inline constexpr Duration kFirstStatusDelay = milliseconds(100);
 inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
 inline constexpr int64_t kDefaultGraceSeconds = 30;
@@ -59,8 +62,9 @@ struct PodWorkerContext {
   json::Value node_allocatable;
   int64_t node_memory_bytes = 0;
 
-  std::function<void()> on_addresses_changed;              // a pod got or lost its address
-  std::function<void(const std::string& uid)> on_done;     // the worker may be destroyed (posted, not from inside it)
+  std::function<void()> on_addresses_changed;  // a pod got or lost its address
+  std::function<void(const std::string& uid)>
+      on_done;  // the worker may be destroyed (posted, not from inside it)
 };
 
 class PodWorker {
@@ -134,11 +138,11 @@ class PodWorker {
   PodRuntimeState state_;
   Step step_ = Step::kAdmit;
 
-  bool busy_ = false;            // a step is under way
+  bool busy_ = false;  // a step is under way
   bool sandbox_ready_ = false;
-  bool prepared_ = false;        // layer, /dev/shm and volumes of the present sandbox are made
+  bool prepared_ = false;  // layer, /dev/shm and volumes of the present sandbox are made
   bool object_gone_ = false;
-  bool removed_ = false;         // nothing is left on the node
+  bool removed_ = false;  // nothing is left on the node
   bool delete_sent_ = false;
   bool done_ = false;
   bool status_posted_ = false;
@@ -152,13 +156,14 @@ class PodWorker {
   };
   std::vector<Restart> restarts_;  // by container, as state_.containers
   Duration retry_delay_ = kFirstRetryDelay;
-  std::string last_failure_;       // so that a retry does not repeat the event
+  std::string last_failure_;  // so that a retry does not repeat the event
 
   std::optional<Time> stop_since_;
   bool signalled_ = false, killed_ = false;
   Time sync_due_{};
   TimerId sync_timer_ = 0, first_status_timer_ = 0, deadline_timer_ = 0, refresh_timer_ = 0;
-  json::Value own_conditions_;  // as last written: their transition times hold until the object shows them
+  json::Value
+      own_conditions_;  // as last written: their transition times hold until the object shows them
   StatusWriter status_;
   client::Lifetime lifetime_;
 };

@@ -8,7 +8,8 @@ StatusWriter::StatusWriter(Loop& loop, client::ApiClient& client, const json::Va
                            std::function<void()> on_acknowledged)
     : loop_(loop),
       client_(client),
-      target_{client::resources::kPods, pod["metadata"]["namespace"].Str(), pod["metadata"]["name"].Str(), "status"},
+      target_{client::resources::kPods, pod["metadata"]["namespace"].Str(),
+              pod["metadata"]["name"].Str(), "status"},
       uid_(pod["metadata"]["uid"].Str()),
       on_acknowledged_(std::move(on_acknowledged)) {}
 
@@ -25,23 +26,25 @@ void StatusWriter::Send() {
   const json::Value sent = wanted_;
   // The uid makes the write fail if another pod has taken the name.
   const json::Value patch = json::Obj({{"metadata", json::Obj({{"uid", uid_}})}, {"status", sent}});
-  client_.Patch(target_, client::PatchType::kMerge, patch, lifetime_.Guard([this, sent](Result<json::Value> answer) {
-    in_flight_ = false;
-    if (answer) {
-      acknowledged_ = sent;
-    } else if (answer.error().reason() == Reason::kNotFound) {
-      object_gone_ = true;
-    } else {
-      LOG_WARN("agent: write status of pod {}/{}: {}", target_.ns, target_.name, answer.error().message());
-      retry_ = loop_.After(kStatusRetryDelay, [this] {
-        retry_ = 0;
-        Send();
-      });
-      return;
-    }
-    if (wanted_ != acknowledged_ && !object_gone_) return Send();
-    on_acknowledged_();
-  }));
+  client_.Patch(target_, client::PatchType::kMerge, patch,
+                lifetime_.Guard([this, sent](Result<json::Value> answer) {
+                  in_flight_ = false;
+                  if (answer) {
+                    acknowledged_ = sent;
+                  } else if (answer.error().reason() == Reason::kNotFound) {
+                    object_gone_ = true;
+                  } else {
+                    LOG_WARN("agent: write status of pod {}/{}: {}", target_.ns, target_.name,
+                             answer.error().message());
+                    retry_ = loop_.After(kStatusRetryDelay, [this] {
+                      retry_ = 0;
+                      Send();
+                    });
+                    return;
+                  }
+                  if (wanted_ != acknowledged_ && !object_gone_) return Send();
+                  on_acknowledged_();
+                }));
 }
 
 }  // namespace muster::agent

@@ -1,9 +1,11 @@
 // src/agent/pod_workers/status_writer.h
 //
-// StatusWriter: gets the newest status of one pod to the API server, one write at a time, until it is acknowledged.
+// StatusWriter: gets the newest status of one pod to the API server, one write at a time, until it
+// is acknowledged.
 //
 // Thread:     the loop thread.
-// Invariants: the last status given is written in the end, unless the pod is gone; equal ones are not written again.
+// Invariants: the last status given is written in the end, unless the pod is gone; equal ones are
+// not written again.
 
 #pragma once
 
@@ -22,7 +24,8 @@ inline constexpr Duration kStatusRetryDelay = seconds(1);
 class StatusWriter {
  public:
   // `on_acknowledged` runs after each successful write, and when the pod turned out to be gone.
-  StatusWriter(Loop& loop, client::ApiClient& client, const json::Value& pod, std::function<void()> on_acknowledged);
+  StatusWriter(Loop& loop, client::ApiClient& client, const json::Value& pod,
+               std::function<void()> on_acknowledged);
   ~StatusWriter();
 
   void Write(json::Value status);

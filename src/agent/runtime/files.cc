@@ -30,7 +30,8 @@ Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
     if (n < 0) return SystemError("read", path, errno);
     if (n == 0) return text;
     text.append(buffer, static_cast<size_t>(n));
-    if (text.size() > limit) return Error(Reason::kRequestEntityTooLarge, "{} is longer than {} bytes", path, limit);
+    if (text.size() > limit)
+      return Error(Reason::kRequestEntityTooLarge, "{} is longer than {} bytes", path, limit);
   }
 }
 
@@ -55,9 +56,11 @@ Status RemoveEntry(int dir_fd, const char* name, const std::string& path, dev_t 
   if (!child.valid()) return SystemError("open", path, errno);
   struct stat info = {};
   if (fstat(child.get(), &info) != 0) return SystemError("stat", path, errno);
-  if (info.st_dev != device) return Error(Reason::kConflict, "{} is another file system; it is left alone", path);
+  if (info.st_dev != device)
+    return Error(Reason::kConflict, "{} is another file system; it is left alone", path);
   RETURN_IF_ERROR(RemoveBelow(child.get(), path, device));
-  if (unlinkat(dir_fd, name, AT_REMOVEDIR) != 0 && errno != ENOENT) return SystemError("remove", path, errno);
+  if (unlinkat(dir_fd, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
+    return SystemError("remove", path, errno);
   return Status::Ok();
 }
 

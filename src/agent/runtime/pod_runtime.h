@@ -1,7 +1,7 @@
 // src/agent/runtime/pod_runtime.h
 //
-// PodRuntime: what the pod workers need of a runtime. ProcessRuntime does it with the spawner and the shims;
-// FakePodRuntime in tests.
+// PodRuntime: what the pod workers need of a runtime. ProcessRuntime does it with the spawner and
+// the shims; FakePodRuntime in tests.
 //
 // Thread:     the loop thread; callbacks run there, never from inside the call.
 // Invariants: a pod is named by its uid; requests of one pod are answered in order.
@@ -49,7 +49,8 @@ class PodRuntime {
   using Done = Function<void(Status)>;
 
   struct Events {
-    std::function<void(const std::string& uid, const std::string& container, int attempt, const ContainerExit&)>
+    std::function<void(const std::string& uid, const std::string& container, int attempt,
+                       const ContainerExit&)>
         on_exit;
     // The shim died without being asked: everything in the pod is gone.
     std::function<void(const std::string& uid)> on_sandbox_gone;
@@ -62,15 +63,18 @@ class PodRuntime {
   // The shim's "prepare" and "volumes" requests (shim/shim.h).
   virtual void Prepare(const std::string& uid, json::Value request, Done done) = 0;
   virtual void UpdateVolumes(const std::string& uid, json::Value volumes, Done done) = 0;
-  // The time of the start, or why it failed: Invalid/NotFound when the program could not be executed.
+  // The time of the start, or why it failed: Invalid/NotFound when the program could not be
+  // executed.
   virtual void StartContainer(const std::string& uid, const ContainerSpec& spec,
                               Function<void(Result<std::string>)> done) = 0;
-  virtual void SignalContainer(const std::string& uid, const std::string& container, int signal_number) = 0;
+  virtual void SignalContainer(const std::string& uid, const std::string& container,
+                               int signal_number) = 0;
   // `on_exit` gets the exit code once, or -1 if the sandbox is gone.
-  virtual void Exec(const std::string& uid, const std::string& container, const std::vector<std::string>& arguments,
-                    bool tty, bool stdin_open, Function<void(Result<ExecStreams>)> done,
-                    Function<void(int)> on_exit) = 0;
-  // Ends what still runs and removes namespaces, cgroup and the pod's folder. Ok if there is nothing.
+  virtual void Exec(const std::string& uid, const std::string& container,
+                    const std::vector<std::string>& arguments, bool tty, bool stdin_open,
+                    Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) = 0;
+  // Ends what still runs and removes namespaces, cgroup and the pod's folder. Ok if there is
+  // nothing.
   virtual void RemoveSandbox(const std::string& uid, Done done) = 0;
 
   // All pods that have a folder; connects to their shims. Once, at start.

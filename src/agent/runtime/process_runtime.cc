@@ -11,7 +11,9 @@
 namespace muster::agent {
 
 std::string PodsDir(const std::string& data_dir) { return data_dir + "/pods"; }
-std::string PodDir(const std::string& data_dir, const std::string& uid) { return data_dir + "/pods/" + uid; }
+std::string PodDir(const std::string& data_dir, const std::string& uid) {
+  return data_dir + "/pods/" + uid;
+}
 std::string PodCgroup(const std::string& uid) { return fmt::format("{}/pod{}", kCgroupRoot, uid); }
 
 namespace {
@@ -34,7 +36,8 @@ RecoveredContainer ReadContainerFolder(const std::string& dir, const std::string
     if (attempt) out.attempt = std::max(out.attempt, static_cast<int>(*attempt));
   }
   if (out.attempt < 0) return out;
-  if (auto started = ReadSmallFile(fmt::format("{}/{}.start", dir, out.attempt))) out.started_at = *started;
+  if (auto started = ReadSmallFile(fmt::format("{}/{}.start", dir, out.attempt)))
+    out.started_at = *started;
   out.exit = ReadExit(fmt::format("{}/{}.exit", dir, out.attempt));
   if (out.attempt > 0) out.last_exit = ReadExit(fmt::format("{}/{}.exit", dir, out.attempt - 1));
   return out;
@@ -63,7 +66,8 @@ struct ProcessRuntime::Removal {
   int tries = 0;
 };
 
-ProcessRuntime::ProcessRuntime(std::string data_dir, AsioLoop& loop, Pool& pool, SpawnerClient& spawner)
+ProcessRuntime::ProcessRuntime(std::string data_dir, AsioLoop& loop, Pool& pool,
+                               SpawnerClient& spawner)
     : data_dir_(std::move(data_dir)), loop_(loop), pool_(pool), spawner_(spawner) {}
 
 ProcessRuntime::~ProcessRuntime() { *alive_ = false; }
@@ -72,11 +76,13 @@ Status ProcessRuntime::ConnectShim(const std::string& uid) {
   ShimClient::Events events;
   events.on_event = [this, uid](const json::Value& event) { OnEvent(uid, event); };
   events.on_gone = [this, uid] { OnGone(uid); };
-  ASSIGN_OR_RETURN(shims_[uid], ShimClient::Connect(loop_, PodDir(data_dir_, uid), std::move(events)));
+  ASSIGN_OR_RETURN(shims_[uid],
+                   ShimClient::Connect(loop_, PodDir(data_dir_, uid), std::move(events)));
   return Status::Ok();
 }
 
-void ProcessRuntime::Call(const std::string& uid, const std::string& op, json::Value request, ShimClient::Done done) {
+void ProcessRuntime::Call(const std::string& uid, const std::string& op, json::Value request,
+                          ShimClient::Done done) {
   const auto found = shims_.find(uid);
   if (found == shims_.end()) {
     loop_.Post([alive = alive_, done = std::move(done)]() mutable {
@@ -117,22 +123,26 @@ void ProcessRuntime::OnGone(const std::string& uid) {
 }
 
 void ProcessRuntime::CreateSandbox(const SandboxRequest& request, Done done) {
-  spawner_.Call("createSandbox", ToJson(request),
-                [this, uid = request.uid, done = std::move(done)](Result<json::Value> answer) mutable {
-                  if (!answer) return done(answer.error());
-                  done(ConnectShim(uid));
-                });
+  spawner_.Call(
+      "createSandbox", ToJson(request),
+      [this, uid = request.uid, done = std::move(done)](Result<json::Value> answer) mutable {
+        if (!answer) return done(answer.error());
+        done(ConnectShim(uid));
+      });
 }
 
 void ProcessRuntime::Prepare(const std::string& uid, json::Value request, Done done) {
-  Call(uid, "prepare", std::move(request), [done = std::move(done)](Result<WireFrame> answer) mutable {
-    done(answer ? Status::Ok() : answer.error());
-  });
+  Call(uid, "prepare", std::move(request),
+       [done = std::move(done)](Result<WireFrame> answer) mutable {
+         done(answer ? Status::Ok() : answer.error());
+       });
 }
 
 void ProcessRuntime::UpdateVolumes(const std::string& uid, json::Value volumes, Done done) {
   Call(uid, "volumes", json::Obj({{"volumes", std::move(volumes)}}),
-       [done = std::move(done)](Result<WireFrame> answer) mutable { done(answer ? Status::Ok() : answer.error()); });
+       [done = std::move(done)](Result<WireFrame> answer) mutable {
+         done(answer ? Status::Ok() : answer.error());
+       });
 }
 
 void ProcessRuntime::StartContainer(const std::string& uid, const ContainerSpec& spec,
@@ -144,8 +154,10 @@ void ProcessRuntime::StartContainer(const std::string& uid, const ContainerSpec&
        });
 }
 
-void ProcessRuntime::SignalContainer(const std::string& uid, const std::string& container, int signal_number) {
-  Call(uid, "signal", json::Obj({{"name", container}, {"signal", signal_number}}), [](Result<WireFrame>) {});
+void ProcessRuntime::SignalContainer(const std::string& uid, const std::string& container,
+                                     int signal_number) {
+  Call(uid, "signal", json::Obj({{"name", container}, {"signal", signal_number}}),
+       [](Result<WireFrame>) {});
 }
 
 void ProcessRuntime::Exec(const std::string& uid, const std::string& container,
@@ -158,18 +170,20 @@ void ProcessRuntime::Exec(const std::string& uid, const std::string& container,
                                    {"arguments", json::Strings(arguments)},
                                    {"tty", tty},
                                    {"stdin", stdin_open}});
-  Call(uid, "exec", std::move(request), [this, uid, id, done = std::move(done)](Result<WireFrame> answer) mutable {
-    if (!answer || answer->fds.empty()) {
-      execs_[uid].erase(id);
-      return done(answer ? Result<ExecStreams>(Error(Reason::kInternalError, "exec: the shim sent no streams"))
-                         : Result<ExecStreams>(std::unexpected(answer.error())));
-    }
-    ExecStreams streams;
-    streams.in = std::move(answer->fds[0]);
-    if (answer->fds.size() > 1) streams.out = std::move(answer->fds[1]);
-    if (answer->fds.size() > 2) streams.err = std::move(answer->fds[2]);
-    done(std::move(streams));
-  });
+  Call(uid, "exec", std::move(request),
+       [this, uid, id, done = std::move(done)](Result<WireFrame> answer) mutable {
+         if (!answer || answer->fds.empty()) {
+           execs_[uid].erase(id);
+           return done(answer ? Result<ExecStreams>(
+                                    Error(Reason::kInternalError, "exec: the shim sent no streams"))
+                              : Result<ExecStreams>(std::unexpected(answer.error())));
+         }
+         ExecStreams streams;
+         streams.in = std::move(answer->fds[0]);
+         if (answer->fds.size() > 1) streams.out = std::move(answer->fds[1]);
+         if (answer->fds.size() > 2) streams.err = std::move(answer->fds[2]);
+         done(std::move(streams));
+       });
 }
 
 void ProcessRuntime::RemoveSandbox(const std::string& uid, Done done) {
@@ -181,7 +195,8 @@ void ProcessRuntime::RemoveSandbox(const std::string& uid, Done done) {
   if (!first) return;
   const auto shim = shims_.find(uid);
   if (shim == shims_.end()) return RemoveCgroup(removal);
-  // The shim ends without an answer; its closed socket is the sign. One that hangs is killed with its cgroup.
+  // The shim ends without an answer; its closed socket is the sign. One that hangs is killed with
+  // its cgroup.
   shim->second->Call("shutdown", json::Obj(), [](Result<WireFrame>) {});
   removal->timeout = loop_.After(kShutdownTimeout, [this, removal] {
     LOG_WARN("agent: shim does not end pod={}", removal->uid);
@@ -201,7 +216,9 @@ void ProcessRuntime::RemoveCgroup(std::shared_ptr<Removal> removal) {
                     });
                     return;
                   }
-                  if (!answer) LOG_WARN("agent: cannot remove cgroup of {}: {}", removal->uid, answer.error().message());
+                  if (!answer)
+                    LOG_WARN("agent: cannot remove cgroup of {}: {}", removal->uid,
+                             answer.error().message());
                   RemoveFolder(removal);
                 });
 }
@@ -220,9 +237,11 @@ void ProcessRuntime::Recover(Function<void(std::vector<RecoveredPod>)> done) {
   auto pods = std::make_shared<std::vector<RecoveredPod>>();
   pool_.Run(
       [data_dir = data_dir_, pods] {
-        for (const std::string& uid : ListDir(PodsDir(data_dir))) pods->push_back(ReadPodFolder(data_dir, uid));
+        for (const std::string& uid : ListDir(PodsDir(data_dir)))
+          pods->push_back(ReadPodFolder(data_dir, uid));
       },
-      loop_, [this, pods, alive = alive_, done = std::move(done)]() mutable {
+      loop_,
+      [this, pods, alive = alive_, done = std::move(done)]() mutable {
         if (*alive) ConnectRecovered(pods, std::move(done));
       });
 }
@@ -233,9 +252,11 @@ namespace {
 void Merge(const json::Value& state, RecoveredPod& pod) {
   for (const json::Value& entry : state["containers"].items()) {
     const std::string name = entry["name"].Str();
-    auto found = std::find_if(pod.containers.begin(), pod.containers.end(),
-                              [&](const RecoveredContainer& container) { return container.name == name; });
-    if (found == pod.containers.end()) found = pod.containers.insert(found, RecoveredContainer{.name = name});
+    auto found =
+        std::find_if(pod.containers.begin(), pod.containers.end(),
+                     [&](const RecoveredContainer& container) { return container.name == name; });
+    if (found == pod.containers.end())
+      found = pod.containers.insert(found, RecoveredContainer{.name = name});
     found->attempt = static_cast<int>(entry["attempt"].AsInt());
     found->running = entry["running"].AsBool();
     found->started_at = entry["startedAt"].Str();

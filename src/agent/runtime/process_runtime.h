@@ -1,6 +1,7 @@
 // src/agent/runtime/process_runtime.h
 //
-// ProcessRuntime: pods as processes of this machine in namespaces of their own, through the spawner and the shims.
+// ProcessRuntime: pods as processes of this machine in namespaces of their own, through the spawner
+// and the shims.
 //
 // Life cycle: one per agent; destroying it leaves the pods running.
 // Thread:     the loop thread; file work on the pool.
@@ -42,16 +43,19 @@ class ProcessRuntime final : public PodRuntime {
   void UpdateVolumes(const std::string& uid, json::Value volumes, Done done) override;
   void StartContainer(const std::string& uid, const ContainerSpec& spec,
                       Function<void(Result<std::string>)> done) override;
-  void SignalContainer(const std::string& uid, const std::string& container, int signal_number) override;
-  void Exec(const std::string& uid, const std::string& container, const std::vector<std::string>& arguments, bool tty,
-            bool stdin_open, Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) override;
+  void SignalContainer(const std::string& uid, const std::string& container,
+                       int signal_number) override;
+  void Exec(const std::string& uid, const std::string& container,
+            const std::vector<std::string>& arguments, bool tty, bool stdin_open,
+            Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) override;
   void RemoveSandbox(const std::string& uid, Done done) override;
   void Recover(Function<void(std::vector<RecoveredPod>)> done) override;
 
  private:
   struct Removal;
   Status ConnectShim(const std::string& uid);
-  void Call(const std::string& uid, const std::string& op, json::Value request, ShimClient::Done done);
+  void Call(const std::string& uid, const std::string& op, json::Value request,
+            ShimClient::Done done);
   void OnEvent(const std::string& uid, const json::Value& event);
   void OnGone(const std::string& uid);
   void RemoveCgroup(std::shared_ptr<Removal> removal);
@@ -64,8 +68,8 @@ class ProcessRuntime final : public PodRuntime {
   Pool& pool_;
   SpawnerClient& spawner_;
   Events events_;
-  std::map<std::string, std::unique_ptr<ShimClient>> shims_;          // by pod uid
-  std::map<std::string, std::shared_ptr<Removal>> removals_;         // asked to end, by pod uid
+  std::map<std::string, std::unique_ptr<ShimClient>> shims_;  // by pod uid
+  std::map<std::string, std::shared_ptr<Removal>> removals_;  // asked to end, by pod uid
   std::map<std::string, std::map<std::string, Function<void(int)>>> execs_;  // pod uid -> exec id
   uint64_t next_exec_ = 1;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

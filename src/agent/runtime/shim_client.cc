@@ -4,7 +4,8 @@
 
 namespace muster::agent {
 
-Result<std::unique_ptr<ShimClient>> ShimClient::Connect(AsioLoop& loop, const std::string& pod_dir, Events events) {
+Result<std::unique_ptr<ShimClient>> ShimClient::Connect(AsioLoop& loop, const std::string& pod_dir,
+                                                        Events events) {
   ASSIGN_OR_RETURN(UniqueFd fd, ConnectUnix(pod_dir, kShimSocketName));
   return std::unique_ptr<ShimClient>(new ShimClient(loop, std::move(fd), std::move(events)));
 }

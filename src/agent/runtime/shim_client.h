@@ -33,7 +33,8 @@ class ShimClient {
     std::function<void()> on_gone;
   };
 
-  static Result<std::unique_ptr<ShimClient>> Connect(AsioLoop& loop, const std::string& pod_dir, Events events);
+  static Result<std::unique_ptr<ShimClient>> Connect(AsioLoop& loop, const std::string& pod_dir,
+                                                     Events events);
   ~ShimClient();
 
   void Call(const std::string& op, json::Value request, Done done);

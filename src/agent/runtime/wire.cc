@@ -23,7 +23,8 @@ void AppendU32(std::string& out, uint32_t value) {
 
 uint32_t ReadU32(const char* bytes) {
   uint32_t value = 0;
-  for (int i = 0; i < 4; ++i) value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  for (int i = 0; i < 4; ++i)
+    value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   return value;
 }
 
@@ -120,7 +121,8 @@ void WireConnection::ReadAvailable() {
       return;
     }
     in_.append(buffer, static_cast<size_t>(n));
-    if (in_.size() - in_start_ > kMaxWireBacklogBytes || in_fds_.size() > 16 * kMaxWireFds) broken_ = true;
+    if (in_.size() - in_start_ > kMaxWireBacklogBytes || in_fds_.size() > 16 * kMaxWireFds)
+      broken_ = true;
   }
 }
 
@@ -159,12 +161,14 @@ std::optional<WireFrame> WireConnection::Next() {
 
 namespace {
 
-Result<UniqueFd> OpenSocketAt(const std::string& dir, const std::string& name, UniqueFd& dir_fd, sockaddr_un& address) {
+Result<UniqueFd> OpenSocketAt(const std::string& dir, const std::string& name, UniqueFd& dir_fd,
+                              sockaddr_un& address) {
   dir_fd.Reset(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!dir_fd.valid()) return SystemError("open", dir, errno);
   const std::string path = fmt::format("/proc/self/fd/{}/{}", dir_fd.get(), name);
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return Error(Reason::kInvalid, "socket name {} is too long", name);
+  if (path.size() >= sizeof address.sun_path)
+    return Error(Reason::kInvalid, "socket name {} is too long", name);
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
   UniqueFd socket_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_fd.valid()) return SystemError("socket", name, errno);
@@ -182,7 +186,8 @@ Result<UniqueFd> ListenUnix(const std::string& dir, const std::string& name) {
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return SystemError("bind", dir + "/" + name, errno);
   }
-  if (fchmodat(dir_fd.get(), name.c_str(), 0600, 0) != 0) return SystemError("chmod", dir + "/" + name, errno);
+  if (fchmodat(dir_fd.get(), name.c_str(), 0600, 0) != 0)
+    return SystemError("chmod", dir + "/" + name, errno);
   if (listen(fd.get(), 8) != 0) return SystemError("listen", dir + "/" + name, errno);
   return fd;
 }

@@ -1,11 +1,12 @@
 // src/agent/runtime/wire.h
 //
-// JSON messages with file descriptors over a Unix stream socket: how the agent and a shim talk. A frame is 4 bytes of
-// length, 4 bytes of descriptor count (both little endian), then the JSON text.
+// JSON messages with file descriptors over a Unix stream socket: how the agent and a shim talk. A
+// frame is 4 bytes of length, 4 bytes of descriptor count (both little endian), then the JSON text.
 //
 // Life cycle: one WireConnection per connected socket, which it owns.
 // Thread:     one owner.
-// Invariants: a frame is at most kMaxWireFrameBytes and carries at most kMaxWireFds; a peer that breaks this, or lets
+// Invariants: a frame is at most kMaxWireFrameBytes and carries at most kMaxWireFds; a peer that
+// breaks this, or lets
 //             more than kMaxWireBacklogBytes pile up, is cut off.
 
 #pragma once
@@ -45,7 +46,8 @@ class WireConnection {
   bool Flush();
   bool WantsWrite() const { return !out_.empty() && !broken_; }
 
-  // Reads until the socket would block; afterwards Next() gives the whole frames. broken() at end of file.
+  // Reads until the socket would block; afterwards Next() gives the whole frames. broken() at end
+  // of file.
   void ReadAvailable();
   std::optional<WireFrame> Next();
 
@@ -66,8 +68,8 @@ class WireConnection {
   std::deque<UniqueFd> in_fds_;
 };
 
-// A pair, a listener at DIR/NAME and a connection to it. The folder is given separately because a Unix socket path may
-// have 107 bytes only; they go through /proc/self/fd.
+// A pair, a listener at DIR/NAME and a connection to it. The folder is given separately because a
+// Unix socket path may have 107 bytes only; they go through /proc/self/fd.
 Result<UniqueFd> ListenUnix(const std::string& dir, const std::string& name);
 Result<UniqueFd> ConnectUnix(const std::string& dir, const std::string& name);
 

@@ -59,10 +59,11 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
   if (spec.name.empty() || spec.name.find('/') != std::string::npos) {
     return Error(Reason::kInvalid, "container name {:?} is not a file name", spec.name);
   }
-  if (spec.arguments.empty()) return Error(Reason::kInvalid, "container {} has no command", spec.name);
+  if (spec.arguments.empty())
+    return Error(Reason::kInvalid, "container {} has no command", spec.name);
   if (spec.arguments.size() > kMaxContainerArguments || spec.mounts.size() > kMaxContainerMounts) {
-    return Error(Reason::kInvalid, "container {} has more than {} arguments or {} mounts", spec.name,
-                 kMaxContainerArguments, kMaxContainerMounts);
+    return Error(Reason::kInvalid, "container {} has more than {} arguments or {} mounts",
+                 spec.name, kMaxContainerArguments, kMaxContainerMounts);
   }
   return spec;
 }

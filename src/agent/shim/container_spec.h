@@ -1,7 +1,7 @@
 // src/agent/shim/container_spec.h
 //
-// ContainerSpec: everything that a shim needs to start one container, as the agent computed it. It travels as JSON over
-// the shim's socket.
+// ContainerSpec: everything that a shim needs to start one container, as the agent computed it. It
+// travels as JSON over the shim's socket.
 //
 // Thread: any (a value).
 
@@ -25,7 +25,8 @@ struct ContainerMount {
   std::string sub_path;  // below source, resolved without leaving it; "" = source itself
   std::string target;    // absolute path in the container
   bool read_only = false;
-  std::string hidden_below;  // path below source that must look empty: the data folder inside a hostPath
+  std::string
+      hidden_below;  // path below source that must look empty: the data folder inside a hostPath
 };
 
 struct ContainerSpec {
@@ -54,7 +55,7 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value);
 struct ContainerExit {
   int exit_code = 0;
   int signal = 0;
-  std::string reason;   // "Completed", "Error", "OOMKilled", "StartError"
+  std::string reason;  // "Completed", "Error", "OOMKilled", "StartError"
   std::string message;
   std::string started_at, finished_at;  // FormatNanoTime
 };

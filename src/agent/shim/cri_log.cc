@@ -21,7 +21,8 @@ std::vector<uint64_t> RotatedNumbers(const std::string& path) {
   const std::string prefix = path.substr(slash + 1) + ".";
   for (const std::string& name : ListDir(path.substr(0, slash))) {
     if (!name.starts_with(prefix)) continue;
-    if (const auto number = ParseInt(std::string_view(name).substr(prefix.size())); number && *number >= 0) {
+    if (const auto number = ParseInt(std::string_view(name).substr(prefix.size()));
+        number && *number >= 0) {
       numbers.push_back(static_cast<uint64_t>(*number));
     }
   }
@@ -30,10 +31,17 @@ std::vector<uint64_t> RotatedNumbers(const std::string& path) {
 
 }  // namespace
 
-std::string RotatedLogPath(const std::string& path, uint64_t number) { return fmt::format("{}.{:020}", path, number); }
+std::string RotatedLogPath(const std::string& path, uint64_t number) {
+  return fmt::format("{}.{:020}", path, number);
+}
 
-CriLogWriter::CriLogWriter(std::string path, UniqueFd fd, size_t size, size_t max_bytes, int max_files)
-    : path_(std::move(path)), fd_(std::move(fd)), size_(size), max_bytes_(max_bytes), max_files_(max_files) {}
+CriLogWriter::CriLogWriter(std::string path, UniqueFd fd, size_t size, size_t max_bytes,
+                           int max_files)
+    : path_(std::move(path)),
+      fd_(std::move(fd)),
+      size_(size),
+      max_bytes_(max_bytes),
+      max_files_(max_files) {}
 
 Result<CriLogWriter> CriLogWriter::Open(const std::string& path, size_t max_bytes, int max_files) {
   RETURN_IF_ERROR(MakeDirs(path.substr(0, path.find_last_of('/'))));
@@ -42,11 +50,13 @@ Result<CriLogWriter> CriLogWriter::Open(const std::string& path, size_t max_byte
   struct stat info = {};
   if (fstat(fd.get(), &info) != 0) return SystemError("stat", path, errno);
   CriLogWriter writer(path, std::move(fd), static_cast<size_t>(info.st_size), max_bytes, max_files);
-  if (const auto numbers = RotatedNumbers(path); !numbers.empty()) writer.rotations_ = numbers.back() + 1;
+  if (const auto numbers = RotatedNumbers(path); !numbers.empty())
+    writer.rotations_ = numbers.back() + 1;
   return writer;
 }
 
-void CriLogWriter::Append(std::string& block, Stream stream, char tag, std::string_view text, Time now) const {
+void CriLogWriter::Append(std::string& block, Stream stream, char tag, std::string_view text,
+                          Time now) const {
   block += FormatNanoTime(now);
   block += stream == Stream::kStdout ? " stdout " : " stderr ";
   block += tag;

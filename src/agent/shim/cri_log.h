@@ -1,13 +1,16 @@
 // src/agent/shim/cri_log.h
 //
-// CriLogWriter: a container's output as CRI log lines, `2026-01-02T03:04:05.000000006Z stdout F text`, with rotation.
-// Pieces of lines longer than kMaxCriLineBytes are tagged P, the last piece F.
+// CriLogWriter: a container's output as CRI log lines, `2026-01-02T03:04:05.000000006Z stdout F
+// text`, with rotation. Pieces of lines longer than kMaxCriLineBytes are tagged P, the last piece
+// F.
 //
-// Life cycle: one per container attempt; Open() appends to what is there; Finish() writes lines without a newline.
-// Thread:     one owner (the shim).
-// Invariants: the current file is PATH; rotated ones are PATH.<20 digits>, larger is younger; at most kMaxLogFiles in
-//             all. Every line is written by one write(2), whole. A disk that is full loses lines, never the container.
-// Sources:    kubernetes/design-proposals kubelet-cri-logging; the kubelet's containerLogMaxSize and -MaxFiles.
+// Life cycle: one per container attempt; Open() appends to what is there; Finish() writes lines
+// without a newline. Thread:     one owner (the shim). Invariants: the current file is PATH;
+// rotated ones are PATH.<20 digits>, larger is younger; at most kMaxLogFiles in
+//             all. Every line is written by one write(2), whole. A disk that is full loses lines,
+//             never the container.
+// Sources:    kubernetes/design-proposals kubelet-cri-logging; the kubelet's containerLogMaxSize
+// and -MaxFiles.
 
 #pragma once
 

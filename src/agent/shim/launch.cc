@@ -64,7 +64,8 @@ std::string_view PathOf(const std::vector<std::string>& environment) {
 }
 
 // Replaces the process; returns only when that failed.
-Status Execute(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
+Status Execute(const std::vector<std::string>& arguments,
+               const std::vector<std::string>& environment) {
   const std::vector<char*> argv = Pointers(arguments);
   const std::vector<char*> envp = Pointers(environment);
   const std::string& program = arguments[0];
@@ -78,7 +79,8 @@ Status Execute(const std::vector<std::string>& arguments, const std::vector<std:
     execve(candidate.c_str(), argv.data(), envp.data());
     if (errno != ENOENT && errno != ENOTDIR) error_number = errno;
   }
-  if (error_number == ENOENT) return Error(Reason::kNotFound, "exec: {:?}: executable file not found in $PATH", program);
+  if (error_number == ENOENT)
+    return Error(Reason::kNotFound, "exec: {:?}: executable file not found in $PATH", program);
   return Error(Reason::kInvalid, "exec: {:?}: {}", program, strerror(error_number));
 }
 
@@ -116,7 +118,8 @@ Result<Terminal> OpenTerminal(const std::string& ptmx) {
   terminal.master.Reset(open(ptmx.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!terminal.master.valid()) return SystemError("open", ptmx, errno);
   const int unlock = 0;
-  if (ioctl(terminal.master.get(), TIOCSPTLCK, &unlock) != 0) return SystemError("unlock", "a terminal", errno);
+  if (ioctl(terminal.master.get(), TIOCSPTLCK, &unlock) != 0)
+    return SystemError("unlock", "a terminal", errno);
   terminal.slave.Reset(ioctl(terminal.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!terminal.slave.valid()) return SystemError("open", "a terminal", errno);
   return terminal;
@@ -124,7 +127,8 @@ Result<Terminal> OpenTerminal(const std::string& ptmx) {
 
 // Standard input, output and error of a child.
 Status TakeStandardStreams(int in, int out, int err, bool terminal) {
-  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) return SystemError("dup", "standard streams", errno);
+  if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+    return SystemError("dup", "standard streams", errno);
   if (terminal && ioctl(0, TIOCSCTTY, 0) != 0) return SystemError("take", "the terminal", errno);
   return Status::Ok();
 }
@@ -161,7 +165,8 @@ Status RunContainer(const ContainerSpec& spec, const RootfsPlace& place, const C
 
 }  // namespace
 
-Result<Launched> LaunchContainer(const ContainerSpec& spec, const RootfsPlace& place, const Cgroups& cgroups) {
+Result<Launched> LaunchContainer(const ContainerSpec& spec, const RootfsPlace& place,
+                                 const Cgroups& cgroups) {
   ASSIGN_OR_RETURN(Pipe report, MakePipe());
   Pipe out, err;
   Terminal terminal;
@@ -192,9 +197,10 @@ Result<Launched> LaunchContainer(const ContainerSpec& spec, const RootfsPlace& p
 
 namespace {
 
-// setns() into the container's mount and PID namespaces. The PID namespace holds for children only, so a second
-// process is needed; the first one waits for it and passes its end on.
-Status EnterContainer(const ExecSpec& spec, int pid_fd, bool shares_pid_namespace, const Cgroups& cgroups) {
+// setns() into the container's mount and PID namespaces. The PID namespace holds for children only,
+// so a second process is needed; the first one waits for it and passes its end on.
+Status EnterContainer(const ExecSpec& spec, int pid_fd, bool shares_pid_namespace,
+                      const Cgroups& cgroups) {
   RETURN_IF_ERROR(cgroups.Join(spec.cgroup));
   const int namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | (shares_pid_namespace ? 0 : CLONE_NEWPID);
   if (setns(pid_fd, namespaces) != 0) return SystemError("enter", "the container", errno);
@@ -212,8 +218,8 @@ Status EnterContainer(const ExecSpec& spec, int pid_fd, bool shares_pid_namespac
 
 }  // namespace
 
-Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid, bool shares_pid_namespace,
-                                const Cgroups& cgroups) {
+Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid,
+                                bool shares_pid_namespace, const Cgroups& cgroups) {
   if (spec.arguments.empty()) return Error(Reason::kBadRequest, "exec needs a command");
   UniqueFd pid_fd(static_cast<int>(syscall(SYS_pidfd_open, container_pid, 0)));
   if (!pid_fd.valid()) return SystemError("open", "the container's process", errno);
@@ -223,7 +229,8 @@ Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid, bool 
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   ContainerStreams streams = {null.get(), -1, -1};
   if (spec.tty) {
-    ASSIGN_OR_RETURN(terminal, OpenTerminal(fmt::format("/proc/{}/root/dev/pts/ptmx", container_pid)));
+    ASSIGN_OR_RETURN(terminal,
+                     OpenTerminal(fmt::format("/proc/{}/root/dev/pts/ptmx", container_pid)));
     streams = {terminal.slave.get(), terminal.slave.get(), terminal.slave.get()};
   } else {
     ASSIGN_OR_RETURN(in, MakePipe());
@@ -242,9 +249,11 @@ Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid, bool 
     if (inner < 0) Report(report, SystemError("clone", "the command", errno));
     if (inner > 0) PassOnEnd(inner);
     setsid();
-    const Status streams_taken = TakeStandardStreams(streams.in, streams.out, streams.err, spec.tty);
+    const Status streams_taken =
+        TakeStandardStreams(streams.in, streams.out, streams.err, spec.tty);
     if (!streams_taken.ok()) Report(report, streams_taken);
-    Report(report, DropAndExecute(spec.working_dir, spec.arguments, spec.environment, spec.no_new_privileges));
+    Report(report, DropAndExecute(spec.working_dir, spec.arguments, spec.environment,
+                                  spec.no_new_privileges));
   }
   RETURN_IF_ERROR(AwaitExec(report, pid));
   ExecLaunched launched;

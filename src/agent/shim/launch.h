@@ -1,9 +1,11 @@
 // src/agent/shim/launch.h
 //
-// Starts the first process of a container, and further ones in it (exec). Called by the shim, which has one thread.
+// Starts the first process of a container, and further ones in it (exec). Called by the shim, which
+// has one thread.
 //
 // Thread:     the shim.
-// Invariants: LaunchContainer() returns after the program was executed, or with the reason why it was not (then no
+// Invariants: LaunchContainer() returns after the program was executed, or with the reason why it
+// was not (then no
 //             process is left); the caller reaps the process.
 
 #pragma once
@@ -21,12 +23,13 @@
 namespace muster::agent {
 
 struct Launched {
-  pid_t pid = -1;      // in the shim's PID namespace
+  pid_t pid = -1;  // in the shim's PID namespace
   UniqueFd pid_fd;
-  UniqueFd out, err;   // the read ends; with a terminal `out` is its master and `err` is not valid
+  UniqueFd out, err;  // the read ends; with a terminal `out` is its master and `err` is not valid
 };
 
-Result<Launched> LaunchContainer(const ContainerSpec& spec, const RootfsPlace& place, const Cgroups& cgroups);
+Result<Launched> LaunchContainer(const ContainerSpec& spec, const RootfsPlace& place,
+                                 const Cgroups& cgroups);
 
 struct ExecSpec {
   std::vector<std::string> arguments;
@@ -44,7 +47,7 @@ struct ExecLaunched {
 };
 
 // `container_pid` is the container's first process.
-Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid, bool shares_pid_namespace,
-                                const Cgroups& cgroups);
+Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid,
+                                bool shares_pid_namespace, const Cgroups& cgroups);
 
 }  // namespace muster::agent

@@ -21,21 +21,38 @@ struct HiddenDir {
   mode_t mode;
 };
 
-// Fresh or empty in every container. /root is the home of what runs there; the rest holds the node's own secrets.
+// Fresh or empty in every container. /root is the home of what runs there; the rest holds the
+// node's own secrets.
 constexpr HiddenDir kHiddenDirs[] = {
-    {"/root", 0700},           {"/home", 0755},           {"/tmp", 01777},           {"/run", 0755},
-    {"/var/tmp", 01777},       {"/var/log", 0755},        {"/etc/ssl/private", 0700}, {"/etc/kubernetes", 0755},
-    {"/etc/rancher", 0755},    {"/var/lib/muster", 0755}, {"/var/lib/kubelet", 0755}, {"/var/lib/etcd", 0755},
-    {"/var/lib/docker", 0755}, {"/var/lib/containerd", 0755}, {"/var/lib/rancher", 0755}, {"/var/spool/cron", 0755},
+    {"/root", 0700},
+    {"/home", 0755},
+    {"/tmp", 01777},
+    {"/run", 0755},
+    {"/var/tmp", 01777},
+    {"/var/log", 0755},
+    {"/etc/ssl/private", 0700},
+    {"/etc/kubernetes", 0755},
+    {"/etc/rancher", 0755},
+    {"/var/lib/muster", 0755},
+    {"/var/lib/kubelet", 0755},
+    {"/var/lib/etcd", 0755},
+    {"/var/lib/docker", 0755},
+    {"/var/lib/containerd", 0755},
+    {"/var/lib/rancher", 0755},
+    {"/var/spool/cron", 0755},
 };
 
 constexpr std::string_view kLockedShadow = "root:*:19000:0:99999:7:::\n";
 
-std::string Under(const std::string& root, const std::string& path) { return root == "/" ? path : root + path; }
+std::string Under(const std::string& root, const std::string& path) {
+  return root == "/" ? path : root + path;
+}
 
 // Makes layer/a and layer/a/b for /a/b/c, looking as they do on the node.
-Status CopyParents(const std::string& layer, const std::string& path, const std::string& node_root) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+Status CopyParents(const std::string& layer, const std::string& path,
+                   const std::string& node_root) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
     const std::string dir = path.substr(0, slash);
     const std::string target = layer + dir;
     if (PathExists(target)) continue;
@@ -45,7 +62,8 @@ Status CopyParents(const std::string& layer, const std::string& path, const std:
       info.st_uid = info.st_gid = 0;
     }
     if (mkdir(target.c_str(), 0755) != 0) return SystemError("mkdir", target, errno);
-    if (chmod(target.c_str(), info.st_mode & 07777) != 0 || lchown(target.c_str(), info.st_uid, info.st_gid) != 0) {
+    if (chmod(target.c_str(), info.st_mode & 07777) != 0 ||
+        lchown(target.c_str(), info.st_uid, info.st_gid) != 0) {
       return SystemError("chmod", target, errno);
     }
   }
@@ -61,14 +79,18 @@ std::string Resolve(const std::string& path, const std::string& node_root) {
   return out;
 }
 
-Status HideDir(const std::string& layer, const std::string& path, mode_t mode, const std::string& node_root) {
+Status HideDir(const std::string& layer, const std::string& path, mode_t mode,
+               const std::string& node_root) {
   struct stat info = {};
-  if (stat(Under(node_root, path).c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return Status::Ok();
+  if (stat(Under(node_root, path).c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+    return Status::Ok();
   const std::string resolved = Resolve(path, node_root);
-  if (resolved == "/") return Error(Reason::kInvalid, "{} is the root folder; it cannot be hidden", path);
+  if (resolved == "/")
+    return Error(Reason::kInvalid, "{} is the root folder; it cannot be hidden", path);
   RETURN_IF_ERROR(CopyParents(layer, resolved, node_root));
   const std::string target = layer + resolved;
-  if (mkdir(target.c_str(), mode) != 0 && errno != EEXIST) return SystemError("mkdir", target, errno);
+  if (mkdir(target.c_str(), mode) != 0 && errno != EEXIST)
+    return SystemError("mkdir", target, errno);
   if (chmod(target.c_str(), mode) != 0) return SystemError("chmod", target, errno);
   if (setxattr(target.c_str(), "trusted.overlay.opaque", "y", 1, 0) != 0) {
     return SystemError("set trusted.overlay.opaque on", target, errno);
@@ -85,15 +107,16 @@ Status WhiteOut(const std::string& layer, const std::string& path, const std::st
   return Status::Ok();
 }
 
-Status PutFile(const std::string& layer, const std::string& path, std::string_view text, mode_t mode,
-               const std::string& node_root) {
+Status PutFile(const std::string& layer, const std::string& path, std::string_view text,
+               mode_t mode, const std::string& node_root) {
   RETURN_IF_ERROR(CopyParents(layer, path, node_root));
   return WriteFile(layer + path, text, mode);
 }
 
 // Debian has no `python`; images have.
 Status OfferPython(const std::string& layer, const std::string& node_root) {
-  constexpr const char* kPath[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
+  constexpr const char* kPath[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                   "/usr/bin",        "/sbin",          "/bin"};
   std::string python3;
   for (const char* dir : kPath) {
     if (PathExists(Under(node_root, std::string(dir) + "/python"))) return Status::Ok();
@@ -123,13 +146,17 @@ Status HideSecrets(const std::string& layer, const std::string& node_root) {
 
 }  // namespace
 
-Status BuildPodLayer(const std::string& layer, const PodLayerContents& contents, const std::string& node_root) {
+Status BuildPodLayer(const std::string& layer, const PodLayerContents& contents,
+                     const std::string& node_root) {
   RETURN_IF_ERROR(MakeDirs(layer));
-  for (const HiddenDir& dir : kHiddenDirs) RETURN_IF_ERROR(HideDir(layer, dir.path, dir.mode, node_root));
-  for (const std::string& path : contents.hidden) RETURN_IF_ERROR(HideDir(layer, path, 0755, node_root));
+  for (const HiddenDir& dir : kHiddenDirs)
+    RETURN_IF_ERROR(HideDir(layer, dir.path, dir.mode, node_root));
+  for (const std::string& path : contents.hidden)
+    RETURN_IF_ERROR(HideDir(layer, path, 0755, node_root));
   RETURN_IF_ERROR(HideSecrets(layer, node_root));
   RETURN_IF_ERROR(OfferPython(layer, node_root));
-  for (const auto& [path, text] : contents.files) RETURN_IF_ERROR(PutFile(layer, path, text, 0644, node_root));
+  for (const auto& [path, text] : contents.files)
+    RETURN_IF_ERROR(PutFile(layer, path, text, 0644, node_root));
   return Status::Ok();
 }
 

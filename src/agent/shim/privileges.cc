@@ -13,8 +13,9 @@ namespace muster::agent {
 
 uint64_t DefaultCapabilities() {
   uint64_t mask = 0;
-  for (int capability : {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_NET_RAW, CAP_SETGID, CAP_SETUID,
-                         CAP_SETFCAP, CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE}) {
+  for (int capability : {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_NET_RAW,
+                         CAP_SETGID, CAP_SETUID, CAP_SETFCAP, CAP_SETPCAP, CAP_NET_BIND_SERVICE,
+                         CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE}) {
     mask |= uint64_t{1} << capability;
   }
   return mask;

@@ -48,13 +48,15 @@ Status MountOverlay(const RootfsPlace& place, const std::string& root) {
   std::string work = place.base + "/work";
   for (const std::string& dir : {upper, work, root}) RETURN_IF_ERROR(MakeDirs(dir));
   const auto try_mount = [&](std::string_view options) {
-    const std::string data = fmt::format("lowerdir={}:/,upperdir={},workdir={}{}", OverlayPath(place.layer),
-                                         OverlayPath(upper), OverlayPath(work), options);
+    const std::string data =
+        fmt::format("lowerdir={}:/,upperdir={},workdir={}{}", OverlayPath(place.layer),
+                    OverlayPath(upper), OverlayPath(work), options);
     return Mount("overlay", root, "overlay", MS_NODEV, data.c_str());
   };
   // `volatile` leaves out the sync at the end: the layer is thrown away anyway.
   if (try_mount(",volatile").ok() || try_mount("").ok()) return Status::Ok();
-  // The data folder may be on a file system that cannot be an upper layer (an overlay itself): memory can.
+  // The data folder may be on a file system that cannot be an upper layer (an overlay itself):
+  // memory can.
   RETURN_IF_ERROR(Mount("tmpfs", place.base, "tmpfs", MS_NODEV, "mode=0700"));
   for (const std::string& dir : {upper, work, root}) RETURN_IF_ERROR(MakeDirs(dir));
   return try_mount("");
@@ -69,7 +71,8 @@ Status MakeDeviceNode(const std::string& path, mode_t mode, dev_t device) {
 Status OfferDevices(const ContainerSpec& spec, const std::string& dev) {
   for (const std::string& device : spec.devices) {
     struct stat info = {};
-    if (!device.starts_with("/dev/") || stat(device.c_str(), &info) != 0 || !S_ISCHR(info.st_mode)) {
+    if (!device.starts_with("/dev/") || stat(device.c_str(), &info) != 0 ||
+        !S_ISCHR(info.st_mode)) {
       return Error(Reason::kInvalid, "{} is not a character device of this node", device);
     }
     const std::string target = dev + device.substr(4);
@@ -87,26 +90,28 @@ Status MountDev(const ContainerSpec& spec, const RootfsPlace& place, const std::
     unsigned minor_number;
     unsigned major_number;
   };
-  for (const Node& node : {Node{"null", 3, 1}, Node{"zero", 5, 1}, Node{"full", 7, 1}, Node{"random", 8, 1},
-                           Node{"urandom", 9, 1}, Node{"tty", 0, 5}}) {
-    RETURN_IF_ERROR(MakeDeviceNode(dev + "/" + node.name, 0666, makedev(node.major_number, node.minor_number)));
+  for (const Node& node : {Node{"null", 3, 1}, Node{"zero", 5, 1}, Node{"full", 7, 1},
+                           Node{"random", 8, 1}, Node{"urandom", 9, 1}, Node{"tty", 0, 5}}) {
+    RETURN_IF_ERROR(
+        MakeDeviceNode(dev + "/" + node.name, 0666, makedev(node.major_number, node.minor_number)));
   }
   RETURN_IF_ERROR(OfferDevices(spec, dev));
   for (const char* dir : {"/pts", "/shm", "/mqueue"}) {
     if (mkdir((dev + dir).c_str(), 0755) != 0) return SystemError("mkdir", dev + dir, errno);
   }
-  RETURN_IF_ERROR(
-      Mount("devpts", dev + "/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5"));
+  RETURN_IF_ERROR(Mount("devpts", dev + "/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+                        "newinstance,ptmxmode=0666,mode=0620,gid=5"));
   RETURN_IF_ERROR(Mount(place.shm.c_str(), dev + "/shm", nullptr, MS_BIND));
   (void)Mount("mqueue", dev + "/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC);
   struct Link {
     const char* target;
     const char* name;
   };
-  for (const Link& link : {Link{"pts/ptmx", "/ptmx"}, Link{"/proc/self/fd", "/fd"}, Link{"/proc/self/fd/0", "/stdin"},
-                           Link{"/proc/self/fd/1", "/stdout"}, Link{"/proc/self/fd/2", "/stderr"},
-                           Link{"/proc/kcore", "/core"}}) {
-    if (symlink(link.target, (dev + link.name).c_str()) != 0) return SystemError("symlink", dev + link.name, errno);
+  for (const Link& link : {Link{"pts/ptmx", "/ptmx"}, Link{"/proc/self/fd", "/fd"},
+                           Link{"/proc/self/fd/0", "/stdin"}, Link{"/proc/self/fd/1", "/stdout"},
+                           Link{"/proc/self/fd/2", "/stderr"}, Link{"/proc/kcore", "/core"}}) {
+    if (symlink(link.target, (dev + link.name).c_str()) != 0)
+      return SystemError("symlink", dev + link.name, errno);
   }
   return Status::Ok();
 }
@@ -114,15 +119,18 @@ Status MountDev(const ContainerSpec& spec, const RootfsPlace& place, const std::
 Status ReadOnlyBind(const std::string& path) {
   if (!PathExists(path)) return Status::Ok();
   RETURN_IF_ERROR(Mount(path.c_str(), path, nullptr, MS_BIND | MS_REC));
-  return Mount(nullptr, path, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
+  return Mount(nullptr, path, nullptr,
+               MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC);
 }
 
 // The lists of the OCI runtime's default: what tells of or changes the node.
 Status MaskKernel(const std::string& root) {
-  for (const char* path : {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}) {
+  for (const char* path :
+       {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}) {
     RETURN_IF_ERROR(ReadOnlyBind(root + path));
   }
-  for (const char* path : {"/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug"}) {
+  for (const char* path : {"/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
+                           "/proc/sched_debug"}) {
     if (!PathExists(root + path)) continue;
     RETURN_IF_ERROR(Mount("/dev/null", root + path, nullptr, MS_BIND));
   }
@@ -138,7 +146,8 @@ Status MountKernel(const std::string& root) {
   RETURN_IF_ERROR(Mount("proc", root + "/proc", "proc", kPlain));
   const Status sys = Mount("sysfs", root + "/sys", "sysfs", kPlain | MS_RDONLY);
   if (!sys.ok()) {
-    // A network namespace that is not ours (hostNetwork in a container): show the node's, read-only.
+    // A network namespace that is not ours (hostNetwork in a container): show the node's,
+    // read-only.
     RETURN_IF_ERROR(Mount("/sys", root + "/sys", nullptr, MS_BIND | MS_REC));
     RETURN_IF_ERROR(Mount(nullptr, root + "/sys", nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY));
   }
@@ -159,14 +168,15 @@ Result<UniqueFd> OpenSource(const ContainerMount& mount) {
   return UniqueFd(made);
 }
 
-// A hostPath that contains the data folder shows it empty. With a subPath the data folder may be elsewhere; then there
-// is nothing to hide, and it is refused when the subPath leads into it.
+// A hostPath that contains the data folder shows it empty. With a subPath the data folder may be
+// elsewhere; then there is nothing to hide, and it is refused when the subPath leads into it.
 Status HideBelow(const ContainerMount& mount, int mounted_fd) {
   if (mount.hidden_below.empty()) return Status::Ok();
   std::string hidden = mount.hidden_below;
   if (!mount.sub_path.empty()) {
     if (hidden == mount.sub_path || mount.sub_path.starts_with(hidden + "/")) {
-      return Error(Reason::kInvalid, "subPath {} is inside muster's own data folder", mount.sub_path);
+      return Error(Reason::kInvalid, "subPath {} is inside muster's own data folder",
+                   mount.sub_path);
     }
     if (!hidden.starts_with(mount.sub_path + "/")) return Status::Ok();
     hidden = hidden.substr(mount.sub_path.size() + 1);
@@ -180,7 +190,8 @@ Status MountVolume(const ContainerMount& mount, int root_fd) {
   ASSIGN_OR_RETURN(const UniqueFd source, OpenSource(mount));
   struct stat info = {};
   if (fstat(source.get(), &info) != 0) return SystemError("stat", mount.source, errno);
-  ASSIGN_OR_RETURN(const int target_fd, OpenInRoot(root_fd, mount.target, true, !S_ISDIR(info.st_mode)));
+  ASSIGN_OR_RETURN(const int target_fd,
+                   OpenInRoot(root_fd, mount.target, true, !S_ISDIR(info.st_mode)));
   UniqueFd target(target_fd);
   const std::string source_path = FdPath(source.get());
   RETURN_IF_ERROR(Mount(source_path.c_str(), FdPath(target.get()), nullptr, MS_BIND | MS_REC)
@@ -192,7 +203,8 @@ Status MountVolume(const ContainerMount& mount, int root_fd) {
   if (!mount.read_only) return Status::Ok();
   mount_attr attributes = {};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  if (syscall(SYS_mount_setattr, mounted.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) == 0) {
+  if (syscall(SYS_mount_setattr, mounted.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
+              sizeof attributes) == 0) {
     return Status::Ok();
   }
   return Mount(nullptr, FdPath(mounted.get()), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY);
@@ -226,7 +238,8 @@ Status CreateInRoot(int root_fd, const std::string& path, bool as_file) {
     UniqueFd existing(OpenAt2(root_fd, so_far.c_str(), O_PATH));
     if (existing.valid()) continue;
     if (as_file && i + 1 == parts.size()) {
-      UniqueFd file(openat(parent.get(), name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
+      UniqueFd file(openat(parent.get(), name.c_str(),
+                           O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
       if (!file.valid() && errno != EEXIST) return SystemError("create", so_far, errno);
     } else if (mkdirat(parent.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
       return SystemError("mkdir", so_far, errno);
@@ -255,7 +268,8 @@ Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place) {
   RETURN_IF_ERROR(MountDev(spec, place, root));
   UniqueFd root_fd(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd.valid()) return SystemError("open", root, errno);
-  for (const ContainerMount& mount : spec.mounts) RETURN_IF_ERROR(MountVolume(mount, root_fd.get()));
+  for (const ContainerMount& mount : spec.mounts)
+    RETURN_IF_ERROR(MountVolume(mount, root_fd.get()));
   RETURN_IF_ERROR(MountTerminationLog(spec, place, root_fd.get()));
   if (!spec.working_dir.empty()) {
     ASSIGN_OR_RETURN(const int fd, OpenInRoot(root_fd.get(), spec.working_dir, true, false));

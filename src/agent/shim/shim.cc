@@ -103,7 +103,8 @@ void Shim::Serve() {
 void Shim::PollOnce() {
   std::vector<pollfd> fds = {{listener_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
   for (const auto& connection : connections_) {
-    fds.push_back({connection->fd(), static_cast<short>(POLLIN | (connection->WantsWrite() ? POLLOUT : 0)), 0});
+    fds.push_back({connection->fd(),
+                   static_cast<short>(POLLIN | (connection->WantsWrite() ? POLLOUT : 0)), 0});
   }
   const size_t first_stream = fds.size();
   std::vector<std::pair<Container*, bool>> streams;
@@ -220,9 +221,11 @@ Result<json::Value> Shim::Start(const json::Value& request) {
   const RootfsPlace place = {SandboxLayer(config_.pod_dir), base, SandboxShm(config_.pod_dir)};
   Result<Launched> launched = LaunchContainer(made, place, cgroups_);
   if (!launched) {
-    container.exit = {128, 0, "StartError", launched.error().message(), "", FormatNanoTime(RealClock().Wall())};
+    container.exit = {
+        128, 0, "StartError", launched.error().message(), "", FormatNanoTime(RealClock().Wall())};
     (void)cgroups_.Remove(made.cgroup);
-    RETURN_IF_ERROR(WriteFileAtomic(ExitPath(container), json::Write(ToJson(container.exit)), 0600));
+    RETURN_IF_ERROR(
+        WriteFileAtomic(ExitPath(container), json::Write(ToJson(container.exit)), 0600));
     return Error(launched.error());
   }
   container.pid = launched->pid;
@@ -280,7 +283,8 @@ bool Shim::Pump(Container& container, bool is_err) {
   const ssize_t n = read(fd.get(), buffer, sizeof buffer);
   if (n > 0) {
     const auto stream = is_err ? CriLogWriter::Stream::kStderr : CriLogWriter::Stream::kStdout;
-    container.log->Feed(stream, std::string_view(buffer, static_cast<size_t>(n)), RealClock().Wall());
+    container.log->Feed(stream, std::string_view(buffer, static_cast<size_t>(n)),
+                        RealClock().Wall());
     return true;
   }
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -299,7 +303,8 @@ void Shim::Reap() {
     for (auto& [name, container] : containers_) {
       if (container.running && container.pid == pid) OnExit(container, status);
     }
-    const auto exec = std::find_if(execs_.begin(), execs_.end(), [&](const Exec& e) { return e.pid == pid; });
+    const auto exec =
+        std::find_if(execs_.begin(), execs_.end(), [&](const Exec& e) { return e.pid == pid; });
     if (exec == execs_.end()) continue;
     const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     Tell(json::Obj({{"event", "execExit"}, {"exec", exec->id}, {"exitCode", code}}));
@@ -324,17 +329,21 @@ void Shim::OnExit(Container& container, int status) {
   exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   exit.exit_code = exit.signal != 0 ? 128 + exit.signal : WEXITSTATUS(status);
   exit.reason = exit.exit_code == 0 ? "Completed" : "Error";
-  if (exit.exit_code != 0 && cgroups_.OomKills(container.spec.cgroup) > container.oom_kills_before) {
+  if (exit.exit_code != 0 &&
+      cgroups_.OomKills(container.spec.cgroup) > container.oom_kills_before) {
     exit.reason = "OOMKilled";
   }
   exit.started_at = container.started_at;
   exit.finished_at = FormatNanoTime(now);
-  const std::string base = ContainerBase(config_.pod_dir, container.spec.name, container.spec.attempt);
+  const std::string base =
+      ContainerBase(config_.pod_dir, container.spec.name, container.spec.attempt);
   if (auto message = ReadSmallFile(base + "/termination-log")) {
     exit.message = message->substr(0, kMaxTerminationMessageBytes);
   }
   const Status written = WriteFileAtomic(ExitPath(container), json::Write(ToJson(exit)), 0600);
-  if (!written.ok()) LOG_ERROR("shim: keep exit of {} in {}: {}", container.spec.name, config_.uid, written.message());
+  if (!written.ok())
+    LOG_ERROR("shim: keep exit of {} in {}: {}", container.spec.name, config_.uid,
+              written.message());
   Tell(json::Obj({{"event", "exit"},
                   {"name", container.spec.name},
                   {"attempt", container.spec.attempt},
@@ -358,7 +367,8 @@ void Detach(const ShimConfig& config, UniqueFd& ready) {
   fcntl(3, F_SETFD, FD_CLOEXEC);
   syscall(SYS_close_range, 4U, ~0U, 0U);
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
-  UniqueFd log(open((config.pod_dir + "/shim.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  UniqueFd log(open((config.pod_dir + "/shim.log").c_str(),
+                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   dup2(null.get(), 0);
   dup2(null.get(), 1);
   dup2(log.valid() ? log.get() : null.get(), 2);
@@ -367,7 +377,8 @@ void Detach(const ShimConfig& config, UniqueFd& ready) {
 }
 
 Status MountSandbox(const std::string& pod_dir) {
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return SystemError("make private", "/", errno);
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return SystemError("make private", "/", errno);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
     return SystemError("mount", "/proc", errno);
   }
@@ -376,7 +387,8 @@ Status MountSandbox(const std::string& pod_dir) {
   if (mount("tmpfs", sandbox.c_str(), "tmpfs", MS_NOSUID, "mode=0700") != 0) {
     return SystemError("mount", sandbox, errno);
   }
-  for (const std::string& dir : {SandboxLayer(pod_dir), SandboxShm(pod_dir), sandbox + "/volumes"}) {
+  for (const std::string& dir :
+       {SandboxLayer(pod_dir), SandboxShm(pod_dir), sandbox + "/volumes"}) {
     RETURN_IF_ERROR(MakeDirs(dir));
   }
   return MountShm(SandboxShm(pod_dir));
@@ -396,13 +408,15 @@ Result<UniqueFd> WatchChildren() {
 Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config) {
   // Read before /proc is replaced; the mount points stay.
   Cgroups cgroups = Cgroups::DetectSystem();
-  if (!config.hostname.empty() && sethostname(config.hostname.data(), config.hostname.size()) != 0) {
+  if (!config.hostname.empty() &&
+      sethostname(config.hostname.data(), config.hostname.size()) != 0) {
     return SystemError("set hostname", config.hostname, errno);
   }
   RETURN_IF_ERROR(MountSandbox(config.pod_dir));
   ASSIGN_OR_RETURN(UniqueFd signals, WatchChildren());
   ASSIGN_OR_RETURN(UniqueFd listener, ListenUnix(config.pod_dir, kShimSocketName));
-  return std::make_unique<Shim>(config, std::move(cgroups), std::move(listener), std::move(signals));
+  return std::make_unique<Shim>(config, std::move(cgroups), std::move(listener),
+                                std::move(signals));
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
 namespace muster::agent {
 namespace {
 
-std::string SizeOption(int64_t bytes) { return bytes > 0 ? fmt::format(",size={}", bytes) : std::string(); }
+std::string SizeOption(int64_t bytes) {
+  return bytes > 0 ? fmt::format(",size={}", bytes) : std::string();
+}
 
 Status MountMemoryVolume(const std::string& dir, int64_t bytes) {
   if (PathExists(dir)) return Status::Ok();  // a repeated request
@@ -30,8 +32,10 @@ Status WriteContentVolume(const std::string& dir, const json::Value& volume) {
   std::vector<VolumeFile> files;
   for (const json::Value& file : volume["files"].items()) {
     auto data = Base64Decode(file["data"].AsString());
-    if (!data) return Error(Reason::kInvalid, "volume {}: broken base64", volume["name"].AsString());
-    files.push_back({file["path"].Str(), std::move(*data), static_cast<mode_t>(file["mode"].AsInt(0644) & 0777)});
+    if (!data)
+      return Error(Reason::kInvalid, "volume {}: broken base64", volume["name"].AsString());
+    files.push_back({file["path"].Str(), std::move(*data),
+                     static_cast<mode_t>(file["mode"].AsInt(0644) & 0777)});
   }
   RETURN_IF_ERROR(MakeDirs(dir));
   return WriteVolumeFiles(dir, files, volume["version"].Str());
@@ -49,7 +53,8 @@ Status MountShm(const std::string& path) {
 Status SizeShm(const std::string& path, int64_t bytes) {
   if (bytes <= 0) return Status::Ok();
   const std::string options = "mode=1777" + SizeOption(bytes);
-  if (mount("shm", path.c_str(), "tmpfs", MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, options.c_str()) != 0) {
+  if (mount("shm", path.c_str(), "tmpfs", MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+            options.c_str()) != 0) {
     return SystemError("size", path, errno);
   }
   return Status::Ok();
@@ -62,8 +67,9 @@ Status WriteShimVolumes(const std::string& pod_dir, const json::Value& volumes) 
       return Error(Reason::kInvalid, "volume name {:?} is not a file name", name);
     }
     const std::string dir = SandboxVolume(pod_dir, name);
-    const Status status = volume["kind"].AsString() == "memory" ? MountMemoryVolume(dir, volume["sizeBytes"].AsInt())
-                                                                : WriteContentVolume(dir, volume);
+    const Status status = volume["kind"].AsString() == "memory"
+                              ? MountMemoryVolume(dir, volume["sizeBytes"].AsInt())
+                              : WriteContentVolume(dir, volume);
     RETURN_IF_ERROR(status.WithPrefix(fmt::format("volume {}: ", name)));
   }
   return Status::Ok();

@@ -1,7 +1,8 @@
 // src/agent/shim/shim_volumes.h
 //
-// Volumes that live in memory inside the shim's mount namespace: contents (configMap, secret, downwardAPI) and
-// memory-backed emptyDirs. No other process sees them and they vanish with the shim.
+// Volumes that live in memory inside the shim's mount namespace: contents (configMap, secret,
+// downwardAPI) and memory-backed emptyDirs. No other process sees them and they vanish with the
+// shim.
 //
 // Thread: the shim.
 
@@ -19,8 +20,8 @@ Status MountShm(const std::string& path);
 // `bytes` 0 leaves the kernel's default, half of the memory.
 Status SizeShm(const std::string& path, int64_t bytes);
 
-// [{name, kind: "memory", sizeBytes} | {name, kind: "files", version, files: [{path, mode, data (base64)}]}], below
-// POD_DIR/sandbox/volumes. May be repeated.
+// [{name, kind: "memory", sizeBytes} | {name, kind: "files", version, files: [{path, mode, data
+// (base64)}]}], below POD_DIR/sandbox/volumes. May be repeated.
 Status WriteShimVolumes(const std::string& pod_dir, const json::Value& volumes);
 
 }  // namespace muster::agent

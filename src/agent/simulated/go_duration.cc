@@ -17,11 +17,16 @@ std::optional<Duration> ParseGoDuration(std::string_view text) {
     const std::string_view unit = text.substr(0, unit_length);
     text.remove_prefix(unit_length);
     if (!number || *number > kMaxPart) return std::nullopt;
-    if (unit == "h" && *number <= 1'000'000) total += hours(*number);
-    else if (unit == "m") total += minutes(std::min<int64_t>(*number, 60'000'000));
-    else if (unit == "s") total += seconds(*number);
-    else if (unit == "ms") total += milliseconds(*number);
-    else return std::nullopt;
+    if (unit == "h" && *number <= 1'000'000)
+      total += hours(*number);
+    else if (unit == "m")
+      total += minutes(std::min<int64_t>(*number, 60'000'000));
+    else if (unit == "s")
+      total += seconds(*number);
+    else if (unit == "ms")
+      total += milliseconds(*number);
+    else
+      return std::nullopt;
   }
   return total;
 }

@@ -42,7 +42,8 @@ struct SimulatedNodes::Impl {
         pods(informers.Get(client::resources::kPods)),
         rng(rng_in) {
     options.count = std::clamp(options.count, 0, kMaxSimulatedNodes);
-    for (int i = 0; i < options.count; ++i) names.push_back(fmt::format("{}{:04}", options.name_prefix, i));
+    for (int i = 0; i < options.count; ++i)
+      names.push_back(fmt::format("{}{:04}", options.name_prefix, i));
   }
   ~Impl() {
     loop.Cancel(lease_timer);
@@ -89,7 +90,8 @@ json::Value SimulatedNodes::Impl::Node(const std::string& name) const {
   facts.os_image = "simulated";
   facts.architecture = "amd64";
   facts.devices = SimulatedDevices(options.gpus, options.gpu_model);
-  for (cluster::Device& device : facts.devices) device.id = fmt::format("GPU-{}-{}", name, device.index);
+  for (cluster::Device& device : facts.devices)
+    device.id = fmt::format("GPU-{}-{}", name, device.index);
   facts.devices_simulated = true;
   json::Value node = NewNode(facts, loop.Now());
   node = node.Set("spec", json::Obj());
@@ -97,7 +99,8 @@ json::Value SimulatedNodes::Impl::Node(const std::string& name) const {
 }
 
 void SimulatedNodes::Impl::CreateMore() {
-  while (creating < kMaxCreationsInFlight && next_to_create < names.size()) CreateNode(next_to_create++);
+  while (creating < kMaxCreationsInFlight && next_to_create < names.size())
+    CreateNode(next_to_create++);
 }
 
 void SimulatedNodes::Impl::CreateNode(size_t index) {
@@ -106,7 +109,8 @@ void SimulatedNodes::Impl::CreateNode(size_t index) {
                 lifetime.Guard([this, index](Result<json::Value> answer) {
                   --creating;
                   if (!answer && answer.error().reason() != Reason::kAlreadyExists) {
-                    LOG_WARN("simulated: create node {}: {}", names[index], answer.error().message());
+                    LOG_WARN("simulated: create node {}: {}", names[index],
+                             answer.error().message());
                     loop.After(kRetryDelay, lifetime.Guard([this, index] { CreateNode(index); }));
                     return;
                   }
@@ -119,15 +123,18 @@ void SimulatedNodes::Impl::TickLeases() {
   lease_timer = loop.After(kLeaseTick, [this] { TickLeases(); });
   const size_t ticks = static_cast<size_t>(kSimulatedLeasePeriod / kLeaseTick);
   const size_t share = (names.size() + ticks - 1) / ticks;
-  for (size_t i = 0; i < share && !names.empty(); ++i) RenewLease(names[next_lease++ % names.size()]);
+  for (size_t i = 0; i < share && !names.empty(); ++i)
+    RenewLease(names[next_lease++ % names.size()]);
 }
 
 void SimulatedNodes::Impl::RenewLease(const std::string& name) {
-  const json::Value patch = json::Obj({{"spec", json::Obj({{"renewTime", FormatMicroTime(loop.Now())}})}});
-  client.Patch({client::resources::kLeases, "kube-node-lease", name, ""}, client::PatchType::kMerge, patch,
-               lifetime.Guard([this, name](Result<json::Value> answer) {
+  const json::Value patch =
+      json::Obj({{"spec", json::Obj({{"renewTime", FormatMicroTime(loop.Now())}})}});
+  client.Patch({client::resources::kLeases, "kube-node-lease", name, ""}, client::PatchType::kMerge,
+               patch, lifetime.Guard([this, name](Result<json::Value> answer) {
                  if (answer || answer.error().reason() != Reason::kNotFound) return;
-                 const json::Value lease = NewLease(name, "", loop.Now()).RemovePath({"metadata", "ownerReferences"});
+                 const json::Value lease =
+                     NewLease(name, "", loop.Now()).RemovePath({"metadata", "ownerReferences"});
                  client.Create({client::resources::kLeases, "kube-node-lease", "", ""}, lease,
                                [](Result<json::Value>) {});
                }));
@@ -146,7 +153,8 @@ void SimulatedNodes::Impl::OnPod(const json::Value& before, const json::Value& p
     client::DeleteOptions now;
     now.grace_period_seconds = 0;
     now.precondition_uid = uid;
-    client.Delete({client::resources::kPods, pod["metadata"]["namespace"].Str(), pod["metadata"]["name"].Str(), ""},
+    client.Delete({client::resources::kPods, pod["metadata"]["namespace"].Str(),
+                   pod["metadata"]["name"].Str(), ""},
                   now, [](Result<json::Value>) {});
     return;
   }
@@ -187,9 +195,11 @@ void SimulatedNodes::Impl::WriteStatus(const json::Value& pod, const PodRuntimeS
   const json::Value patch = json::Obj({{"metadata", json::Obj({{"uid", meta["uid"]}})},
                                        {"status", BuildPodStatus(pod, state, {}, loop.Now())}});
   client.Patch({client::resources::kPods, meta["namespace"].Str(), meta["name"].Str(), "status"},
-               client::PatchType::kMerge, patch, lifetime.Guard([this, pod, state](Result<json::Value> answer) {
+               client::PatchType::kMerge, patch,
+               lifetime.Guard([this, pod, state](Result<json::Value> answer) {
                  if (answer || answer.error().reason() == Reason::kNotFound) return;
-                 loop.After(kRetryDelay, lifetime.Guard([this, pod, state] { WriteStatus(pod, state); }));
+                 loop.After(kRetryDelay,
+                            lifetime.Guard([this, pod, state] { WriteStatus(pod, state); }));
                }));
 }
 
@@ -200,17 +210,20 @@ void SimulatedNodes::Impl::Run(const json::Value& pod) {
 }
 
 void SimulatedNodes::Impl::FinishLater(const json::Value& pod) {
-  const auto duration = ParseGoDuration(pod["metadata"]["annotations"][kDurationAnnotation].AsString());
+  const auto duration =
+      ParseGoDuration(pod["metadata"]["annotations"][kDurationAnnotation].AsString());
   if (!duration) return;
   const Time start = ParseTime(pod["status"]["startTime"].AsString()).value_or(loop.Now());
   const std::string uid = pod["metadata"]["uid"].Str();
-  timers[uid] = loop.After(start + *duration - loop.Now(), [this, key = client::ObjectKey{
-                                                                      pod["metadata"]["namespace"].Str(),
-                                                                      pod["metadata"]["name"].Str()}, uid] {
-    const json::Value* now = pods.Find(key);
-    if (now == nullptr || (*now)["metadata"]["uid"].AsString() != uid) return;
-    WriteStatus(*now, StateOf(*now, true));
-  });
+  timers[uid] = loop.After(
+      start + *duration - loop.Now(),
+      [this,
+       key = client::ObjectKey{pod["metadata"]["namespace"].Str(), pod["metadata"]["name"].Str()},
+       uid] {
+        const json::Value* now = pods.Find(key);
+        if (now == nullptr || (*now)["metadata"]["uid"].AsString() != uid) return;
+        WriteStatus(*now, StateOf(*now, true));
+      });
 }
 
 SimulatedNodes::SimulatedNodes(SimulatedNodesOptions options, Loop& loop, client::ApiClient& client,
@@ -223,13 +236,13 @@ void SimulatedNodes::Start() {
   impl_->CreateMore();
   if (impl_->names.empty()) return;
   // Not all parts of a process beat at the same moment.
-  const auto offset = milliseconds(impl_->rng.Below(static_cast<uint64_t>(kLeaseTick / milliseconds(1))));
+  const auto offset =
+      milliseconds(impl_->rng.Below(static_cast<uint64_t>(kLeaseTick / milliseconds(1))));
   impl_->lease_timer = impl_->loop.After(offset, [impl = impl_.get()] { impl->TickLeases(); });
   client::InformerEvents events;
   events.on_change = impl_->lifetime.Guard(
-      [impl = impl_.get()](const client::ObjectKey&, const json::Value& before, const json::Value& after) {
-        impl->OnPod(before, after);
-      });
+      [impl = impl_.get()](const client::ObjectKey&, const json::Value& before,
+                           const json::Value& after) { impl->OnPod(before, after); });
   impl_->pods.Subscribe(std::move(events));
 }
 

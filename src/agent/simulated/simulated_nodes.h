@@ -1,14 +1,15 @@
 // src/agent/simulated/simulated_nodes.h
 //
-// Simulated nodes (`muster up --simulate-nodes N`): Node objects whose pods are only said to run, for trying out
-// scheduling at a size that one does not have. Labelled `muster.dev/simulated: "true"`.
+// Simulated nodes (`muster up --simulate-nodes N`): Node objects whose pods are only said to run,
+// for trying out scheduling at a size that one does not have. Labelled `muster.dev/simulated:
+// "true"`.
 //
 // A pod bound to one goes Running at once and stays, or Succeeds after its annotation
 // `muster.dev/simulated-duration` ("30s", "5m"). Deletion is answered at once.
 //
-// Life cycle: construct before or after InformerSet::Start(), Start() once, destroy to stop (the Nodes stay).
-// Thread:     the loop thread.
-// Cost:       one informer over pods, one Lease write per node and kSimulatedLeasePeriod; nothing else while idle.
+// Life cycle: construct before or after InformerSet::Start(), Start() once, destroy to stop (the
+// Nodes stay). Thread:     the loop thread. Cost:       one informer over pods, one Lease write per
+// node and kSimulatedLeasePeriod; nothing else while idle.
 
 #pragma once
 
@@ -28,7 +29,7 @@ inline constexpr Duration kSimulatedLeasePeriod = seconds(10);
 
 struct SimulatedNodesOptions {
   int count = 0;
-  std::string name_prefix = "simulated-";   // simulated-0000, ...
+  std::string name_prefix = "simulated-";  // simulated-0000, ...
   std::string cpu = "64", memory = "512Gi", ephemeral_storage = "1Ti";
   int gpus = 8;
   std::string gpu_model = "Simulated-GPU";

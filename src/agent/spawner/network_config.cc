@@ -15,7 +15,8 @@ NodeNetworkConfig NetworkConfigFromJson(const json::Value& value) {
   config.bridge = value["bridge"].Str(config.bridge);
   config.pod_range = Ipv4Prefix::Parse(value["podRange"].AsString()).value_or(config.pod_range);
   config.node_range = Ipv4Prefix::Parse(value["nodeRange"].AsString()).value_or(config.node_range);
-  config.service_range = Ipv4Prefix::Parse(value["serviceRange"].AsString()).value_or(config.service_range);
+  config.service_range =
+      Ipv4Prefix::Parse(value["serviceRange"].AsString()).value_or(config.service_range);
   config.state_file = value["stateFile"].Str();
   return config;
 }

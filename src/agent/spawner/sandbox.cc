@@ -63,7 +63,8 @@ Result<pid_t> CloneShim(const SandboxRequest& request, int ready_read, int ready
   if (pid < 0) return SystemError("clone", "the pod's namespaces", errno);
   if (pid == 0) {
     close(ready_read);
-    RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname}, UniqueFd(ready_write));
+    RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname},
+            UniqueFd(ready_write));
   }
   return pid;
 }
@@ -91,12 +92,14 @@ Status AwaitShim(int ready) {
   } while (n < 0 && errno == EINTR);
   const std::string_view answer(buffer, n > 0 ? static_cast<size_t>(n) : 0);
   if (answer == "ok") return Status::Ok();
-  return Error(Reason::kInternalError, "the pod's shim did not start: {}", answer.empty() ? "it died" : answer);
+  return Error(Reason::kInternalError, "the pod's shim did not start: {}",
+               answer.empty() ? "it died" : answer);
 }
 
 }  // namespace
 
-Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroups, Netlink* netlink) {
+Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroups,
+                            Netlink* netlink) {
   RETURN_IF_ERROR(cgroups.Create(request.cgroup, request.limits));
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return SystemError("make", "a pipe", errno);
@@ -107,6 +110,7 @@ Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroup
   // The link is made while the shim prepares itself.
   Status status = Connect(request, pid, netlink);
   if (status.ok()) status = AwaitShim(read_end.get());
+  if (status.ok()) status = WriteFile(request.pod_dir + "/shim.pid", std::to_string(pid), 0600);
   if (status.ok()) return pid;
   kill(pid, SIGKILL);
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {

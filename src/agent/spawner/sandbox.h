@@ -35,6 +35,7 @@ json::Value ToJson(const SandboxRequest& request);
 Result<SandboxRequest> SandboxRequestFromJson(const json::Value& value);
 
 // The shim's process id, here. `netlink` may be null for pods without a link.
-Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroups, Netlink* netlink);
+Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroups,
+                            Netlink* netlink);
 
 }  // namespace muster::agent

@@ -1,19 +1,23 @@
 // src/agent/spawner/spawner.h
 //
-// The spawner: a single-threaded child of the process, forked before any thread exists, because clone() and setns()
-// out of a threaded process are unsafe and deleting a link blocks for milliseconds. It sets up the host network, makes
-// pod sandboxes (namespaces, cgroup, veth) and starts their shims.
+// The spawner: a single-threaded child of the process, forked before any thread exists, because
+// clone() and setns() out of a threaded process are unsafe and deleting a link blocks for
+// milliseconds. It sets up the host network, makes pod sandboxes (namespaces, cgroup, veth) and
+// starts their shims.
 //
-// Life cycle: SpawnerProcess::Fork() is the first statement of main(). The child never returns from it: it serves the
+// Life cycle: SpawnerProcess::Fork() is the first statement of main(). The child never returns from
+// it: it serves the
 //             socket pair until the parent closes its end or dies, then exits. Shims live on.
 // Thread:     the child has one; the handle is used by SpawnerClient on the loop thread.
-// Protocol:   one JSON object a message over SOCK_SEQPACKET, at most kMaxSpawnerMessageBytes. Requests carry "id" and
-//             "op"; the answer carries the same id and either "error" or the operation's fields. Answers in order.
+// Protocol:   one JSON object a message over SOCK_SEQPACKET, at most kMaxSpawnerMessageBytes.
+// Requests carry "id" and
+//             "op"; the answer carries the same id and either "error" or the operation's fields.
+//             Answers in order.
 
 #pragma once
 
-#include <cstddef>
 #include <sys/types.h>
+#include <cstddef>
 
 #include "base/status.h"
 

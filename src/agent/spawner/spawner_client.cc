@@ -11,11 +11,13 @@
 
 namespace muster::agent {
 namespace {
-// So many are handed to the spawner at a time: its socket buffer holds them, and they are answered in order anyway.
+// So many are handed to the spawner at a time: its socket buffer holds them, and they are answered
+// in order anyway.
 constexpr size_t kMaxSentAhead = 2;
 }  // namespace
 
-SpawnerClient::SpawnerClient(AsioLoop& loop, SpawnerHandle handle) : loop_(loop), handle_(std::move(handle)) {
+SpawnerClient::SpawnerClient(AsioLoop& loop, SpawnerHandle handle)
+    : loop_(loop), handle_(std::move(handle)) {
   if (handle_.valid()) {
     watch_ = loop_.WatchReadable(handle_.fd(), [this] { OnReadable(); });
   } else {
@@ -31,8 +33,8 @@ void SpawnerClient::Call(const std::string& op, json::Value request, Done done) 
   if (dead_) {
     refused = Error(Reason::kServiceUnavailable, "the spawner process is gone; restart muster");
   } else if (text.size() > kMaxSpawnerMessageBytes) {
-    refused = Error(Reason::kRequestEntityTooLarge, "spawner request {} has {} bytes, more than {}", op, text.size(),
-                    kMaxSpawnerMessageBytes);
+    refused = Error(Reason::kRequestEntityTooLarge, "spawner request {} has {} bytes, more than {}",
+                    op, text.size(), kMaxSpawnerMessageBytes);
   } else if (waiting_.size() >= kMaxSpawnerRequests) {
     refused = Error(Reason::kTooManyRequests, "{} spawner requests wait already", waiting_.size());
   }
@@ -65,14 +67,17 @@ void SpawnerClient::OnReadable() {
     const ssize_t n = recv(handle_.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
-    if (n <= 0) return Fail(Error(Reason::kServiceUnavailable, "the spawner process is gone; restart muster"));
+    if (n <= 0)
+      return Fail(
+          Error(Reason::kServiceUnavailable, "the spawner process is gone; restart muster"));
     if (sent_ == 0) continue;  // an answer to nothing
     Done done = std::move(waiting_.front().done);
     waiting_.pop_front();
     --sent_;
     SendMore();
     auto answer = json::Parse(std::string_view(buffer.data(), static_cast<size_t>(n)));
-    if (answer && answer->Has("error")) answer = Error(Reason::kInternalError, "{}", (*answer)["error"].AsString());
+    if (answer && answer->Has("error"))
+      answer = Error(Reason::kInternalError, "{}", (*answer)["error"].AsString());
     done(std::move(answer));
   }
 }

@@ -1,7 +1,7 @@
 // src/agent/spawner/spawner_client.h
 //
-// SpawnerClient: the agent's side of the spawner's socket. Requests are answered in order; a dead spawner fails them
-// all and every later one.
+// SpawnerClient: the agent's side of the spawner's socket. Requests are answered in order; a dead
+// spawner fails them all and every later one.
 //
 // Life cycle: owns the handle; destroy it to end the spawner. Callbacks do not run afterwards.
 // Thread:     the loop thread.

@@ -48,7 +48,8 @@ namespace {
 
 class Spawner {
  public:
-  Spawner(int socket_fd, int signal_fd) : socket_(socket_fd), signals_(signal_fd), cgroups_(Cgroups::DetectSystem()) {}
+  Spawner(int socket_fd, int signal_fd)
+      : socket_(socket_fd), signals_(signal_fd), cgroups_(Cgroups::DetectSystem()) {}
 
   // Until the parent is gone.
   void Serve() {
@@ -73,7 +74,9 @@ class Spawner {
       id = (*request)["id"];
       answer = Answer(*request);
     }
-    const json::Value message = answer ? answer->Set("id", id) : json::Obj({{"id", id}, {"error", answer.error().message()}});
+    const json::Value message = answer
+                                    ? answer->Set("id", id)
+                                    : json::Obj({{"id", id}, {"error", answer.error().message()}});
     const std::string out = json::Write(message);
     while (send(socket_, out.data(), out.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
     }
@@ -101,13 +104,15 @@ class Spawner {
     if (!netlink_ && !request.host_network) {
       ASSIGN_OR_RETURN(netlink_, Netlink::Open());
     }
-    ASSIGN_OR_RETURN(const pid_t pid, CreateSandbox(request, cgroups_, netlink_ ? &*netlink_ : nullptr));
+    ASSIGN_OR_RETURN(const pid_t pid,
+                     CreateSandbox(request, cgroups_, netlink_ ? &*netlink_ : nullptr));
     shims_.insert(pid);
     return json::Obj({{"pid", static_cast<int64_t>(pid)}});
   }
 
   Result<json::Value> Remove(const std::string& cgroup) {
-    if (!cgroup.starts_with(std::string(kCgroupRoot) + "/pod") || cgroup.find("..") != std::string::npos) {
+    if (!cgroup.starts_with(std::string(kCgroupRoot) + "/pod") ||
+        cgroup.find("..") != std::string::npos) {
       return Error(Reason::kInvalid, "{:?} is not the cgroup of a pod", cgroup);
     }
     cgroups_.KillAll(cgroup);
@@ -153,7 +158,8 @@ Result<SpawnerHandle> SpawnerProcess::Fork() {
   const pid_t pid = fork();
   if (pid < 0) return SystemError("fork", "the spawner", errno);
   if (pid == 0) {
-    // Nothing else of the parent stays open here: its locks must end with it, not with us or a shim.
+    // Nothing else of the parent stays open here: its locks must end with it, not with us or a
+    // shim.
     constexpr int kSocket = STDERR_FILENO + 1;
     if (fds[1] != kSocket) dup3(fds[1], kSocket, O_CLOEXEC);
     syscall(SYS_close_range, static_cast<unsigned>(kSocket + 1), ~0U, 0U);

@@ -20,7 +20,8 @@ Status ValidateVolumePath(const std::string& path) {
       return Error(Reason::kInvalid, "volume path {:?} must not contain '..' or empty parts", path);
     }
   }
-  if (path.starts_with("..")) return Error(Reason::kInvalid, "volume path {:?} must not start with '..'", path);
+  if (path.starts_with(".."))
+    return Error(Reason::kInvalid, "volume path {:?} must not start with '..'", path);
   return Status::Ok();
 }
 
@@ -43,22 +44,25 @@ Status WriteContent(const std::string& dir, const std::vector<VolumeFile>& files
 Status PointLink(const std::string& name, const std::string& target) {
   const std::string temporary = name + "_tmp";
   unlink(temporary.c_str());
-  if (symlink(target.c_str(), temporary.c_str()) != 0) return SystemError("symlink", temporary, errno);
+  if (symlink(target.c_str(), temporary.c_str()) != 0)
+    return SystemError("symlink", temporary, errno);
   if (rename(temporary.c_str(), name.c_str()) != 0) return SystemError("rename", temporary, errno);
   return Status::Ok();
 }
 
 }  // namespace
 
-Status WriteVolumeFiles(const std::string& dir, const std::vector<VolumeFile>& files, const std::string& version) {
+Status WriteVolumeFiles(const std::string& dir, const std::vector<VolumeFile>& files,
+                        const std::string& version) {
   size_t bytes = 0;
   for (const VolumeFile& file : files) {
     RETURN_IF_ERROR(ValidateVolumePath(file.path));
     bytes += file.data.size();
   }
   if (files.size() > kMaxVolumeFiles || bytes > kMaxVolumeBytes) {
-    return Error(Reason::kRequestEntityTooLarge, "a volume may hold {} files and {} bytes; this has {} and {}",
-                 kMaxVolumeFiles, kMaxVolumeBytes, files.size(), bytes);
+    return Error(Reason::kRequestEntityTooLarge,
+                 "a volume may hold {} files and {} bytes; this has {} and {}", kMaxVolumeFiles,
+                 kMaxVolumeBytes, files.size(), bytes);
   }
   const std::string folder = "..muster_" + version;
   const std::string data_link = dir + "/..data";
@@ -73,10 +77,12 @@ Status WriteVolumeFiles(const std::string& dir, const std::vector<VolumeFile>& f
   std::set<std::string> visible;
   for (const VolumeFile& file : files) visible.insert(FirstPart(file.path));
   for (const std::string& name : visible) {
-    if (!PathExists(dir + "/" + name)) RETURN_IF_ERROR(PointLink(dir + "/" + name, "..data/" + name));
+    if (!PathExists(dir + "/" + name))
+      RETURN_IF_ERROR(PointLink(dir + "/" + name, "..data/" + name));
   }
   for (const std::string& name : ListDir(dir)) {
-    if (!name.starts_with("..") && !visible.contains(name)) RETURN_IF_ERROR(RemoveTree(dir + "/" + name));
+    if (!name.starts_with("..") && !visible.contains(name))
+      RETURN_IF_ERROR(RemoveTree(dir + "/" + name));
   }
   return old.empty() ? Status::Ok() : RemoveTree(dir + "/" + old);
 }

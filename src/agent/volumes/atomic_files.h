@@ -1,8 +1,9 @@
 // src/agent/volumes/atomic_files.h
 //
-// The content of configMap, secret, downwardAPI and projected volumes, as the kubelet lays it out: the real files are
-// in a dated folder, `..data` links to it, and each visible name links to ..data/NAME. An update makes a new folder
-// and moves ..data in one rename, so that a reader sees all old files or all new ones.
+// The content of configMap, secret, downwardAPI and projected volumes, as the kubelet lays it out:
+// the real files are in a dated folder, `..data` links to it, and each visible name links to
+// ..data/NAME. An update makes a new folder and moves ..data in one rename, so that a reader sees
+// all old files or all new ones.
 //
 // Thread:     one writer a folder.
 // Invariants: an unchanged content writes nothing; paths are relative and stay inside.
@@ -34,7 +35,9 @@ struct VolumeFile {
 // Invalid if a path is absolute, empty, too long, or has a ".." part, or begins with "..".
 Status ValidateVolumePath(const std::string& path);
 
-// Makes `dir` hold exactly `files`. `version` names the dated folder; it must differ between different contents.
-Status WriteVolumeFiles(const std::string& dir, const std::vector<VolumeFile>& files, const std::string& version);
+// Makes `dir` hold exactly `files`. `version` names the dated folder; it must differ between
+// different contents.
+Status WriteVolumeFiles(const std::string& dir, const std::vector<VolumeFile>& files,
+                        const std::string& version);
 
 }  // namespace muster::agent

@@ -47,17 +47,20 @@ Status AddKeys(const Keyed& keyed, const json::Value& source, const std::string&
     }
   }
   for (const json::Member& member : found->second["binaryData"].members()) {
-    if (auto decoded = Base64Decode(member.second.AsString())) contents[member.first] = std::move(*decoded);
+    if (auto decoded = Base64Decode(member.second.AsString()))
+      contents[member.first] = std::move(*decoded);
   }
   if (source["items"].empty()) {
-    for (auto& [key, data] : contents) files.push_back({key, std::move(data), static_cast<mode_t>(mode)});
+    for (auto& [key, data] : contents)
+      files.push_back({key, std::move(data), static_cast<mode_t>(mode)});
     return Status::Ok();
   }
   for (const json::Value& item : source["items"].items()) {
     const auto content = contents.find(item["key"].Str());
     if (content == contents.end()) {
       if (optional) continue;
-      return Error(Reason::kNotFound, "{} references non-existent key: {}", keyed.kind, item["key"].AsString());
+      return Error(Reason::kNotFound, "{} references non-existent key: {}", keyed.kind,
+                   item["key"].AsString());
     }
     const auto item_mode = static_cast<mode_t>(item["mode"].AsInt(mode));
     files.push_back({item["path"].Str(), content->second, item_mode});
@@ -65,7 +68,8 @@ Status AddKeys(const Keyed& keyed, const json::Value& source, const std::string&
   return Status::Ok();
 }
 
-Status AddDownward(const Context& context, const json::Value& source, int64_t mode, std::vector<VolumeFile>& files) {
+Status AddDownward(const Context& context, const json::Value& source, int64_t mode,
+                   std::vector<VolumeFile>& files) {
   for (const json::Value& item : source["items"].items()) {
     const auto item_mode = static_cast<mode_t>(item["mode"].AsInt(mode));
     Result<std::string> value = std::string();
@@ -80,15 +84,18 @@ Status AddDownward(const Context& context, const json::Value& source, int64_t mo
   return Status::Ok();
 }
 
-Status AddProjected(const Context& context, const json::Value& projected, std::vector<VolumeFile>& files) {
+Status AddProjected(const Context& context, const json::Value& projected,
+                    std::vector<VolumeFile>& files) {
   const int64_t mode = projected["defaultMode"].AsInt(kDefaultMode);
   const Keyed config_maps = {"configmap", context.inputs.config_maps};
   const Keyed secrets = {"secret", context.inputs.secrets};
   for (const json::Value& source : projected["sources"].items()) {
     if (source.Has("configMap")) {
-      RETURN_IF_ERROR(AddKeys(config_maps, source["configMap"], source["configMap"]["name"].Str(), mode, files));
+      RETURN_IF_ERROR(AddKeys(config_maps, source["configMap"], source["configMap"]["name"].Str(),
+                              mode, files));
     } else if (source.Has("secret")) {
-      RETURN_IF_ERROR(AddKeys(secrets, source["secret"], source["secret"]["name"].Str(), mode, files));
+      RETURN_IF_ERROR(
+          AddKeys(secrets, source["secret"], source["secret"]["name"].Str(), mode, files));
     } else if (source.Has("downwardAPI")) {
       RETURN_IF_ERROR(AddDownward(context, source["downwardAPI"], mode, files));
     } else {
@@ -103,7 +110,9 @@ json::Value FilesVolume(const std::string& name, const std::vector<VolumeFile>& 
   json::Array list;
   uint64_t version = Hash64("");
   for (const VolumeFile& file : files) {
-    version = Hash64(fmt::format("{}\n{}\n{}\n", file.path, static_cast<unsigned>(file.mode), file.data.size()), version);
+    version = Hash64(
+        fmt::format("{}\n{}\n{}\n", file.path, static_cast<unsigned>(file.mode), file.data.size()),
+        version);
     version = Hash64(file.data, version);
     list.push_back(json::Obj({{"path", file.path},
                               {"mode", static_cast<int64_t>(file.mode)},
@@ -116,7 +125,8 @@ json::Value FilesVolume(const std::string& name, const std::vector<VolumeFile>& 
 }
 
 // True if `volume` is one whose content the shim writes.
-Result<bool> CollectFiles(const Context& context, const json::Value& volume, std::vector<VolumeFile>& files) {
+Result<bool> CollectFiles(const Context& context, const json::Value& volume,
+                          std::vector<VolumeFile>& files) {
   const Keyed config_maps = {"configmap", context.inputs.config_maps};
   const Keyed secrets = {"secret", context.inputs.secrets};
   if (const json::Value* source = volume.Find("configMap")) {
@@ -126,7 +136,8 @@ Result<bool> CollectFiles(const Context& context, const json::Value& volume, std
     const int64_t mode = (*secret)["defaultMode"].AsInt(kDefaultMode);
     RETURN_IF_ERROR(AddKeys(secrets, *secret, (*secret)["secretName"].Str(), mode, files));
   } else if (const json::Value* downward = volume.Find("downwardAPI")) {
-    RETURN_IF_ERROR(AddDownward(context, *downward, (*downward)["defaultMode"].AsInt(kDefaultMode), files));
+    RETURN_IF_ERROR(
+        AddDownward(context, *downward, (*downward)["defaultMode"].AsInt(kDefaultMode), files));
   } else if (const json::Value* projected = volume.Find("projected")) {
     RETURN_IF_ERROR(AddProjected(context, *projected, files));
   } else {
@@ -135,16 +146,18 @@ Result<bool> CollectFiles(const Context& context, const json::Value& volume, std
   return true;
 }
 
-Status PlanEmptyDir(const json::Value& volume, const std::string& name, const std::string& pod_dir, VolumePlan& plan) {
+Status PlanEmptyDir(const json::Value& volume, const std::string& name, const std::string& pod_dir,
+                    VolumePlan& plan) {
   const json::Value& source = volume["emptyDir"];
   if (source["medium"].AsString() == "Memory") {
     int64_t bytes = 0;
     if (source.Has("sizeLimit")) {
-      ASSIGN_OR_RETURN(const cluster::Quantity limit, cluster::Quantity::FromJson(source["sizeLimit"]));
+      ASSIGN_OR_RETURN(const cluster::Quantity limit,
+                       cluster::Quantity::FromJson(source["sizeLimit"]));
       bytes = limit.Units();
     }
-    plan.shim_volumes =
-        plan.shim_volumes.Append(json::Obj({{"name", name}, {"kind", "memory"}, {"sizeBytes", bytes}}));
+    plan.shim_volumes = plan.shim_volumes.Append(
+        json::Obj({{"name", name}, {"kind", "memory"}, {"sizeBytes", bytes}}));
     plan.sources[name] = SandboxVolume(pod_dir, name);
     return Status::Ok();
   }
@@ -160,10 +173,12 @@ std::string KindOf(const json::Value& volume) {
   return "emptyDir";
 }
 
-Status PlanVolume(const Context& context, const json::Value& volume, const std::string& pod_dir, VolumePlan& plan) {
+Status PlanVolume(const Context& context, const json::Value& volume, const std::string& pod_dir,
+                  VolumePlan& plan) {
   const std::string name = volume["name"].Str();
   if (volume.Has("hostPath")) {
-    plan.host_paths.push_back({name, volume["hostPath"]["path"].Str(), volume["hostPath"]["type"].Str()});
+    plan.host_paths.push_back(
+        {name, volume["hostPath"]["path"].Str(), volume["hostPath"]["type"].Str()});
     plan.sources[name] = volume["hostPath"]["path"].Str();
     return Status::Ok();
   }
@@ -173,8 +188,10 @@ Status PlanVolume(const Context& context, const json::Value& volume, const std::
   ASSIGN_OR_RETURN(const bool is_files, CollectFiles(context, volume, files));
   if (!is_files) {
     return Error(Reason::kInvalid,
-                 "volumes of kind {} are not supported on this node; use emptyDir, configMap, secret, downwardAPI, "
-                 "projected or hostPath", kind);
+                 "volumes of kind {} are not supported on this node; use emptyDir, configMap, "
+                 "secret, downwardAPI, "
+                 "projected or hostPath",
+                 kind);
   }
   plan.shim_volumes = plan.shim_volumes.Append(FilesVolume(name, files));
   plan.sources[name] = SandboxVolume(pod_dir, name);
@@ -183,8 +200,8 @@ Status PlanVolume(const Context& context, const json::Value& volume, const std::
 
 }  // namespace
 
-Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs, const PodFacts& facts,
-                               const std::string& pod_dir) {
+Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
+                               const PodFacts& facts, const std::string& pod_dir) {
   VolumePlan plan;
   const Context context = {pod, inputs, facts};
   for (const json::Value& volume : pod["spec"]["volumes"].items()) {
@@ -204,7 +221,8 @@ Status Expect(bool holds, const HostPathVolume& volume, std::string_view what) {
 
 Status CheckHostPath(const HostPathVolume& volume) {
   const std::string& path = volume.path;
-  if (path.empty() || path[0] != '/') return Error(Reason::kInvalid, "hostPath {:?} must be absolute", path);
+  if (path.empty() || path[0] != '/')
+    return Error(Reason::kInvalid, "hostPath {:?} must be absolute", path);
   for (std::string_view part : Split(path, '/')) {
     if (part == "..") return Error(Reason::kInvalid, "hostPath {:?} must not contain '..'", path);
   }
@@ -216,12 +234,14 @@ Status CheckHostPath(const HostPathVolume& volume) {
     RETURN_IF_ERROR(WriteFile(path, ""));
   } else if (!exists) {
     // As container runtimes do without a type: an absent path becomes a folder.
-    if (!volume.type.empty()) return Error(Reason::kNotFound, "hostPath type check failed: {} does not exist", path);
+    if (!volume.type.empty())
+      return Error(Reason::kNotFound, "hostPath type check failed: {} does not exist", path);
     RETURN_IF_ERROR(MakeDirs(path));
   }
   exists = stat(path.c_str(), &info) == 0;
   if (!exists) return SystemError("stat", path, errno);
-  if (volume.type.starts_with("Directory")) return Expect(S_ISDIR(info.st_mode), volume, "directory");
+  if (volume.type.starts_with("Directory"))
+    return Expect(S_ISDIR(info.st_mode), volume, "directory");
   if (volume.type.starts_with("File")) return Expect(S_ISREG(info.st_mode), volume, "file");
   if (volume.type == "Socket") return Expect(S_ISSOCK(info.st_mode), volume, "socket file");
   if (volume.type == "CharDevice") return Expect(S_ISCHR(info.st_mode), volume, "character device");
@@ -247,21 +267,25 @@ Status PrepareVolumes(VolumePlan& plan, const std::string& data_dir) {
   }
   const std::string data = RealPath(data_dir);
   for (const HostPathVolume& volume : plan.host_paths) {
-    const std::string prefix = fmt::format("MountVolume.SetUp failed for volume \"{}\" : ", volume.name);
+    const std::string prefix =
+        fmt::format("MountVolume.SetUp failed for volume \"{}\" : ", volume.name);
     // Before anything is made: a missing path below the data folder must not come into being.
     if (IsInside(volume.path, data_dir) || IsInside(RealPath(volume.path), data)) {
-      return Error(Reason::kInvalid, "{}hostPath {} is inside muster's own data folder; choose another path", prefix,
+      return Error(Reason::kInvalid,
+                   "{}hostPath {} is inside muster's own data folder; choose another path", prefix,
                    volume.path);
     }
     RETURN_IF_ERROR(CheckHostPath(volume).WithPrefix(prefix));
     const std::string real = RealPath(volume.path);
     plan.sources[volume.name] = real;
-    if (IsInside(data, real)) plan.hidden[volume.name] = data.substr(real == "/" ? 1 : real.size() + 1);
+    if (IsInside(data, real))
+      plan.hidden[volume.name] = data.substr(real == "/" ? 1 : real.size() + 1);
   }
   return Status::Ok();
 }
 
-Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container, const VolumePlan& plan,
+Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container,
+                                                    const VolumePlan& plan,
                                                     const EnvironmentMap& variables) {
   std::vector<ContainerMount> mounts;
   for (const json::Value& mount : container["volumeMounts"].items()) {
@@ -280,10 +304,12 @@ Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container
                                             : mount["subPath"].Str();
     for (std::string_view part : Split(out.sub_path, '/')) {
       if (part == ".." || out.sub_path.starts_with('/')) {
-        return Error(Reason::kInvalid, "subPath {:?} must be relative and must not contain '..'", out.sub_path);
+        return Error(Reason::kInvalid, "subPath {:?} must be relative and must not contain '..'",
+                     out.sub_path);
       }
     }
-    if (const auto hidden = plan.hidden.find(name); hidden != plan.hidden.end()) out.hidden_below = hidden->second;
+    if (const auto hidden = plan.hidden.find(name); hidden != plan.hidden.end())
+      out.hidden_below = hidden->second;
     mounts.push_back(std::move(out));
   }
   return mounts;

@@ -3,13 +3,13 @@
 // VolumePlan: what must exist for a pod's volumes, and where each then is on the node.
 //
 //   kind                                     where
-//   configMap, secret, downwardAPI, projected  memory of the shim (SandboxVolume), written by the shim
-//   emptyDir, medium Memory                  a tmpfs of the shim
-//   emptyDir                                 DIR/pods/<uid>/volumes/<name>
-//   hostPath                                 the path itself
+//   configMap, secret, downwardAPI, projected  memory of the shim (SandboxVolume), written by the
+//   shim emptyDir, medium Memory                  a tmpfs of the shim emptyDir
+//   DIR/pods/<uid>/volumes/<name> hostPath                                 the path itself
 //
 // Thread:     PlanVolumes and ContainerMounts any (pure); PrepareVolumes blocks (pool).
-// Errors:     NotFound while a ConfigMap, Secret or key is missing (the pod waits); Invalid for what cannot work.
+// Errors:     NotFound while a ConfigMap, Secret or key is missing (the pod waits); Invalid for
+// what cannot work.
 
 #pragma once
 
@@ -32,19 +32,21 @@ struct HostPathVolume {
 struct VolumePlan {
   json::Value shim_volumes = json::List();     // for the shim's "prepare" and "volumes"
   std::map<std::string, std::string> sources;  // volume name -> path on the node
-  std::map<std::string, std::string> hidden;   // volume name -> path below the source that is masked (the data folder)
-  std::vector<std::string> directories;        // emptyDirs to make, mode 0777
+  std::map<std::string, std::string>
+      hidden;  // volume name -> path below the source that is masked (the data folder)
+  std::vector<std::string> directories;  // emptyDirs to make, mode 0777
   std::vector<HostPathVolume> host_paths;
 };
 
-Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs, const PodFacts& facts,
-                               const std::string& pod_dir);
+Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
+                               const PodFacts& facts, const std::string& pod_dir);
 
-// Makes the folders and checks the hostPaths by their type. A hostPath inside `data_dir` is refused; one that contains
-// it gets an entry in plan.hidden.
+// Makes the folders and checks the hostPaths by their type. A hostPath inside `data_dir` is
+// refused; one that contains it gets an entry in plan.hidden.
 Status PrepareVolumes(VolumePlan& plan, const std::string& data_dir);
 
-Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container, const VolumePlan& plan,
+Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container,
+                                                    const VolumePlan& plan,
                                                     const EnvironmentMap& variables);
 
 }  // namespace muster::agent

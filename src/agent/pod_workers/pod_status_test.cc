@@ -1,0 +1,202 @@
+#include "agent/pod_workers/pod_status.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/pod_workers/backoff.h"
+#include "agent/pod_workers/device_allocator.h"
+#include "json/parse.h"
+
+namespace muster::agent {
+namespace {
+
+using Is = ContainerRuntimeState::Is;
+constexpr Time kNow = Time(seconds(1767225600));
+
+json::Value Pod(const std::string& policy = "Always", const std::string& status = "{}") {
+  return *json::Parse(
+      R"({"metadata":{"name":"p","namespace":"d","uid":"u"},"spec":{"restartPolicy":")" + policy +
+      R"(","containers":[{"name":"a","image":"i"},{"name":"b"}]},"status":)" + status + "}");
+}
+
+ContainerRuntimeState Running(const std::string& name) {
+  return {.name = name, .is = Is::kRunning, .attempt = 0, .started_at = FormatNanoTime(kNow)};
+}
+ContainerRuntimeState Ended(const std::string& name, int code) {
+  ContainerRuntimeState state{.name = name, .is = Is::kTerminated, .attempt = 0};
+  state.exit = ContainerExit{
+      code, 0, code == 0 ? "Completed" : "Error", "", FormatNanoTime(kNow), FormatNanoTime(kNow)};
+  state.exit_attempt = 0;
+  return state;
+}
+ContainerRuntimeState Waiting(const std::string& name) { return {.name = name}; }
+
+PodRuntimeState With(std::vector<ContainerRuntimeState> containers) {
+  PodRuntimeState state;
+  state.containers = std::move(containers);
+  state.pod_ip = "10.42.0.2";
+  state.host_ip = "1.2.3.4";
+  state.start_time = FormatTime(kNow);
+  state.sandbox_ready = true;
+  return state;
+}
+
+std::string ConditionOf(const json::Value& status, const std::string& type) {
+  for (const json::Value& condition : status["conditions"].items()) {
+    if (condition["type"].AsString() == type) {
+      return condition["status"].Str() + " " + condition["reason"].Str();
+    }
+  }
+  return "absent";
+}
+
+TEST(PodStatus, PhaseIsTheKubelets) {
+  EXPECT_EQ(PodPhase(Pod(), With({Waiting("a"), Waiting("b")})), "Pending");
+  EXPECT_EQ(PodPhase(Pod(), With({Running("a"), Waiting("b")})), "Pending");
+  EXPECT_EQ(PodPhase(Pod(), With({Running("a"), Running("b")})), "Running");
+  EXPECT_EQ(PodPhase(Pod(), With({Running("a"), Ended("b", 1)})), "Running");
+  EXPECT_EQ(PodPhase(Pod("Never"), With({Running("a"), Ended("b", 1)})), "Running");
+  EXPECT_EQ(PodPhase(Pod("Never"), With({Ended("a", 0), Ended("b", 1)})), "Failed");
+  EXPECT_EQ(PodPhase(Pod("Never"), With({Ended("a", 0), Ended("b", 0)})), "Succeeded");
+  EXPECT_EQ(PodPhase(Pod("OnFailure"), With({Ended("a", 0), Ended("b", 1)})), "Running");
+  EXPECT_EQ(PodPhase(Pod("OnFailure"), With({Ended("a", 0), Ended("b", 0)})), "Succeeded");
+  EXPECT_EQ(PodPhase(Pod("Always"), With({Ended("a", 0), Ended("b", 0)})), "Running");
+}
+
+TEST(PodStatus, AFinishedPhaseNeverChanges) {
+  EXPECT_EQ(
+      PodPhase(Pod("Never", R"({"phase":"Succeeded"})"), With({Ended("a", 1), Ended("b", 1)})),
+      "Succeeded");
+}
+
+TEST(PodStatus, AnEndedPodIsSucceededOrFailed) {
+  PodRuntimeState state = With({Ended("a", 143), Ended("b", 0)});
+  state.terminal = true;
+  EXPECT_EQ(PodPhase(Pod(), state), "Failed");
+  state.containers[0] = Ended("a", 0);
+  EXPECT_EQ(PodPhase(Pod(), state), "Succeeded");
+  state.containers[0] = Waiting("a");
+  EXPECT_EQ(PodPhase(Pod(), state), "Failed");
+}
+
+TEST(PodStatus, InitContainersComeFirst) {
+  ContainerRuntimeState init = Running("i");
+  init.init = true;
+  json::Value pod =
+      Pod("Never").SetPath({"spec", "initContainers"}, json::List({json::Obj({{"name", "i"}})}));
+  EXPECT_EQ(PodPhase(pod, With({init, Waiting("a"), Waiting("b")})), "Pending");
+  const json::Value status =
+      BuildPodStatus(pod, With({init, Waiting("a"), Waiting("b")}), {}, kNow);
+  EXPECT_EQ(ConditionOf(status, "Initialized"), "False ContainersNotInitialized");
+  EXPECT_EQ(status["initContainerStatuses"].size(), 1u);
+  init = Ended("i", 1);
+  init.init = true;
+  EXPECT_EQ(PodPhase(pod, With({init, Waiting("a"), Waiting("b")})), "Failed");
+}
+
+TEST(PodStatus, ConditionsFollowTheContainers) {
+  const json::Value running = BuildPodStatus(Pod(), With({Running("a"), Running("b")}), {}, kNow);
+  EXPECT_EQ(ConditionOf(running, "Ready"), "True ");
+  EXPECT_EQ(ConditionOf(running, "ContainersReady"), "True ");
+  EXPECT_EQ(ConditionOf(running, "PodScheduled"), "True ");
+  EXPECT_EQ(ConditionOf(running, "PodReadyToStartContainers"), "True ");
+  const json::Value half = BuildPodStatus(Pod(), With({Running("a"), Waiting("b")}), {}, kNow);
+  EXPECT_EQ(ConditionOf(half, "Ready"), "False ContainersNotReady");
+  const json::Value done =
+      BuildPodStatus(Pod("Never"), With({Ended("a", 0), Ended("b", 0)}), {}, kNow);
+  EXPECT_EQ(ConditionOf(done, "Ready"), "False PodCompleted");
+  EXPECT_EQ(ConditionOf(done, "Initialized"), "True PodCompleted");
+}
+
+TEST(PodStatus, KeepsTransitionTimesAndForeignConditions) {
+  const json::Value pod = Pod("Always", R"({"conditions":[
+      {"type":"Ready","status":"True","lastTransitionTime":"2020-01-01T00:00:00Z"},
+      {"type":"PodScheduled","status":"True","lastTransitionTime":"2020-01-01T00:00:00Z"},
+      {"type":"DisruptionTarget","status":"True"}]})");
+  const json::Value status = BuildPodStatus(pod, With({Running("a"), Running("b")}), {}, kNow);
+  EXPECT_EQ(ConditionOf(status, "DisruptionTarget"), "True ");
+  for (const json::Value& condition : status["conditions"].items()) {
+    if (condition["type"].AsString() == "Ready" || condition["type"].AsString() == "PodScheduled") {
+      EXPECT_EQ(condition["lastTransitionTime"].AsString(), "2020-01-01T00:00:00Z");
+    }
+  }
+  const json::Value again = BuildPodStatus(Pod(), With({Running("a"), Running("b")}),
+                                           status["conditions"], kNow + hours(1));
+  EXPECT_EQ(again["conditions"].At(0), status["conditions"].At(0));
+}
+
+TEST(PodStatus, ContainerStatesAreComplete) {
+  ContainerRuntimeState crashing = Waiting("a");
+  crashing.waiting_reason = "CrashLoopBackOff";
+  crashing.attempt = 2;
+  crashing.last_exit =
+      ContainerExit{1, 0, "Error", "boom", FormatNanoTime(kNow), FormatNanoTime(kNow)};
+  crashing.last_exit_attempt = 2;
+  const json::Value status = BuildPodStatus(Pod(), With({crashing, Running("b")}), {}, kNow);
+  const json::Value& a = status["containerStatuses"].At(0);
+  EXPECT_EQ(a["state"]["waiting"]["reason"].AsString(), "CrashLoopBackOff");
+  EXPECT_EQ(a["lastState"]["terminated"]["exitCode"].AsInt(), 1);
+  EXPECT_EQ(a["restartCount"].AsInt(), 2);
+  EXPECT_EQ(a["image"].AsString(), "i");
+  EXPECT_FALSE(a["ready"].AsBool(true));
+  EXPECT_FALSE(a["started"].AsBool(true));
+  EXPECT_EQ(a["containerID"].AsString().size(), std::string("muster://").size() + 64);
+  const json::Value& b = status["containerStatuses"].At(1);
+  EXPECT_EQ(b["state"]["running"]["startedAt"].AsString(), "2026-01-01T00:00:00Z");
+  EXPECT_EQ(status["phase"].AsString(), "Running");
+  EXPECT_EQ(status["podIPs"].At(0)["ip"].AsString(), "10.42.0.2");
+}
+
+TEST(PodStatus, QosClassIsUpstreams) {
+  const auto qos = [](const std::string& resources) {
+    return QosClass(*json::Parse(R"({"spec":{"containers":[{"resources":)" + resources + "}]}}"));
+  };
+  EXPECT_EQ(qos("{}"), "BestEffort");
+  EXPECT_EQ(qos(R"({"requests":{"cpu":"1"}})"), "Burstable");
+  EXPECT_EQ(qos(R"({"limits":{"cpu":"1","memory":"1Gi"}})"), "Guaranteed");
+  EXPECT_EQ(
+      qos(R"({"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"500m","memory":"1Gi"}})"),
+      "Burstable");
+  EXPECT_EQ(qos(R"({"limits":{"nvidia.com/gpu":"1"}})"), "BestEffort");
+}
+
+TEST(Backoff, DoublesToFiveMinutesAndForgets) {
+  CrashBackoff backoff;
+  Time now = kNow;
+  EXPECT_EQ(backoff.OnExit(now, now), now) << "the first end costs nothing";
+  for (int wait : {10, 20, 40, 80, 160, 300, 300}) {
+    EXPECT_EQ(backoff.OnExit(now, now) - now, seconds(wait));
+  }
+  EXPECT_EQ(backoff.OnExit(now, now + minutes(11)), now + minutes(11)) << "a long run is forgiven";
+  EXPECT_EQ(backoff.OnExit(now, now) - now, seconds(10));
+}
+
+TEST(Devices, HaveOneOwner) {
+  DeviceAllocator devices({{"nvidia.com/gpu", "g0", 0, "m"}, {"nvidia.com/gpu", "g1", 1, "m"}});
+  const auto pod = [](const std::string& uid, const std::string& annotation, int count) {
+    json::Value out = *json::Parse(
+        R"({"metadata":{"annotations":{}},"spec":{"containers":[{"name":"c","resources":{"limits":{}}}]}})");
+    out = out.SetPath({"metadata", "uid"}, uid);
+    if (!annotation.empty()) {
+      out = out.SetPath({"metadata", "annotations", "muster.dev/assigned-devices"}, annotation);
+    }
+    if (count == 0) return out;
+    json::Value container = *json::Parse(R"({"name":"c"})");
+    container = container.SetPath({"resources", "limits", "nvidia.com/gpu"}, std::to_string(count));
+    return out.SetPath({"spec", "containers"}, json::List({container}));
+  };
+  const auto named = devices.Assign(pod("a", R"({"c":{"nvidia.com/gpu":["g1"]}})", 1));
+  ASSERT_TRUE(named.has_value());
+  EXPECT_EQ(VisibleDevices(*named, "c"), "g1");
+  EXPECT_FALSE(devices.Assign(pod("b", R"({"c":{"nvidia.com/gpu":["g1"]}})", 1)).has_value());
+  EXPECT_FALSE(devices.Assign(pod("b", R"({"c":{"nvidia.com/gpu":["g9"]}})", 1)).has_value());
+  EXPECT_FALSE(devices.Assign(pod("b", "", 2)).has_value()) << "one is left";
+  const auto own = devices.Assign(pod("b", "", 1));
+  ASSERT_TRUE(own.has_value());
+  EXPECT_EQ(VisibleDevices(*own, "c"), "g0");
+  EXPECT_EQ(VisibleDevices(*devices.Assign(pod("n", "", 0)), "c"), "void");
+  devices.Release("a");
+  EXPECT_TRUE(devices.Assign(pod("d", "", 1)).has_value());
+}
+
+}  // namespace
+}  // namespace muster::agent

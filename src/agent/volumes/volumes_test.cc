@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/runtime/files.h"
+#include "agent/volumes/atomic_files.h"
+#include "agent/volumes/volume_plan.h"
+#include "json/parse.h"
+
+namespace muster::agent {
+namespace {
+
+class Volumes : public testing::Test {
+ protected:
+  Volumes() {
+    char path[] = "/tmp/agent-volumes-XXXXXX";
+    dir_ = mkdtemp(path);
+  }
+  ~Volumes() override { EXPECT_TRUE(RemoveTree(dir_).ok()); }
+
+  std::string Read(const std::string& path) {
+    return ReadSmallFile(dir_ + path).value_or("(absent)");
+  }
+
+  std::string dir_;
+};
+
+TEST_F(Volumes, WritesFilesBehindALink) {
+  ASSERT_TRUE(WriteVolumeFiles(dir_, {{"a", "1", 0600}, {"sub/b", "2"}}, "v1").ok());
+  EXPECT_EQ(Read("/a"), "1");
+  EXPECT_EQ(Read("/sub/b"), "2");
+  EXPECT_EQ(Read("/..data/a"), "1");
+  struct stat info = {};
+  ASSERT_EQ(stat((dir_ + "/a").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(Volumes, AnUpdateReplacesAllAtOnceAndRemovesWhatIsGone) {
+  ASSERT_TRUE(WriteVolumeFiles(dir_, {{"a", "1"}, {"old", "x"}}, "v1").ok());
+  ASSERT_TRUE(WriteVolumeFiles(dir_, {{"a", "2"}, {"new", "y"}}, "v2").ok());
+  EXPECT_EQ(Read("/a"), "2");
+  EXPECT_EQ(Read("/new"), "y");
+  EXPECT_EQ(Read("/old"), "(absent)");
+  EXPECT_EQ(ListDir(dir_), (std::vector<std::string>{"..data", "..muster_v2", "a", "new"}));
+}
+
+TEST_F(Volumes, RefusesPathsThatLeadOut) {
+  for (const char* path : {"/etc/passwd", "../x", "a/../../x", "", "..data", "a//b"}) {
+    EXPECT_FALSE(WriteVolumeFiles(dir_, {{path, "x"}}, "v1").ok()) << path;
+  }
+  const std::vector<VolumeFile> many(kMaxVolumeFiles + 1, {"a", ""});
+  EXPECT_FALSE(WriteVolumeFiles(dir_, many, "v1").ok());
+  EXPECT_FALSE(WriteVolumeFiles(dir_, {{"a", std::string(kMaxVolumeBytes + 1, 'x')}}, "v1").ok());
+}
+
+json::Value Pod(const std::string& volumes) {
+  return *json::Parse(R"({"metadata":{"name":"p","namespace":"d"},"spec":{"volumes":[)" + volumes +
+                      "]}}");
+}
+
+TEST_F(Volumes, PlansSecretsConfigMapsAndEmptyDirs) {
+  PodInputs inputs;
+  inputs.secrets["s"] = *json::Parse(R"({"data":{"k":"djE="}})");
+  const json::Value pod = Pod(
+      R"({"name":"s","secret":{"secretName":"s"}},{"name":"e","emptyDir":{}},)"
+      R"({"name":"m","emptyDir":{"medium":"Memory","sizeLimit":"1Mi"}},{"name":"o","configMap":{"name":"no","optional":true}})");
+  const Result<VolumePlan> plan = PlanVolumes(pod, inputs, {}, "/pods/u");
+  ASSERT_TRUE(plan.has_value()) << plan.error().message();
+  EXPECT_EQ(plan->sources.at("e"), "/pods/u/volumes/e");
+  EXPECT_EQ(plan->sources.at("s"), "/pods/u/sandbox/volumes/s");
+  EXPECT_EQ(plan->directories, std::vector<std::string>{"/pods/u/volumes/e"});
+  ASSERT_EQ(plan->shim_volumes.size(), 3u);
+  EXPECT_EQ(plan->shim_volumes.At(0)["files"].At(0)["data"].AsString(), "djE=");
+  EXPECT_EQ(plan->shim_volumes.At(1)["sizeBytes"].AsInt(), 1 << 20);
+}
+
+TEST_F(Volumes, SaysWhatIsMissingOrNotSupported) {
+  const auto missing =
+      PlanVolumes(Pod(R"({"name":"c","configMap":{"name":"cm"}})"), {}, {}, "/pods/u");
+  EXPECT_EQ(missing.error().message(),
+            "MountVolume.SetUp failed for volume \"c\" : configmap \"cm\" not found");
+  const auto claim =
+      PlanVolumes(Pod(R"({"name":"c","persistentVolumeClaim":{"claimName":"x"}})"), {}, {}, "/p");
+  EXPECT_NE(claim.error().message().find("persistentVolumeClaim"), std::string::npos);
+}
+
+TEST_F(Volumes, ChecksHostPathTypes) {
+  const auto prepare = [&](const std::string& path, const std::string& type) {
+    VolumePlan plan;
+    plan.host_paths.push_back({"v", path, type});
+    return PrepareVolumes(plan, dir_ + "/data");
+  };
+  ASSERT_TRUE(MakeDirs(dir_ + "/data").ok());
+  ASSERT_TRUE(WriteFile(dir_ + "/file", "").ok());
+  EXPECT_TRUE(prepare(dir_ + "/file", "File").ok());
+  EXPECT_FALSE(prepare(dir_ + "/file", "Directory").ok());
+  EXPECT_FALSE(prepare(dir_ + "/none", "Directory").ok());
+  EXPECT_TRUE(prepare(dir_ + "/made", "DirectoryOrCreate").ok());
+  EXPECT_TRUE(PathExists(dir_ + "/made"));
+  EXPECT_FALSE(prepare("relative", "").ok());
+  EXPECT_FALSE(prepare(dir_ + "/../x", "").ok());
+  EXPECT_FALSE(prepare(dir_ + "/data/x", "DirectoryOrCreate").ok());
+  EXPECT_FALSE(PathExists(dir_ + "/data/x"));
+  ASSERT_EQ(symlink((dir_ + "/data").c_str(), (dir_ + "/link").c_str()), 0);
+  EXPECT_FALSE(prepare(dir_ + "/link", "").ok()) << "a link into the data folder";
+}
+
+TEST_F(Volumes, HidesTheDataFolderInsideAHostPath) {
+  ASSERT_TRUE(MakeDirs(dir_ + "/data").ok());
+  VolumePlan plan;
+  plan.host_paths.push_back({"v", dir_, ""});
+  ASSERT_TRUE(PrepareVolumes(plan, dir_ + "/data").ok());
+  EXPECT_EQ(plan.hidden.at("v"), "data");
+}
+
+TEST_F(Volumes, MountsExpandSubPathsAndRefuseBadOnes) {
+  VolumePlan plan;
+  plan.sources["v"] = "/src";
+  const auto mounts = [&](const std::string& text) {
+    return ContainerMounts(*json::Parse(R"({"name":"c","volumeMounts":[)" + text + "]}"), plan,
+                           {{"POD", "p"}});
+  };
+  const auto good =
+      mounts(R"j({"name":"v","mountPath":"/m","subPathExpr":"a/$(POD)","readOnly":true})j");
+  ASSERT_TRUE(good.has_value());
+  EXPECT_EQ((*good)[0].sub_path, "a/p");
+  EXPECT_TRUE((*good)[0].read_only);
+  EXPECT_FALSE(mounts(R"({"name":"v","mountPath":"/m","subPath":"../x"})").has_value());
+  EXPECT_FALSE(mounts(R"({"name":"nope","mountPath":"/m"})").has_value());
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,8 +1,8 @@
-// src/net/client_connection.h   (internal to net)
+// src/net/client_connection.h
 //
-// ClientConnection: the client's half of HTTP/1.1 on one connection. ClientCall: one request and
-// its answer, shared by the connection (I/O thread) and HttpClient (loop thread). ClientSlot: how
-// the loop's pool names a connection.
+// Internal to net. ClientConnection: the client's half of HTTP/1.1 on one connection. ClientCall:
+// one request and its answer, shared by the connection (I/O thread) and HttpClient (loop thread).
+// ClientSlot: how the loop's pool names a connection.
 //
 // Life cycle: a connection lives until it closed; calls and slots as long as either side holds
 // them. Thread:     as marked.

@@ -1,7 +1,8 @@
-// src/net/connection.h   (internal to net)
+// src/net/connection.h
 //
-// Connection: one socket, plain or TLS, with a bounded-by-its-user output queue; then, after an
-// upgrade, the I/O side of a ByteStream. ServerConnection and ClientConnection put HTTP on top.
+// Internal to net. Connection: one socket, plain or TLS, with a bounded-by-its-user output queue;
+// then, after an upgrade, the I/O side of a ByteStream. ServerConnection and ClientConnection put
+// HTTP on top.
 //
 // Life cycle: made with an open descriptor, Start(), kept alive by its IoThread until it closed.
 // Thread:     its IoThread.

@@ -1,7 +1,7 @@
-// src/net/http1_write.h   (internal to net)
+// src/net/http1_write.h
 //
-// Heads of HTTP/1.1 messages as text. Control characters in names and values become spaces: no
-// value that a handler passes on can split a message.
+// Internal to net. Heads of HTTP/1.1 messages as text. Control characters in names and values
+// become spaces: no value that a handler passes on can split a message.
 
 #pragma once
 

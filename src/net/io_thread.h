@@ -1,7 +1,8 @@
-// src/net/io_thread.h   (internal to net)
+// src/net/io_thread.h
 //
-// IoThread: one thread with a reactor. Everything that belongs to a connection runs on the thread
-// that owns it, so connections need no locks. Work from other threads comes through Post().
+// Internal to net. IoThread: one thread with a reactor. Everything that belongs to a connection
+// runs on the thread that owns it, so connections need no locks. Work from other threads comes
+// through Post().
 //
 // Life cycle: made and joined by IoThreads; others hold a shared_ptr so that a late Post() finds a
 // closed mailbox. Thread:     Post() from any; everything else on this thread. Invariants: output

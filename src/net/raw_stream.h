@@ -1,7 +1,7 @@
-// src/net/raw_stream.h   (internal to net)
+// src/net/raw_stream.h
 //
-// RawStream: the ByteStream of an upgraded connection. The loop side (RawStream) and the I/O side
-// (Connection) share a RawStreamState; bytes cross by Post in both directions.
+// Internal to net. RawStream: the ByteStream of an upgraded connection. The loop side (RawStream)
+// and the I/O side (Connection) share a RawStreamState; bytes cross by Post in both directions.
 //
 // Thread:     RawStream on the loop; RawStreamIo on the connection's I/O thread; RawStreamState as
 // marked. Invariants: the I/O side reads no further while more than kMaxUndeliveredBytes wait for

@@ -1,7 +1,8 @@
-// src/net/server_connection.h   (internal to net)
+// src/net/server_connection.h
 //
-// ServerConnection: the server's half of HTTP/1.1 on one connection. Exchange: one request and its
-// answer, shared by the connection (I/O thread) and the ResponseWriter (loop thread).
+// Internal to net. ServerConnection: the server's half of HTTP/1.1 on one connection. Exchange: one
+// request and its answer, shared by the connection (I/O thread) and the ResponseWriter (loop
+// thread).
 //
 // Life cycle: a connection lives until it closed; an Exchange as long as either side holds it.
 // Thread:     as marked. Commands of a writer are posted to the I/O thread and carry their

@@ -1,7 +1,7 @@
-// src/net/sockets.h   (internal to net)
+// src/net/sockets.h
 //
-// The few socket calls that we need, as Results. All descriptors are non-blocking and
-// close-on-exec.
+// Internal to net. The few socket calls that we need, as Results. All descriptors are non-blocking
+// and close-on-exec.
 
 #pragma once
 

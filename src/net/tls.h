@@ -1,7 +1,7 @@
-// src/net/tls.h   (internal to net)
+// src/net/tls.h
 //
-// TLS over a non-blocking descriptor: OpenSSL behind plain calls that say what to wait for. TLS 1.2
-// and 1.3, ALPN http/1.1, no session tickets.
+// Internal to net. TLS over a non-blocking descriptor: OpenSSL behind plain calls that say what to
+// wait for. TLS 1.2 and 1.3, ALPN http/1.1, no session tickets.
 //
 // Life cycle: a TlsContext is shared by all sessions of a server or client; a TlsSession belongs to
 // one connection and

@@ -1,0 +1,126 @@
+// muster status: the cluster on one page.
+
+#include <map>
+
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/resource_finder.h"
+#include "cli/session.h"
+#include "cli/table_printer.h"
+#include "cli/waiting.h"
+#include "cluster/quantity.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kMaxJobsShown = 20;
+
+using Amounts = std::map<std::string, cluster::Quantity>;
+
+void Add(Amounts& sum, const json::Value& amounts) {
+  for (const auto& [name, value] : amounts.members()) {
+    const Result<cluster::Quantity> amount = cluster::Quantity::FromJson(value);
+    if (!amount) continue;
+    const auto [entry, added] = sum.try_emplace(name, *amount);
+    if (!added) entry->second = entry->second + *amount;
+  }
+}
+
+bool IsOver(const json::Value& pod) {
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+void PrintNodes(Console& console, const json::Value& nodes, const json::Value& pods) {
+  Amounts offered;
+  Amounts used;
+  size_t ready = 0;
+  for (const json::Value& node : nodes["items"].items()) {
+    if (ConditionHolds(node, "Ready")) ++ready;
+    Add(offered, node["status"]["allocatable"]);
+  }
+  for (const json::Value& pod : pods["items"].items()) {
+    if (IsOver(pod) || pod["spec"]["nodeName"].AsString().empty()) continue;
+    for (const json::Value& container : pod["spec"]["containers"].items())
+      Add(used, container["resources"]["requests"]);
+  }
+  console.Print("Nodes      {} of {} ready\n", ready, nodes["items"].size());
+  for (const auto& [name, amount] : offered) {
+    if (name == "pods" || name == "ephemeral-storage" || name.starts_with("hugepages-")) continue;
+    const auto found = used.find(name);
+    console.Print("{:<10} {} of {} requested\n",
+                  name == "memory" || name == "cpu" ? name : name.substr(name.find('/') + 1),
+                  found == used.end() ? "0" : found->second.ToString(), amount.ToString());
+  }
+}
+
+void PrintPods(Console& console, const json::Value& pods) {
+  std::map<std::string, size_t> phases;
+  for (const json::Value& pod : pods["items"].items())
+    ++phases[pod["status"]["phase"].Str("Pending")];
+  std::string text;
+  for (const auto& [phase, count] : phases)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, phase);
+  console.Print("Pods       {}\n", text.empty() ? "none" : text);
+}
+
+std::string StateOf(const json::Value& job) {
+  for (const char* type :
+       {"Failed", "Succeeded", "Suspended", "Restarting", "Running", "Created"}) {
+    if (ConditionHolds(job, type)) return type;
+  }
+  return "New";
+}
+
+void PrintJobs(Console& console, const json::Value& jobs, const json::Value& pods) {
+  std::vector<std::vector<std::string>> rows = {{"JOB", "NAMESPACE", "STATE", "WHY"}};
+  for (const json::Value& job : jobs["items"].items()) {
+    if (JobFinished(job)) continue;
+    const std::string name = job["metadata"]["name"].Str();
+    std::map<std::string, json::Value> own;
+    for (const json::Value& pod : pods["items"].items()) {
+      const bool same =
+          pod["metadata"]["namespace"] == job["metadata"]["namespace"] &&
+          pod["metadata"]["labels"]["training.kubeflow.org/job-name"].AsString() == name;
+      if (same) own[pod["metadata"]["name"].Str()] = pod;
+    }
+    if (rows.size() > kMaxJobsShown) break;
+    rows.push_back({name, job["metadata"]["namespace"].Str(), StateOf(job), WhyPodsWait(own)});
+  }
+  if (rows.size() > 1) console.Out("\n" + FormatColumns(rows));
+}
+
+Result<int> Run(Invocation& invocation) {
+  Session& session = invocation.session;
+  Console& console = invocation.console;
+  std::vector<Result<json::Value>> answers = session.GetJsons(
+      {"/version", client::ApiClient::PathOf({client::resources::kNodes, "", "", ""}),
+       client::ApiClient::PathOf({client::resources::kPods, "", "", ""})});
+  for (const Result<json::Value>& answer : answers) {
+    if (!answer) return Error(answer.error());
+  }
+  console.Print("Server     {} {}\n", session.server(), (*answers[0])["gitVersion"].AsString());
+  PrintNodes(console, *answers[1], *answers[2]);
+  PrintPods(console, *answers[2]);
+  Result<json::Value> jobs = session.List(client::resources::kPyTorchJobs, "");
+  if (jobs) PrintJobs(console, *jobs, *answers[2]);
+  return 0;
+}
+
+}  // namespace
+
+Command StatusCommand() {
+  Command command;
+  command.name = "status";
+  command.summary = "the cluster on one page";
+  command.usage = "[flags]";
+  command.details =
+      "Nodes, what they offer and what is requested of it, pods, and jobs that are not over with "
+      "what they\n"
+      "wait for.";
+  command.examples = {{"muster status", "the cluster of the current context"}};
+  command.run = Run;
+  return command;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,241 @@
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "cli/cli_testing.h"
+#include "cli/three_way.h"
+
+namespace muster::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CommandsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::temp_directory_path() / ("muster-cli-test-" + std::to_string(getpid()));
+    fs::create_directories(dir_ / "below");
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  std::string File(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / name) << text;
+    return dir_ / name;
+  }
+
+  fs::path dir_;
+  FakeCluster cluster_;
+};
+
+constexpr const char* kMap =
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '1', b: '2'}}";
+
+TEST_F(CommandsTest, ApplyCreatesConfiguresAndLeavesAlone) {
+  const std::string file = File("x.yaml", kMap);
+  EXPECT_EQ(cluster_.Run("apply", {"-f", file}).out, "configmap/x created\n");
+  EXPECT_EQ(cluster_.Run("apply", {"-f", file}).out, "configmap/x unchanged\n");
+  File("x.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '3'}}");
+  EXPECT_EQ(cluster_.Run("apply", {"-f", file}).out, "configmap/x configured\n");
+  const json::Value* stored = cluster_.api.Find("/api/v1/configmaps", "default", "x");
+  ASSERT_NE(stored, nullptr);
+  EXPECT_EQ((*stored)["data"], Yaml("{a: '3'}"));
+  EXPECT_EQ(LastAppliedOf(*stored)["data"], Yaml("{a: '3'}"));
+}
+
+TEST_F(CommandsTest, ApplyTriesAgainAfterAConflict) {
+  const std::string file = File("x.yaml", kMap);
+  cluster_.Run("apply", {"-f", file});
+  File("x.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '3'}}");
+  int conflicts = 2;
+  cluster_.api.before_handle = [&](const net::Request& request,
+                                   const net::ResponseWriterPtr& writer) {
+    if (request.method != "PATCH" || conflicts-- <= 0) return true;
+    client::FakeApi::SendError(*writer, 409, "Conflict", "the object has been modified");
+    return false;
+  };
+  EXPECT_EQ(cluster_.Run("apply", {"-f", file}).out, "configmap/x configured\n");
+}
+
+TEST_F(CommandsTest, ApplyReadsDirectoriesListsAndManyDocuments) {
+  File("a.yaml", std::string(kMap) +
+                     "\n---\n{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j}}");
+  File(
+      "b.json",
+      R"({"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}]})");
+  File("notes.txt", "not a manifest");
+  File("below/c.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: deep}}");
+  EXPECT_EQ(cluster_.Run("apply", {"-f", dir_}).out,
+            "configmap/x created\npytorchjob.kubeflow.org/j created\nnamespace/n created\n");
+  EXPECT_NE(cluster_.Run("apply", {"-R", "-f", dir_}).out.find("configmap/deep created"),
+            std::string::npos);
+}
+
+TEST_F(CommandsTest, ApplySaysWhatIsWrongWithAFileAndGoesOn) {
+  EXPECT_NE(cluster_.Run("apply", {"-f", dir_ / "absent.yaml"}).err.find("No such file"),
+            std::string::npos);
+  EXPECT_NE(cluster_.Run("apply", {"-f", File("broken.yaml", "a: [")}).err.find("broken.yaml"),
+            std::string::npos);
+  Outcome mixed = cluster_.Run(
+      "apply",
+      {"-f", File("mixed.yaml", "{apiVersion: v9, kind: Nothing, metadata: {name: q}}\n---\n" +
+                                    std::string(kMap))});
+  EXPECT_EQ(mixed.code, 1);
+  EXPECT_EQ(mixed.out, "configmap/x created\n");
+  EXPECT_NE(mixed.err.find("no matches for kind \"Nothing\""), std::string::npos) << mixed.err;
+}
+
+TEST_F(CommandsTest, ApplyRefusesAnotherNamespaceThanAskedFor) {
+  const std::string file =
+      File("x.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: other}}");
+  // The session of this test is in "default".
+  EXPECT_NE(cluster_.Run("apply", {"-n", "default", "-f", file}).err.find("does not match"),
+            std::string::npos);
+  EXPECT_EQ(cluster_.Run("apply", {"-f", file}).code, 0);
+}
+
+TEST_F(CommandsTest, DeleteWaitsUntilTheObjectIsGone) {
+  cluster_.api.Put("/api/v1/configmaps",
+                   Yaml("{metadata: {name: x, namespace: default, finalizers: [f]}}"));
+  cluster_.loop.After(seconds(3),
+                      [&] { cluster_.api.Remove("/api/v1/configmaps", "default", "x"); });
+  const Time start = cluster_.loop.Now();
+  Outcome outcome = cluster_.Run("delete", {"cm", "x"});
+  EXPECT_EQ(outcome.out, "configmap \"x\" deleted\n");
+  EXPECT_GE(cluster_.loop.Now() - start, seconds(3));
+  EXPECT_EQ(cluster_.api.Count("/api/v1/configmaps"), 0u);
+}
+
+TEST_F(CommandsTest, DeleteReportsMissingObjectsUnlessToldNotTo) {
+  Outcome missing = cluster_.Run("delete", {"pod", "nope"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_NE(missing.err.find("not found"), std::string::npos);
+  EXPECT_EQ(cluster_.Run("delete", {"pod", "nope", "--ignore-not-found"}).code, 0);
+  EXPECT_EQ(cluster_.Run("delete", {"pods"}).code, 1) << "not everything by mistake";
+}
+
+TEST_F(CommandsTest, WaitReturnsWhenTheConditionHolds) {
+  const std::string jobs = "/apis/kubeflow.org/v1/pytorchjobs";
+  cluster_.api.Put(jobs, Yaml("{metadata: {name: j, namespace: default}}"));
+  cluster_.loop.After(seconds(5), [&] {
+    cluster_.api.Put(jobs, Yaml("{metadata: {name: j, namespace: default},"
+                                " status: {conditions: [{type: Succeeded, status: 'True'}]}}"));
+  });
+  EXPECT_EQ(cluster_.Run("wait", {"pytorchjob/j", "--for=condition=Succeeded"}).out,
+            "pytorchjob.kubeflow.org/j condition met\n");
+}
+
+TEST_F(CommandsTest, WaitGivesUpInTimeOrWhenThereIsNoHope) {
+  const std::string jobs = "/apis/kubeflow.org/v1/pytorchjobs";
+  cluster_.api.Put(jobs, Yaml("{metadata: {name: j, namespace: default}}"));
+  Outcome late =
+      cluster_.Run("wait", {"pytorchjob/j", "--for=condition=Succeeded", "--timeout=2s"});
+  EXPECT_EQ(late.code, 1);
+  EXPECT_NE(late.err.find("timed out waiting for the condition on pytorchjobs/j"),
+            std::string::npos)
+      << late.err;
+  cluster_.api.Put(
+      jobs, Yaml("{metadata: {name: j, namespace: default},"
+                 " status: {conditions: [{type: Failed, status: 'True', message: exit code 3}]}}"));
+  EXPECT_NE(
+      cluster_.Run("wait", {"pytorchjob/j", "--for=condition=Succeeded"}).err.find("exit code 3"),
+      std::string::npos);
+  EXPECT_EQ(cluster_.Run("wait", {"pytorchjob/none", "--for=condition=Succeeded"}).code, 1);
+  EXPECT_EQ(cluster_.Run("wait", {"pytorchjob/none", "--for=delete"}).code, 0);
+}
+
+TEST_F(CommandsTest, GetPrintsTablesAndWholeObjects) {
+  json::Value table = *json::Parse(
+      R"({"kind":"Table","columnDefinitions":[{"name":"Name"},{"name":"Status"},{"name":"IP","priority":1}],
+          "rows":[{"cells":["web","Running","10.0.0.1"],"object":{"metadata":{"namespace":"default","labels":{"a":"b"}}}},
+                  {"cells":["database","Pending",null],"object":{"metadata":{"namespace":"default"}}}]})");
+  cluster_.api.static_answers["/api/v1/namespaces/default/pods"] = table;
+  EXPECT_EQ(cluster_.Run("get", {"po"}).out,
+            "NAME       STATUS\nweb        Running\ndatabase   Pending\n");
+  EXPECT_EQ(cluster_.Run("get", {"pods", "-o", "wide", "--show-labels"}).out,
+            "NAME       STATUS    IP         LABELS\n"
+            "web        Running   10.0.0.1   a=b\n"
+            "database   Pending   <none>     <none>\n");
+  cluster_.api.static_answers.erase("/api/v1/namespaces/default/pods");
+  cluster_.api.Put("/api/v1/pods",
+                   Yaml("{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: default}}"));
+  EXPECT_EQ(cluster_.Run("get", {"pods", "-o", "name"}).out, "pod/web\n");
+  EXPECT_EQ(cluster_.Run("get", {"pod/web", "-o", "json"}).out.substr(0, 2), "{\n");
+  EXPECT_NE(cluster_.Run("get", {"pod", "nope"}).err.find("Error from server (NotFound)"),
+            std::string::npos);
+  EXPECT_NE(cluster_.Run("get", {"gizmos"})
+                .err.find("the server doesn't have a resource type \"gizmos\""),
+            std::string::npos);
+}
+
+TEST_F(CommandsTest, ExplainNamesTheReasonOfAWaitingJobOnce) {
+  cluster_.api.Put("/apis/kubeflow.org/v1/pytorchjobs",
+                   Yaml("{metadata: {name: j, namespace: default}}"));
+  cluster_.api.Put("/apis/scheduling.volcano.sh/v1beta1/podgroups",
+                   Yaml("{metadata: {name: j, namespace: default}, spec: {minMember: 2},"
+                        " status: {conditions: [{type: Unschedulable, status: 'True', message: 0/1 "
+                        "nodes are available}]}}"));
+  for (const char* pod : {"j-master-0", "j-worker-0"}) {
+    cluster_.api.Put(
+        "/api/v1/pods",
+        Yaml(std::string("{metadata: {name: ") + pod +
+             ", namespace: default}, status: {phase: Pending, conditions: [{type: PodScheduled,"
+             " status: 'False', message: 0/1 nodes are available}]}}"));
+  }
+  Outcome outcome = cluster_.Run("explain", {"job", "j"});
+  EXPECT_EQ(outcome.out,
+            "PyTorchJob j has not started\n"
+            "  It waits as a gang of 2: 0/1 nodes are available\n"
+            "  j-master-0, j-worker-0: waits with its gang\n");
+}
+
+TEST_F(CommandsTest, DescribeShowsContainersAndEvents) {
+  cluster_.api.Put(
+      "/api/v1/pods",
+      Yaml("{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: default, labels: {app: "
+           "web}},"
+           " spec: {nodeName: n1, containers: [{name: c, image: i, command: [sleep, '1']}]},"
+           " status: {phase: Running, containerStatuses: [{name: c, restartCount: 3,"
+           " state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}}"));
+  cluster_.api.Put("/api/v1/events",
+                   Yaml("{metadata: {name: e, namespace: default}, type: Warning, reason: BackOff,"
+                        " message: again, count: 4, source: {component: kubelet}}"));
+  const std::string text = cluster_.Run("describe", {"pod", "web"}).out;
+  for (const char* part : {"Name:             web\n", "app=web", "n1", "CrashLoopBackOff",
+                           "Restart Count:  3", "sleep 1", "BackOff", "(x4)", "kubelet"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in\n" << text;
+  }
+}
+
+TEST_F(CommandsTest, RunMakesAJobAndReturnsTheProgramsExitCode) {
+  const std::string jobs = "/apis/kubeflow.org/v1/pytorchjobs";
+  const auto finish = [&](const char* type, int exit_code) {
+    cluster_.loop.After(seconds(1), [this, jobs, type, exit_code] {
+      const json::Value* job = cluster_.api.Find(jobs, "default", "t");
+      ASSERT_NE(job, nullptr);
+      cluster_.api.Put(
+          "/api/v1/pods",
+          Yaml(fmt::format("{{metadata: {{name: t-master-0, namespace: default}},"
+                           " status: {{phase: Failed, containerStatuses: [{{name: pytorch,"
+                           " state: {{terminated: {{exitCode: {}}}}}}}]}}}}",
+                           exit_code)));
+      cluster_.api.Put(
+          jobs, job->Set("status", Yaml(fmt::format(
+                                       "{{conditions: [{{type: {}, status: 'True'}}]}}", type))));
+    });
+  };
+  finish("Failed", 7);
+  Outcome failed = cluster_.Run("run", {"--name", "t", "--", "sh", "-c", "exit 7"});
+  EXPECT_EQ(failed.code, 7) << failed.err;
+  EXPECT_NE(cluster_.Run("run", {"--name", "t", "--", "true"}).err.find("choose another --name"),
+            std::string::npos);
+  cluster_.api.Remove(jobs, "default", "t");
+  finish("Succeeded", 0);
+  EXPECT_EQ(cluster_.Run("run", {"--name", "t", "--rm", "--", "true"}).code, 0);
+  EXPECT_EQ(cluster_.api.Count(jobs), 0u) << "--rm";
+  EXPECT_EQ(cluster_.Run("run", {"--name", "t"}).code, 1);
+  EXPECT_EQ(cluster_.Run("run", {"--name", "Not_A_Name", "--", "true"}).code, 1);
+}
+
+}  // namespace
+}  // namespace muster::cli

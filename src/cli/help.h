@@ -1,0 +1,28 @@
+// src/cli/help.h
+//
+// --help, made from the declarations of the commands.
+//
+// Thread: any (pure functions).
+
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+
+namespace muster::cli {
+
+std::string HelpFor(const Command& command);
+std::string GeneralHelp();
+// The command whose name is closest to a mistyped one; "" if none is close.
+std::string NearestCommand(const std::string& name);
+
+// `up` and `down` live elsewhere and are only listed here.
+struct OtherCommand {
+  const char* name;
+  const char* summary;
+  std::vector<const char*> flags;
+};
+const std::vector<OtherCommand>& OtherCommands();
+
+}  // namespace muster::cli

@@ -1,0 +1,114 @@
+#include "cli/manifests.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "json/parse.h"
+
+namespace muster::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> ReadAll(FILE* file, const std::string& source) {
+  std::string text;
+  char buffer[65536];
+  size_t n = 0;
+  while ((n = fread(buffer, 1, sizeof buffer, file)) > 0) {
+    text.append(buffer, n);
+    if (text.size() > kMaxManifestBytes) {
+      return Error(Reason::kInvalid, "{}: larger than {} MiB", source, kMaxManifestBytes >> 20);
+    }
+  }
+  if (ferror(file) != 0) return Error(Reason::kInvalid, "{}: {}", source, strerror(errno));
+  return text;
+}
+
+Result<std::string> ReadFile(const std::string& path) {
+  std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path.c_str(), "re"), fclose);
+  if (!file) return Error(Reason::kInvalid, "{}: {}", path, strerror(errno));
+  return ReadAll(file.get(), path);
+}
+
+bool IsManifest(const fs::path& path) {
+  return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".json";
+}
+
+template <class Iterator>
+std::vector<std::string> FilesBelow(const std::string& dir) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (Iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+    if (it->is_regular_file() && IsManifest(it->path())) files.push_back(it->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Status Take(const json::Value& value, const std::string& source, std::vector<ManifestObject>& out) {
+  if (!value.IsObject() || value["kind"].AsString().empty() ||
+      value["apiVersion"].AsString().empty()) {
+    return Error(Reason::kInvalid, "{}: an object needs apiVersion and kind", source);
+  }
+  const std::string_view kind = value["kind"].AsString();
+  if (kind.ends_with("List") && value["items"].IsArray()) {
+    for (const json::Value& item : value["items"].items()) RETURN_IF_ERROR(Take(item, source, out));
+    return Status::Ok();
+  }
+  if (value["metadata"]["name"].AsString().empty()) {
+    return Error(Reason::kInvalid,
+                 "{}: a {} without metadata.name (generateName works with `kubectl create` only)",
+                 source, kind);
+  }
+  out.push_back({value, source});
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::vector<ManifestObject>> ParseManifests(const std::string& text,
+                                                   const std::string& source) {
+  Result<std::vector<json::Value>> documents = json::ParseYaml(text);
+  if (!documents) return Error(documents.error().WithPrefix(source + ": "));
+  std::vector<ManifestObject> out;
+  for (const json::Value& document : *documents) {
+    if (document.IsNull()) continue;
+    RETURN_IF_ERROR(Take(document, source, out));
+  }
+  return out;
+}
+
+Result<std::vector<ManifestObject>> ReadManifests(const std::vector<std::string>& files,
+                                                  bool recursive) {
+  std::vector<ManifestObject> out;
+  for (const std::string& name : files) {
+    if (name.starts_with("http://") || name.starts_with("https://")) {
+      return Error(Reason::kInvalid, "{}: download it first, e.g. curl -sL {} | muster apply -f -",
+                   name, name);
+    }
+    std::vector<std::string> paths = {name};
+    const bool directory = fs::is_directory(name);
+    if (directory) {
+      paths = recursive ? FilesBelow<fs::recursive_directory_iterator>(name)
+                        : FilesBelow<fs::directory_iterator>(name);
+      if (paths.empty())
+        return Error(Reason::kInvalid, "{}: no .yaml, .yml or .json file in this directory", name);
+    }
+    for (const std::string& path : paths) {
+      const bool input = path == "-" && !directory;
+      ASSIGN_OR_RETURN(std::string text, input ? ReadAll(stdin, "standard input") : ReadFile(path));
+      ASSIGN_OR_RETURN(std::vector<ManifestObject> objects,
+                       ParseManifests(text, input ? "standard input" : path));
+      out.insert(out.end(), std::make_move_iterator(objects.begin()),
+                 std::make_move_iterator(objects.end()));
+    }
+  }
+  if (out.empty()) return Error(Reason::kInvalid, "no objects in the files");
+  return out;
+}
+
+}  // namespace muster::cli

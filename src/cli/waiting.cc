@@ -1,0 +1,82 @@
+#include "cli/waiting.h"
+
+#include <fmt/core.h>
+
+namespace muster::cli {
+namespace {
+
+// Reasons that pass by themselves in a moment.
+bool IsOrdinary(std::string_view reason) {
+  return reason == "ContainerCreating" || reason == "PodInitializing";
+}
+
+std::string WhyContainersWait(const json::Value& pod) {
+  std::string ordinary;
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const json::Value& status : pod["status"][list].items()) {
+      const json::Value& waiting = status["state"]["waiting"];
+      const std::string_view reason = waiting["reason"].AsString();
+      if (reason.empty()) continue;
+      const std::string_view message = waiting["message"].AsString();
+      std::string text = fmt::format("container {}: {}{}{}", status["name"].AsString(), reason,
+                                     message.empty() ? "" : ": ", message);
+      if (!IsOrdinary(reason)) return text;
+      if (ordinary.empty()) ordinary = std::move(text);
+    }
+  }
+  return ordinary;
+}
+
+}  // namespace
+
+const json::Value& FindCondition(const json::Value& object, std::string_view type) {
+  static const json::Value kNull;
+  for (const json::Value& condition : object["status"]["conditions"].items()) {
+    if (condition["type"].AsString() == type) return condition;
+  }
+  return kNull;
+}
+
+bool ConditionHolds(const json::Value& object, std::string_view type) {
+  return FindCondition(object, type)["status"].AsString() == "True";
+}
+
+std::string WhyPodWaits(const json::Value& pod) {
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  if (phase == "Succeeded" || phase == "Failed") return "";
+  const json::Value& scheduled = FindCondition(pod, "PodScheduled");
+  if (scheduled["status"].AsString() == "False") {
+    const std::string_view message = scheduled["message"].AsString();
+    return std::string(message.empty() ? scheduled["reason"].AsString() : message);
+  }
+  const bool has_gates = !pod["spec"]["schedulingGates"].empty();
+  if (pod["spec"]["nodeName"].AsString().empty()) {
+    return has_gates ? "its scheduling gates are not removed"
+                     : "not looked at by the scheduler yet";
+  }
+  if (std::string why = WhyContainersWait(pod); !why.empty()) return why;
+  return phase == "Running"
+             ? ""
+             : fmt::format("node {} is starting it", pod["spec"]["nodeName"].AsString());
+}
+
+std::string WhyPodsWait(const std::map<std::string, json::Value>& pods) {
+  std::string started_late;
+  for (const auto& [name, pod] : pods) {
+    std::string why = WhyPodWaits(pod);
+    if (why.empty()) continue;
+    if (FindCondition(pod, "PodScheduled")["status"].AsString() == "False") return why;
+    if (started_late.empty()) started_late = name + ": " + why;
+  }
+  return started_late;
+}
+
+bool JobSucceeded(const json::Value& job) {
+  return ConditionHolds(job, "Succeeded") || ConditionHolds(job, "Complete");
+}
+
+bool JobFinished(const json::Value& job) {
+  return JobSucceeded(job) || ConditionHolds(job, "Failed");
+}
+
+}  // namespace muster::cli

@@ -385,8 +385,7 @@ class Pass {
   std::optional<std::string> WhyGangMustRestart() const {
     if (!job_.RestartsAsGang()) return std::nullopt;
     const std::string members = std::to_string(job_.TotalReplicas());
-    // Without any pod of this epoch nothing is lost: they are still to be made.
-    const bool was_running = HasCondition(status_, kRunning) && HasPods();
+    const bool was_whole = WasWhole();
     for (const Census& census : census_) {
       for (const auto& [index, pod] : census.pods) {
         if ((*pod)["metadata"]["annotations"][kMembersAnnotation].AsString(members) != members) {
@@ -394,18 +393,28 @@ class Pass {
               "PyTorchJob {} is restarting because its number of replicas is now {}.", job_.name,
               members);
         }
-        if (was_running && IsTerminating(*pod)) return WhyLost(census, index);
+        if (was_whole && IsTerminating(*pod)) return WhyLost(census, index);
       }
-      for (int64_t index = 0; was_running && index < census.replica->count; ++index) {
+      for (int64_t index = 0; was_whole && index < census.replica->count; ++index) {
         if (!census.pods.contains(index)) return WhyLost(census, index);
       }
     }
     return std::nullopt;
   }
 
-  bool HasPods() const {
-    return std::any_of(census_.begin(), census_.end(),
-                       [](const Census& census) { return !census.pods.empty(); });
+  // Whether all pods of this epoch existed at some time, so that one that is missing was lost and
+  // is not still to be made. A gang is bound only when it is whole: one bound member is a witness.
+  bool WasWhole() const {
+    const bool running = HasCondition(status_, kRunning);
+    const int64_t total = job_.TotalReplicas();
+    const bool bound_whole =
+        job_.run_policy.scheduling_policy["minAvailable"].AsInt(total) >= total;
+    for (const Census& census : census_) {
+      for (const auto& [index, pod] : census.pods) {
+        if (running || (bound_whole && (*pod)["spec"].Has("nodeName"))) return true;
+      }
+    }
+    return false;
   }
 
   std::string WhyLost(const Census& census, int64_t index) const {

@@ -289,6 +289,16 @@ TEST(JobPass, LostPodRestartsTheGangWithoutCounting) {
   EXPECT_EQ(RestartsOf(JobPatchIn(going.Run())).epoch, 1);
 }
 
+TEST(JobPass, AGangThatWasBoundIsRestartedWhenItLosesAMember) {
+  Scene scene(DdpJob(), "Pending");
+  scene.children.pods.pop_back();
+  EXPECT_TRUE(JobPatchIn(scene.Run()).IsNull()) << "the third pod is still to be made";
+  scene.SetPod(0, scene.children.pods[0].SetPath({"spec", "nodeName"}, "n1"));
+  EXPECT_EQ(RestartsOf(JobPatchIn(scene.Run())).epoch, 1);
+  scene.RunPolicy("{schedulingPolicy: {minAvailable: 2}}");
+  EXPECT_TRUE(JobPatchIn(scene.Run()).IsNull()) << "two may be bound before the third is made";
+}
+
 TEST(JobPass, ScalingAJobWithoutElasticPolicyRestartsItWithItsNewSize) {
   for (const int64_t workers : {1, 3}) {
     Scene scene(DdpJob());

@@ -1,6 +1,7 @@
 #include "simulation/job_maker.h"
 
 #include <iterator>
+#include <string_view>
 
 namespace muster::simulation {
 namespace {
@@ -32,10 +33,11 @@ json::Value Job(const std::string& ns, const std::string& name, json::Value spec
 json::Value RandomJob(Rng& rng, const std::string& ns, const std::string& name) {
   const char* policy = kRestartPolicies[rng.Below(std::size(kRestartPolicies))];
   const int64_t devices = rng.Between(0, 2);
-  // Always ends only by its limits, so every job has one.
+  // Always ends only by its limits, so every job has one, and its pods only by being deleted.
+  const bool endless = std::string_view(policy) == "Always";
   json::Value run_policy =
       json::Obj({{"backoffLimit", rng.Between(0, 4)},
-                 {"cleanPodPolicy", kCleanPodPolicies[rng.Below(std::size(kCleanPodPolicies))]}});
+                 {"cleanPodPolicy", kCleanPodPolicies[rng.Below(endless ? 2 : 3)]}});
   if (rng.Chance(0.3)) run_policy = run_policy.Set("ttlSecondsAfterFinished", rng.Between(0, 60));
   if (rng.Chance(0.3)) run_policy = run_policy.Set("activeDeadlineSeconds", rng.Between(10, 90));
   if (rng.Chance(0.1)) run_policy = run_policy.Set("suspend", true);

@@ -3,7 +3,7 @@
 // Oracles: reads every committed revision as a watcher of the store and checks what must hold after
 // each.
 //
-//   watch equals log     revisions come one by one, and each event's previous state is the one known
+//   watch equals log     revisions come one by one, each event's previous state is the one known
 //   bound once           a pod's nodeName never changes
 //   device owned once    no two unfinished pods of a node hold one device
 //   gang all or nothing  a gang's first member is bound only when at least minMember members exist

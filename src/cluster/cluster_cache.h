@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,13 +32,6 @@ struct PodKey {
   std::string ToString() const { return ns + "/" + name; }
 };
 
-struct PodKeyHash {
-  size_t operator()(const PodKey& key) const {
-    const std::hash<std::string> hash;
-    return hash(key.ns) * 31 + hash(key.name);
-  }
-};
-
 struct PodRecord {
   PodInfo info;
   ShapeIndex shape = kNoIndex;
@@ -51,8 +43,8 @@ struct PodRecord {
   bool IsPlaced() const { return !info.node_name.empty() || !assumed_node.empty(); }
 };
 
-// In no order: whoever decides by it sorts first.
-using PodRecords = std::unordered_map<PodKey, PodRecord, PodKeyHash>;
+// Ordered: a queue looks its pods up in this order.
+using PodRecords = std::map<PodKey, PodRecord>;
 
 struct Group {
   std::optional<PodGroupInfo> info;  // absent while the PodGroup object is

@@ -137,9 +137,8 @@ void Diagnosis::DescribeScarcity(const Unit& unit, const cluster::Shape& failed,
   }
   const size_t listed = std::min(holding_.size(), kMaxHoldersListed);
   std::partial_sort(holding_.begin(), holding_.begin() + static_cast<ptrdiff_t>(listed), holding_.end(),
-                    [&](const auto& a, const auto& b) {
-                      return a.second != b.second ? a.second > b.second
-                                                  : snapshot.Holder(a.first) < snapshot.Holder(b.first);
+                    [](const auto& a, const auto& b) {
+                      return a.second != b.second ? a.second > b.second : a.first < b.first;
                     });
   out.holder_count = static_cast<int64_t>(holding_.size());
   holding_.resize(listed);

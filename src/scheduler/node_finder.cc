@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <span>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/check.h"
+#include "base/strings.h"
 #include "scheduler/rules.h"
 
 namespace muster::scheduler {
@@ -71,6 +75,83 @@ bool NodeFinder::Passes(Candidates& candidates, const cluster::Shape& shape, Nod
   return passes == Tristate::kYes;
 }
 
+bool NodeFinder::AreAlike(NodeIndex a, NodeIndex b) const {
+  return snapshot_.ClassOf(a) == snapshot_.ClassOf(b) && snapshot_.HasDevices(a) == snapshot_.HasDevices(b) &&
+         std::ranges::equal(snapshot_.FreeRow(a), snapshot_.FreeRow(b));
+}
+
+void NodeFinder::MakeGroups() {
+  has_groups_ = true;
+  std::unordered_multimap<uint64_t, size_t> by_hash;
+  for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node) {
+    if (!snapshot_.HasNode(node) || changed_at_[node] != 0) continue;
+    const std::span<const int64_t> row = snapshot_.FreeRow(node);
+    const std::string_view bytes(reinterpret_cast<const char*>(row.data()), row.size_bytes());
+    const uint64_t hash = Hash64(bytes, snapshot_.ClassOf(node));
+    const auto [begin, end] = by_hash.equal_range(hash);
+    const auto same = std::find_if(begin, end, [&](const auto& entry) {
+      return AreAlike(groups_[entry.second].nodes.front(), node);
+    });
+    if (same != end) {
+      groups_[same->second].nodes.push_back(node);
+    } else {
+      by_hash.emplace(hash, groups_.size());
+      groups_.push_back({{node}, 0});
+    }
+  }
+}
+
+uint64_t NodeFinder::CollectFromNodes(Candidates& candidates, const cluster::Shape& shape) {
+  for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node) {
+    if (!snapshot_.HasNode(node) || !snapshot_.FitsAmounts(shape, node)) continue;
+    if (Passes(candidates, shape, node)) scratch_.push_back(OrderOf(shape, node));
+  }
+  return kNothingOutside;
+}
+
+uint64_t NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Shape& shape) {
+  if (!has_groups_) MakeGroups();
+  for (NodeIndex node = newest_; node != kNoIndex; node = older_[node]) {
+    if (snapshot_.FitsAmounts(shape, node) && Passes(candidates, shape, node)) {
+      scratch_.push_back(OrderOf(shape, node));
+    }
+  }
+  feasible_groups_.clear();
+  for (size_t index = 0; index < groups_.size(); ++index) {
+    StateGroup& group = groups_[index];
+    while (group.first < group.nodes.size() && changed_at_[group.nodes[group.first]] != 0) ++group.first;
+    if (group.first == group.nodes.size()) continue;
+    const NodeIndex node = group.nodes[group.first];
+    if (!snapshot_.FitsAmounts(shape, node) || !Passes(candidates, shape, node)) continue;
+    feasible_groups_.emplace_back(OrderOf(shape, node), index);
+  }
+  std::sort(feasible_groups_.begin(), feasible_groups_.end());
+
+  // Nodes of a group differ in the index alone, so groups that differ above the index can be taken one after another;
+  // those that do not are taken together.
+  uint64_t bound = kNothingOutside;
+  size_t taken = 0;
+  for (size_t i = 0; i < feasible_groups_.size(); ++i) {
+    const auto [order, index] = feasible_groups_[i];
+    const uint64_t level = order >> kIndexBits;
+    const bool new_level = i == 0 || level != feasible_groups_[i - 1].first >> kIndexBits;
+    if (new_level && (taken >= candidates.limit || bound != kNothingOutside)) return std::min(bound, order);
+    const StateGroup& group = groups_[index];
+    size_t from_group = 0;
+    for (size_t at = group.first; at < group.nodes.size(); ++at) {
+      if (changed_at_[group.nodes[at]] != 0) continue;
+      const uint64_t node_order = level << kIndexBits | group.nodes[at];
+      if (from_group++ == candidates.limit) {
+        bound = std::min(bound, node_order);
+        break;
+      }
+      scratch_.push_back(node_order);
+      ++taken;
+    }
+  }
+  return bound;
+}
+
 void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
   if (!candidates.scanned) {
     candidates.class_passes.assign(snapshot_.class_slots(), Tristate::kUnknown);
@@ -80,15 +161,12 @@ void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
   candidates.scanned = true;
   candidates.seen = clock_;
   scratch_.clear();
-  for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node) {
-    if (!snapshot_.HasNode(node) || !snapshot_.FitsAmounts(shape, node)) continue;
-    if (Passes(candidates, shape, node)) scratch_.push_back(OrderOf(shape, node));
-  }
-  candidates.bound = kNothingOutside;
+  candidates.bound =
+      shape.names_nodes ? CollectFromNodes(candidates, shape) : CollectFromGroups(candidates, shape);
   if (scratch_.size() > candidates.limit) {
     const auto cut = scratch_.begin() + static_cast<ptrdiff_t>(candidates.limit);
     std::nth_element(scratch_.begin(), cut, scratch_.end());
-    candidates.bound = *cut;
+    candidates.bound = std::min(candidates.bound, *cut);
     scratch_.erase(cut, scratch_.end());
   }
   candidates.heap.assign(scratch_.begin(), scratch_.end());

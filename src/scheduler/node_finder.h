@@ -5,15 +5,19 @@
 // For each shape it keeps a heap of the best feasible nodes found by one pass over all of them, a bound that no other
 // node beats, and how much of the history of changes the heap has seen. The next question for that shape looks only at
 // the nodes that changed since; when the heap runs dry, one more pass fills it.
+// A pass looks at nodes in equal state (class and free amounts) once: most nodes of a large cluster look alike.
 //
 // Life cycle: made for one working copy of a snapshot; every change to that copy goes through it.
 // Thread:     any, not shared.
 // Invariants: Best() is exactly the first node in the order of planner.h among all that take the pod.
-// Cost:       O(nodes) for the first question of a shape; then O(log nodes) for each node changed in between.
+// Cost:       O(different states + changed nodes) for the first question of a shape; then O(log nodes) for each node
+//             changed in between.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cluster/snapshot.h"
@@ -57,15 +61,29 @@ class NodeFinder {
     std::vector<Tristate> class_passes;  // by class
   };
 
+  // Nodes that were in one state when the groups were made. Those that changed since are looked at one by one.
+  struct StateGroup {
+    std::vector<cluster::NodeIndex> nodes;  // ascending
+    size_t first = 0;                       // those before it have changed
+  };
+
   uint64_t OrderOf(const cluster::Shape& shape, cluster::NodeIndex node) const;
   bool Passes(Candidates& candidates, const cluster::Shape& shape, cluster::NodeIndex node);
   void Scan(Candidates& candidates, const cluster::Shape& shape);
+  void MakeGroups();
+  bool AreAlike(cluster::NodeIndex a, cluster::NodeIndex b) const;
+  // Both put feasible nodes into scratch_ and return an order that none of the others beats.
+  uint64_t CollectFromNodes(Candidates& candidates, const cluster::Shape& shape);
+  uint64_t CollectFromGroups(Candidates& candidates, const cluster::Shape& shape);
   void TakeInChanges(Candidates& candidates, const cluster::Shape& shape);
   void Touch(cluster::NodeIndex node);
 
   cluster::ClusterSnapshot& snapshot_;
   std::vector<Candidates> by_shape_;
   std::vector<uint64_t> scratch_;
+  bool has_groups_ = false;
+  std::vector<StateGroup> groups_;
+  std::vector<std::pair<uint64_t, size_t>> feasible_groups_;  // scratch: order of the first node, group
   // Nodes from the last changed to the first, as a linked list over indexes.
   uint64_t clock_ = 0;
   cluster::NodeIndex newest_ = cluster::kNoIndex;

@@ -77,9 +77,8 @@ Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending, const Priori
   queue.reserve(pending.size());
   for (const PodKey& key : pending) {
     const PodRecord& pod = *cache.FindPod(key);
-    const UnitKey unit_key = UnitOf(pod.info);
-    if (left_out.contains(unit_key)) continue;
-    if (!unit_key.is_gang) {
+    if (!left_out.empty() && left_out.contains(UnitOf(pod.info))) continue;
+    if (pod.info.group.empty()) {
       Unit& unit = queue.emplace_back();
       unit.ns = key.ns;
       unit.name = key.name;
@@ -88,9 +87,9 @@ Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending, const Priori
       unit.pods.push_back({key, pod.shape, pod.holder});
       continue;
     }
-    const auto [at, added] = gangs.try_emplace(unit_key.key, queue.size());
+    const auto [at, added] = gangs.try_emplace({key.ns, pod.info.group}, queue.size());
     if (added) {
-      queue.push_back(MakeGang(cache, unit_key.key, priorities));
+      queue.push_back(MakeGang(cache, at->first, priorities));
       priority_is_given[at->second] = queue.back().priority != INT64_MIN;
       if (queue.back().group_missing) queue.back().created = pod.info.created;
     }

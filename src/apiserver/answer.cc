@@ -6,7 +6,8 @@
 namespace muster::apiserver {
 namespace {
 
-void AppendPartialMetadata(std::string& out, const AnswerFormat& format, const store::Entry& entry) {
+void AppendPartialMetadata(std::string& out, const AnswerFormat& format,
+                           const store::Entry& entry) {
   out += "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/";
   out += format.meta_version;
   out += "\",\"metadata\":";
@@ -20,9 +21,15 @@ void AppendRow(std::string& out, const AnswerFormat& format, const store::Entry&
   json::AppendTo(out, json::Value(format.printer->Cells(object, now)));
   out += ",\"object\":";
   switch (format.include) {
-    case IncludeObject::kNone: out += "null"; break;
-    case IncludeObject::kMetadata: AppendPartialMetadata(out, format, entry); break;
-    case IncludeObject::kObject: AppendWire(out, *format.kind, *entry.value); break;
+    case IncludeObject::kNone:
+      out += "null";
+      break;
+    case IncludeObject::kMetadata:
+      AppendPartialMetadata(out, format, entry);
+      break;
+    case IncludeObject::kObject:
+      AppendWire(out, *format.kind, *entry.value);
+      break;
   }
   out += '}';
 }
@@ -62,7 +69,8 @@ bool AnswerFormat::Same(const AnswerFormat& other) const {
          (form != AnswerForm::kTable || include == other.include);
 }
 
-Result<AnswerFormat> MakeFormat(schema::KindPtr kind, std::string_view accept, const RequestInfo& info) {
+Result<AnswerFormat> MakeFormat(schema::KindPtr kind, std::string_view accept,
+                                const RequestInfo& info) {
   ASSIGN_OR_RETURN(const Negotiated negotiated, Negotiate(accept));
   AnswerFormat format;
   format.kind = std::move(kind);
@@ -81,10 +89,15 @@ Result<AnswerFormat> MakeFormat(schema::KindPtr kind, std::string_view accept, c
   return format;
 }
 
-void AppendObject(std::string& out, const AnswerFormat& format, const store::Entry& entry, Time now) {
+void AppendObject(std::string& out, const AnswerFormat& format, const store::Entry& entry,
+                  Time now) {
   switch (format.form) {
-    case AnswerForm::kObject: AppendWire(out, *format.kind, *entry.value); return;
-    case AnswerForm::kPartialMetadata: AppendPartialMetadata(out, format, entry); return;
+    case AnswerForm::kObject:
+      AppendWire(out, *format.kind, *entry.value);
+      return;
+    case AnswerForm::kPartialMetadata:
+      AppendPartialMetadata(out, format, entry);
+      return;
     case AnswerForm::kTable:
       AppendTableHead(out, format, {.revision = entry.mod_revision});
       AppendRow(out, format, entry, now);
@@ -112,10 +125,15 @@ void AppendListHead(std::string& out, const AnswerFormat& format, const ListFact
   out += ",\"items\":[";
 }
 
-void AppendListItem(std::string& out, const AnswerFormat& format, const store::Entry& entry, Time now) {
+void AppendListItem(std::string& out, const AnswerFormat& format, const store::Entry& entry,
+                    Time now) {
   switch (format.form) {
-    case AnswerForm::kTable: AppendRow(out, format, entry, now); return;
-    case AnswerForm::kPartialMetadata: AppendPartialMetadata(out, format, entry); return;
+    case AnswerForm::kTable:
+      AppendRow(out, format, entry, now);
+      return;
+    case AnswerForm::kPartialMetadata:
+      AppendPartialMetadata(out, format, entry);
+      return;
     case AnswerForm::kObject:
       // Items of typed lists carry no kind, items of custom lists do (they are decoded one by one).
       if (format.kind->custom) {

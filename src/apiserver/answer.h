@@ -1,7 +1,7 @@
 // src/apiserver/answer.h
 //
-// Rendering of stored objects in the form that the client asked for: as they are, as rows of a Table, or as metadata
-// only. Single objects, list items and watch events go through here.
+// Rendering of stored objects in the form that the client asked for: as they are, as rows of a
+// Table, or as metadata only. Single objects, list items and watch events go through here.
 //
 // Thread: any (an AnswerFormat is immutable once made).
 
@@ -35,11 +35,14 @@ struct AnswerFormat {
   bool Same(const AnswerFormat& other) const;
 };
 
-// From the Accept header and includeObject. NotAcceptable, or BadRequest for an unknown includeObject.
-Result<AnswerFormat> MakeFormat(schema::KindPtr kind, std::string_view accept, const RequestInfo& info);
+// From the Accept header and includeObject. NotAcceptable, or BadRequest for an unknown
+// includeObject.
+Result<AnswerFormat> MakeFormat(schema::KindPtr kind, std::string_view accept,
+                                const RequestInfo& info);
 
 // One object as a whole answer (or as the object of a watch event).
-void AppendObject(std::string& out, const AnswerFormat& format, const store::Entry& entry, Time now);
+void AppendObject(std::string& out, const AnswerFormat& format, const store::Entry& entry,
+                  Time now);
 
 // {"kind":"PodList",...,"items":[ + items separated by ',' + ]}: or the Table that stands for it.
 struct ListFacts {
@@ -48,7 +51,8 @@ struct ListFacts {
   int64_t remaining = 0;  // 0: not said
 };
 void AppendListHead(std::string& out, const AnswerFormat& format, const ListFacts& facts);
-void AppendListItem(std::string& out, const AnswerFormat& format, const store::Entry& entry, Time now);
+void AppendListItem(std::string& out, const AnswerFormat& format, const store::Entry& entry,
+                    Time now);
 void AppendListTail(std::string& out);
 
 }  // namespace muster::apiserver

@@ -33,13 +33,15 @@ class TestServer {
   }
 
   // Hands the request in and runs what is due.
-  WriterPtr Send(std::string method, std::string target, std::string body = "", net::Headers headers = {}) {
-    WriterPtr writer = Begin(std::move(method), std::move(target), std::move(body), std::move(headers));
+  WriterPtr Send(std::string method, std::string target, std::string body = "",
+                 net::Headers headers = {}) {
+    WriterPtr writer =
+        Begin(std::move(method), std::move(target), std::move(body), std::move(headers));
     loop.RunReady();
     return writer;
   }
-  WriterPtr Begin(std::string method, std::string target, std::string body = "", net::Headers headers = {},
-                  WriterPtr writer = std::make_shared<FakeWriter>()) {
+  WriterPtr Begin(std::string method, std::string target, std::string body = "",
+                  net::Headers headers = {}, WriterPtr writer = std::make_shared<FakeWriter>()) {
     net::Request request;
     request.method = std::move(method);
     request.target = std::move(target);

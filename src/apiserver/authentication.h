@@ -1,7 +1,7 @@
 // src/apiserver/authentication.h
 //
-// Authenticate: who sends a request. TLS (or being in this process) has proved the Peer; a request without one is
-// anonymous, a request with credentials that we cannot check is refused.
+// Authenticate: who sends a request. TLS (or being in this process) has proved the Peer; a request
+// without one is anonymous, a request with credentials that we cannot check is refused.
 //
 // Thread: the loop thread.
 

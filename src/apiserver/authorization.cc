@@ -16,23 +16,28 @@ bool IsPublic(const RequestInfo& info) {
 
 Status AuthorizationError(const User& user, const RequestInfo& info) {
   if (!info.is_resource) {
-    return Error(Reason::kForbidden, "forbidden: User \"{}\" cannot {} path \"{}\"", user.name, info.verb, info.path);
+    return Error(Reason::kForbidden, "forbidden: User \"{}\" cannot {} path \"{}\"", user.name,
+                 info.verb, info.path);
   }
   StatusDetails details;
   details.name = info.name;
   details.group = info.group;
   details.kind = info.resource;
-  const std::string qualified = info.group.empty() ? info.resource : info.resource + "." + info.group;
-  const std::string subject = info.name.empty() ? qualified : fmt::format("{} \"{}\"", qualified, info.name);
-  const std::string resource =
-      info.subresource.empty() ? info.resource : fmt::format("{}/{}", info.resource, info.subresource);
+  const std::string qualified =
+      info.group.empty() ? info.resource : info.resource + "." + info.group;
+  const std::string subject =
+      info.name.empty() ? qualified : fmt::format("{} \"{}\"", qualified, info.name);
+  const std::string resource = info.subresource.empty()
+                                   ? info.resource
+                                   : fmt::format("{}/{}", info.resource, info.subresource);
   const std::string scope = info.ns.empty() || info.resource == "namespaces"
                                 ? "at the cluster scope"
                                 : fmt::format("in the namespace \"{}\"", info.ns);
-  return Status(Reason::kForbidden,
-                fmt::format("{} is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}", subject,
-                            user.name, info.verb, resource, info.group, scope),
-                std::move(details));
+  return Status(
+      Reason::kForbidden,
+      fmt::format("{} is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}",
+                  subject, user.name, info.verb, resource, info.group, scope),
+      std::move(details));
 }
 
 Status PrivilegedGroupAuthorizer::Authorize(const User& user, const RequestInfo& info) const {

@@ -19,7 +19,8 @@ class Authorizer {
   virtual Status Authorize(const User& user, const RequestInfo& info) const = 0;
 };
 
-// system:masters may do everything; everybody may read health and version; nobody else may do anything.
+// system:masters may do everything; everybody may read health and version; nobody else may do
+// anything.
 class PrivilegedGroupAuthorizer : public Authorizer {
  public:
   Status Authorize(const User& user, const RequestInfo& info) const override;

@@ -24,17 +24,21 @@ struct Pending {
 using PendingPtr = std::shared_ptr<Pending>;
 
 json::Value Object(std::string_view api_version, std::string_view kind, json::Value metadata) {
-  return json::Obj({{"apiVersion", api_version}, {"kind", kind}, {"metadata", std::move(metadata)}});
+  return json::Obj(
+      {{"apiVersion", api_version}, {"kind", kind}, {"metadata", std::move(metadata)}});
 }
 
 json::Value KubernetesService(const ServerOptions& options) {
   const Result<IpAllocator> range = IpAllocator::Make(options.service_cidr);
-  const json::Value port =
-      json::Obj({{"name", "https"}, {"port", 443}, {"protocol", "TCP"}, {"targetPort", options.advertise_port}});
+  const json::Value port = json::Obj({{"name", "https"},
+                                      {"port", 443},
+                                      {"protocol", "TCP"},
+                                      {"targetPort", options.advertise_port}});
   return Object("v1", "Service",
                 json::Obj({{"name", "kubernetes"},
                            {"namespace", "default"},
-                           {"labels", json::Obj({{"component", "apiserver"}, {"provider", "kubernetes"}})}}))
+                           {"labels",
+                            json::Obj({{"component", "apiserver"}, {"provider", "kubernetes"}})}}))
       .Set("spec", json::Obj({{"clusterIP", range ? range->First() : ""},
                               {"ports", json::List({port})},
                               {"type", "ClusterIP"}}));
@@ -46,11 +50,12 @@ json::Value KubernetesEndpoints(const ServerOptions& options) {
                            {"namespace", "default"},
                            {"labels", json::Obj({{"kubernetes.io/service-name", "kubernetes"}})}}))
       .Set("addressType", "IPv4")
-      .Set("endpoints", json::List({json::Obj({{"addresses", json::List({options.advertise_address})},
-                                               {"conditions", json::Obj({{"ready", true}})}})}))
-      .Set("ports", json::List({json::Obj({{"name", "https"},
-                                           {"port", options.advertise_port},
-                                           {"protocol", "TCP"}})}));
+      .Set("endpoints",
+           json::List({json::Obj({{"addresses", json::List({options.advertise_address})},
+                                  {"conditions", json::Obj({{"ready", true}})}})}))
+      .Set("ports",
+           json::List({json::Obj(
+               {{"name", "https"}, {"port", options.advertise_port}, {"protocol", "TCP"}})}));
 }
 
 json::Value PriorityClass(std::string_view name, int64_t value, std::string_view description) {
@@ -64,8 +69,10 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
   for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
     objects.push_back(Object("v1", "Namespace", json::Obj({{"name", name}})));
   }
-  objects.push_back(PriorityClass("system-node-critical", 2000001000, "For what a node cannot do without."));
-  objects.push_back(PriorityClass("system-cluster-critical", 2000000000, "For what the cluster cannot do without."));
+  objects.push_back(
+      PriorityClass("system-node-critical", 2000001000, "For what a node cannot do without."));
+  objects.push_back(PriorityClass("system-cluster-critical", 2000000000,
+                                  "For what the cluster cannot do without."));
   for (json::Value& crd : schema::OwnCrds()) objects.push_back(std::move(crd));
   objects.push_back(KubernetesService(options));
   if (!options.advertise_address.empty()) objects.push_back(KubernetesEndpoints(options));
@@ -82,8 +89,10 @@ bool IsKeptUpToDate(const json::Value& object) {
 ResourcePtr ResourceOf(const Core& core, const json::Value& object) {
   const std::string_view api_version = object["apiVersion"].AsString();
   const size_t slash = api_version.find('/');
-  const std::string_view group = slash == std::string_view::npos ? "" : api_version.substr(0, slash);
-  const std::string_view version = slash == std::string_view::npos ? api_version : api_version.substr(slash + 1);
+  const std::string_view group =
+      slash == std::string_view::npos ? "" : api_version.substr(0, slash);
+  const std::string_view version =
+      slash == std::string_view::npos ? api_version : api_version.substr(slash + 1);
   return core.registry.FindKind(group, version, object["kind"].AsString());
 }
 
@@ -98,12 +107,16 @@ json::Value Merge(json::Value there, const json::Value& wanted) {
 Status Ensure(Core& core, const json::Value& wanted, const PendingPtr& pending) {
   const ResourcePtr resource = ResourceOf(core, wanted);
   if (resource == nullptr) {
-    return InternalError(fmt::format("cannot create the first objects: no kind {} in {}", wanted["kind"].AsString(),
-                                     wanted["apiVersion"].AsString()));
+    return InternalError(fmt::format("cannot create the first objects: no kind {} in {}",
+                                     wanted["kind"].AsString(), wanted["apiVersion"].AsString()));
   }
   const schema::Kind& kind = *resource->kind;
-  WriteContext context{kind, wanted["metadata"]["namespace"].Str(), wanted["metadata"]["name"].Str(),
-                       core.loop.Now(), false, {}};
+  WriteContext context{kind,
+                       wanted["metadata"]["namespace"].Str(),
+                       wanted["metadata"]["name"].Str(),
+                       core.loop.Now(),
+                       false,
+                       {}};
   ASSIGN_OR_RETURN(json::Value object, schema::Conform(kind, wanted, nullptr));
   const auto done = [pending](const Result<store::EntryPtr>& entry) {
     pending->Finish(entry ? Status::Ok() : entry.error());
@@ -114,8 +127,8 @@ Status Ensure(Core& core, const json::Value& wanted, const PendingPtr& pending) 
     ++pending->count;
     CreateObject(core, resource, context, std::move(object), done);
   } else if (IsKeptUpToDate(wanted)) {
-    ASSIGN_OR_RETURN(object, PrepareUpdate(*resource, context, found->object, Merge(found->object, object),
-                                           UpdateScope::kMain));
+    ASSIGN_OR_RETURN(object, PrepareUpdate(*resource, context, found->object,
+                                           Merge(found->object, object), UpdateScope::kMain));
     ++pending->count;
     ReplaceObject(core, resource, context, *found, std::move(object), done);
   }
@@ -129,8 +142,8 @@ void Bootstrap(Core& core, Function<void(Status)> done) {
   pending->done = std::move(done);
   for (const json::Value& object : FirstObjects(core.options)) {
     if (Status status = Ensure(core, object, pending); !status.ok()) {
-      const std::string what = fmt::format("{} {}: ", object["kind"].AsString(),
-                                           object["metadata"]["name"].AsString());
+      const std::string what =
+          fmt::format("{} {}: ", object["kind"].AsString(), object["metadata"]["name"].AsString());
       return pending->Finish(status.WithPrefix(what));
     }
   }

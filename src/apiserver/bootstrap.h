@@ -1,7 +1,7 @@
 // src/apiserver/bootstrap.h
 //
-// Bootstrap: the objects that every cluster has. Missing ones are created; our own CRDs and the endpoint of
-// default/kubernetes are brought up to date.
+// Bootstrap: the objects that every cluster has. Missing ones are created; our own CRDs and the
+// endpoint of default/kubernetes are brought up to date.
 //
 // Thread: the loop thread.
 

@@ -9,8 +9,8 @@
 
 namespace muster::apiserver {
 
-Call::Call(net::Request request, RequestInfo info, User user, net::ResponseWriterPtr writer, Time start,
-           Function<void(int code)> on_answer)
+Call::Call(net::Request request, RequestInfo info, User user, net::ResponseWriterPtr writer,
+           Time start, Function<void(int code)> on_answer)
     : request_(std::move(request)),
       info_(std::move(info)),
       user_(std::move(user)),

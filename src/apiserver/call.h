@@ -1,6 +1,7 @@
 // src/apiserver/call.h
 //
-// Call: one request that is being answered. Handlers hold it by shared pointer until they have replied.
+// Call: one request that is being answered. Handlers hold it by shared pointer until they have
+// replied.
 //
 // Life cycle: made by the ApiServer for each request; ends with the last handler that holds it.
 // Thread:     the loop thread.
@@ -25,9 +26,9 @@
 
 namespace muster::apiserver {
 
-inline constexpr size_t kMaxWarnings = 64;            // further ones are left out
-inline constexpr size_t kMaxWarningBytes = 1024;      // a longer text is cut
-inline constexpr size_t kMaxWarningsBytes = 4 * 1024; // of all texts of one answer, as upstream
+inline constexpr size_t kMaxWarnings = 64;             // further ones are left out
+inline constexpr size_t kMaxWarningBytes = 1024;       // a longer text is cut
+inline constexpr size_t kMaxWarningsBytes = 4 * 1024;  // of all texts of one answer, as upstream
 
 class Call {
  public:

@@ -19,12 +19,14 @@ Status CheckCreatable(const Resource& resource, const RequestInfo& info) {
   return Status::Ok();
 }
 
-Status CheckSentMetadata(const RequestInfo& info, const schema::Kind& kind, const json::Value& object) {
+Status CheckSentMetadata(const RequestInfo& info, const schema::Kind& kind,
+                         const json::Value& object) {
   const json::Value& metadata = object["metadata"];
   const std::string_view ns = metadata["namespace"].AsString();
   if (!ns.empty() && ns != info.ns && kind.namespaced) {
-    return Error(Reason::kBadRequest,
-                 "the namespace of the provided object does not match the namespace sent on the request");
+    return Error(
+        Reason::kBadRequest,
+        "the namespace of the provided object does not match the namespace sent on the request");
   }
   if (!metadata["resourceVersion"].AsString().empty()) {
     return Error(Reason::kBadRequest, "resourceVersion should not be set on objects to be created");
@@ -40,8 +42,12 @@ Status Create(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "CreateOptions"));
   ASSIGN_OR_RETURN(json::Value object, DecodeObject(*call, kind));
   RETURN_IF_ERROR(CheckSentMetadata(call->info(), kind, object));
-  WriteContext context{kind, kind.namespaced ? call->info().ns : "", object["metadata"]["name"].Str(),
-                       core.loop.Now(), dry_run, {}};
+  WriteContext context{kind,
+                       kind.namespaced ? call->info().ns : "",
+                       object["metadata"]["name"].Str(),
+                       core.loop.Now(),
+                       dry_run,
+                       {}};
   RETURN_IF_ERROR(CheckNamespace(core, kind, context.ns, context.name));
   ASSIGN_OR_RETURN(object, PrepareCreate(core, *resource, context, std::move(object)));
   call->Warn(context.warnings);

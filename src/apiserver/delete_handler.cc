@@ -19,7 +19,8 @@ void ReplyDeleted(Core& core, Call& call, const ResourcePtr& resource, const Ans
   if (!deleted) return call.Fail(deleted.error());
   if (deleted->removed && !resource->strategy->returns_deleted_object()) {
     const json::Value object = DecodeStored(*resource->kind, *deleted->entry->value);
-    return call.Reply(200, SuccessObject(*resource->kind, call.info().name, object["metadata"]["uid"].AsString()));
+    return call.Reply(200, SuccessObject(*resource->kind, call.info().name,
+                                         object["metadata"]["uid"].AsString()));
   }
   ReplyEntry(core, call, format, 200, deleted->entry);
 }
@@ -35,7 +36,8 @@ Status Delete(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   return Status::Ok();
 }
 
-// One DELETE of a collection under way: the objects that were there when it came, deleted a few per loop task.
+// One DELETE of a collection under way: the objects that were there when it came, deleted a few per
+// loop task.
 struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
   CollectionDeletion(Core& core, CallPtr call, ResourcePtr resource)
       : core(core), call(std::move(call)), resource(std::move(resource)) {}
@@ -44,8 +46,9 @@ struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
     for (size_t i = 0; i < kDeletesPerTask && next < entries.size(); ++i) {
       const KeyParts parts = ParseKey(entries[next++]->key);
       ++in_flight;
-      DeleteObject(core, resource, parts.ns, parts.name, options,
-                   [self = shared_from_this()](Result<Deleted> deleted) { self->OnDeleted(deleted); });
+      DeleteObject(
+          core, resource, parts.ns, parts.name, options,
+          [self = shared_from_this()](Result<Deleted> deleted) { self->OnDeleted(deleted); });
     }
     if (next < entries.size()) {
       core.loop.Post(core.Guarded([self = shared_from_this()] { self->Step(); }));
@@ -57,7 +60,8 @@ struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
   void OnDeleted(const Result<Deleted>& deleted) {
     --in_flight;
     // Somebody else was faster: that is what was wanted.
-    if (!deleted && deleted.error().reason() != Reason::kNotFound && failure.ok()) failure = deleted.error();
+    if (!deleted && deleted.error().reason() != Reason::kNotFound && failure.ok())
+      failure = deleted.error();
     FinishIfDone();
   }
 
@@ -95,7 +99,8 @@ Status DeleteCollection(Core& core, const CallPtr& call, const ResourcePtr& reso
   ASSIGN_OR_RETURN(const SelectionPtr selection, Selection::Make(resource->kind, call->info()));
   ASSIGN_OR_RETURN(store::RangeResult range, core.store.Range(selection->prefix(), "", 0, 0));
   for (store::EntryPtr& entry : range.entries) {
-    if (selection->everything() || selection->Matches(*entry)) deletion->entries.push_back(std::move(entry));
+    if (selection->everything() || selection->Matches(*entry))
+      deletion->entries.push_back(std::move(entry));
   }
   deletion->Step();
   return Status::Ok();

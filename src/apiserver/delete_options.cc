@@ -16,15 +16,18 @@ Result<Propagation> ParsePropagation(std::string_view text) {
   return Error(InvalidOptionsError(
       "DeleteOptions",
       {{"FieldValueNotSupported", "propagationPolicy",
-        fmt::format("Unsupported value: {}: supported values: \"Background\", \"Foreground\", \"Orphan\"",
-                    json::Write(json::Value(text)))}}));
+        fmt::format(
+            "Unsupported value: {}: supported values: \"Background\", \"Foreground\", \"Orphan\"",
+            json::Write(json::Value(text)))}}));
 }
 
-Status ReadPropagation(DeleteOptions& options, std::string_view policy, std::optional<bool> orphan) {
+Status ReadPropagation(DeleteOptions& options, std::string_view policy,
+                       std::optional<bool> orphan) {
   if (!policy.empty() && orphan) {
-    return InvalidOptionsError("DeleteOptions",
-                               {InvalidField("propagationPolicy", json::Value(policy),
-                                             "orphanDependents and deletionPropagation cannot be both set")});
+    return InvalidOptionsError(
+        "DeleteOptions",
+        {InvalidField("propagationPolicy", json::Value(policy),
+                      "orphanDependents and deletionPropagation cannot be both set")});
   }
   if (!policy.empty()) {
     ASSIGN_OR_RETURN(options.propagation, ParsePropagation(policy));
@@ -42,9 +45,11 @@ Status ReadBody(DeleteOptions& options, const json::Value& body) {
   options.grace_period_seconds = body["gracePeriodSeconds"].Int();
   options.uid = body["preconditions"]["uid"].Str();
   options.resource_version = body["preconditions"]["resourceVersion"].Str();
-  for (const json::Value& value : body["dryRun"].items()) options.dry_run |= value.AsString() == "All";
+  for (const json::Value& value : body["dryRun"].items())
+    options.dry_run |= value.AsString() == "All";
   std::optional<bool> orphan;
-  if (const json::Value* value = body.Find("orphanDependents"); value != nullptr && value->IsBool()) {
+  if (const json::Value* value = body.Find("orphanDependents");
+      value != nullptr && value->IsBool()) {
     orphan = value->AsBool();
   }
   return ReadPropagation(options, body["propagationPolicy"].AsString(), orphan);
@@ -66,9 +71,10 @@ Result<DeleteOptions> ParseDeleteOptions(const Call& call) {
     RETURN_IF_ERROR(ReadBody(options, body.value));
   }
   if (options.grace_period_seconds && *options.grace_period_seconds < 0) {
-    return Error(InvalidOptionsError("DeleteOptions",
-                                     {InvalidField("gracePeriodSeconds", json::Value(*options.grace_period_seconds),
-                                                   "must be greater than or equal to 0")}));
+    return Error(InvalidOptionsError(
+        "DeleteOptions",
+        {InvalidField("gracePeriodSeconds", json::Value(*options.grace_period_seconds),
+                      "must be greater than or equal to 0")}));
   }
   return options;
 }

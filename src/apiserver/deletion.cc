@@ -10,20 +10,22 @@ namespace {
 constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 constexpr std::string_view kOrphanFinalizer = "orphan";
 
-Status CheckPreconditions(const schema::Kind& kind, std::string_view name, const json::Value& metadata,
-                          const DeleteOptions& options) {
+Status CheckPreconditions(const schema::Kind& kind, std::string_view name,
+                          const json::Value& metadata, const DeleteOptions& options) {
   const std::string_view uid = metadata["uid"].AsString();
   if (!options.uid.empty() && options.uid != uid) {
     return ConflictError(
         kind, name,
-        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", options.uid, uid));
+        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                    options.uid, uid));
   }
   const std::string_view revision = metadata["resourceVersion"].AsString();
   if (!options.resource_version.empty() && options.resource_version != revision) {
-    return ConflictError(kind, name,
-                         fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in "
-                                     "object meta: {}",
-                                     options.resource_version, revision));
+    return ConflictError(
+        kind, name,
+        fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in "
+                    "object meta: {}",
+                    options.resource_version, revision));
   }
   return Status::Ok();
 }
@@ -43,9 +45,11 @@ json::Value SetPropagation(json::Value object, const std::optional<Propagation>&
 
 json::Value Mark(const Resource& resource, json::Value object, Time when, int64_t grace_seconds) {
   const bool first = !object["metadata"].Has("deletionTimestamp");
-  object = object.SetPath({"metadata", "deletionTimestamp"}, FormatTime(when + seconds(grace_seconds)));
+  object =
+      object.SetPath({"metadata", "deletionTimestamp"}, FormatTime(when + seconds(grace_seconds)));
   object = object.SetPath({"metadata", "deletionGracePeriodSeconds"}, grace_seconds);
-  if (const json::Value* generation = object["metadata"].Find("generation"); first && generation != nullptr) {
+  if (const json::Value* generation = object["metadata"].Find("generation");
+      first && generation != nullptr) {
     object = object.SetPath({"metadata", "generation"}, generation->AsInt() + 1);
   }
   resource.strategy->MarkDeleted(object);
@@ -53,11 +57,13 @@ json::Value Mark(const Resource& resource, json::Value object, Time when, int64_
 }
 
 // What the DELETE makes of the object: null when it may go at once.
-json::Value Plan(const Resource& resource, const json::Value& object, const DeleteOptions& options, Time now) {
+json::Value Plan(const Resource& resource, const json::Value& object, const DeleteOptions& options,
+                 Time now) {
   json::Value after = SetPropagation(object, options.propagation);
   const json::Value& metadata = object["metadata"];
   const Deletion deletion = resource.strategy->PlanDeletion(object, options.grace_period_seconds);
-  const bool held = !after["metadata"]["finalizers"].empty() || resource.strategy->HasFurtherFinalizers(after);
+  const bool held =
+      !after["metadata"]["finalizers"].empty() || resource.strategy->HasFurtherFinalizers(after);
   const bool marked = metadata.Has("deletionTimestamp");
   const int64_t grace = deletion.graceful ? deletion.grace_period_seconds : 0;
   const int64_t current_grace = metadata["deletionGracePeriodSeconds"].AsInt();
@@ -69,14 +75,16 @@ json::Value Plan(const Resource& resource, const json::Value& object, const Dele
 
 }  // namespace
 
-void DeleteObject(Core& core, const ResourcePtr& resource, std::string_view ns, std::string_view name,
-                  const DeleteOptions& options, DeleteDone done) {
+void DeleteObject(Core& core, const ResourcePtr& resource, std::string_view ns,
+                  std::string_view name, const DeleteOptions& options, DeleteDone done) {
   Result<Found> found = FindObject(core, *resource->kind, ns, name);
   if (!found) return done(Error(found.error()));
-  if (Status status = CheckPreconditions(*resource->kind, name, found->object["metadata"], options); !status.ok()) {
+  if (Status status = CheckPreconditions(*resource->kind, name, found->object["metadata"], options);
+      !status.ok()) {
     return done(Error(status));
   }
-  if (Status status = resource->strategy->CheckDeletable(*resource->kind, found->object); !status.ok()) {
+  if (Status status = resource->strategy->CheckDeletable(*resource->kind, found->object);
+      !status.ok()) {
     return done(Error(status));
   }
   const Time now = core.loop.Now();
@@ -87,7 +95,8 @@ void DeleteObject(Core& core, const ResourcePtr& resource, std::string_view ns, 
     done(Deleted{*entry, removed});
   };
   if (removed) return RemoveObject(core, resource, options.dry_run, *found, std::move(finish));
-  WriteContext context{*resource->kind, std::string(ns), std::string(name), now, options.dry_run, {}};
+  WriteContext context{
+      *resource->kind, std::string(ns), std::string(name), now, options.dry_run, {}};
   ReplaceObject(core, resource, context, *found, std::move(after), std::move(finish));
 }
 

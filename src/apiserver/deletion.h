@@ -20,8 +20,9 @@ struct Deleted {
 };
 using DeleteDone = Function<void(Result<Deleted>)>;
 
-// `done` runs after the commit, or at once when nothing had to be written. NotFound, Conflict (preconditions).
-void DeleteObject(Core& core, const ResourcePtr& resource, std::string_view ns, std::string_view name,
-                  const DeleteOptions& options, DeleteDone done);
+// `done` runs after the commit, or at once when nothing had to be written. NotFound, Conflict
+// (preconditions).
+void DeleteObject(Core& core, const ResourcePtr& resource, std::string_view ns,
+                  std::string_view name, const DeleteOptions& options, DeleteDone done);
 
 }  // namespace muster::apiserver

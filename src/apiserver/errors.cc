@@ -26,23 +26,29 @@ Status NotFoundError(const schema::Kind& kind, std::string_view name) {
 }
 
 Status AlreadyExistsError(const schema::Kind& kind, std::string_view name) {
-  return Make(Reason::kAlreadyExists, fmt::format("{} \"{}\" already exists", kind.QualifiedResource(), name),
+  return Make(Reason::kAlreadyExists,
+              fmt::format("{} \"{}\" already exists", kind.QualifiedResource(), name),
               DetailsOf(kind, name));
 }
 
 Status ConflictError(const schema::Kind& kind, std::string_view name, std::string_view why) {
   if (why.empty()) {
-    why = "the object has been modified; please apply your changes to the latest version and try again";
+    why =
+        "the object has been modified; please apply your changes to the latest version and try "
+        "again";
   }
   return Make(Reason::kConflict,
-              fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", kind.QualifiedResource(), name, why),
+              fmt::format("Operation cannot be fulfilled on {} \"{}\": {}",
+                          kind.QualifiedResource(), name, why),
               DetailsOf(kind, name));
 }
 
 Status ForbiddenError(const schema::Kind& kind, std::string_view name, std::string_view why) {
-  const std::string subject =
-      name.empty() ? kind.QualifiedResource() : fmt::format("{} \"{}\"", kind.QualifiedResource(), name);
-  return Make(Reason::kForbidden, fmt::format("{} is forbidden: {}", subject, why), DetailsOf(kind, name));
+  const std::string subject = name.empty()
+                                  ? kind.QualifiedResource()
+                                  : fmt::format("{} \"{}\"", kind.QualifiedResource(), name);
+  return Make(Reason::kForbidden, fmt::format("{} is forbidden: {}", subject, why),
+              DetailsOf(kind, name));
 }
 
 Status InvalidOptionsError(std::string_view options, std::vector<StatusCause> causes) {
@@ -57,12 +63,14 @@ Status NoSuchResourceError() {
 }
 
 Status MethodNotAllowedError() {
-  return Status(Reason::kMethodNotAllowed, "the server does not allow this method on the requested resource");
+  return Status(Reason::kMethodNotAllowed,
+                "the server does not allow this method on the requested resource");
 }
 
 Status UnsupportedMediaTypeError() {
   return Status(Reason::kUnsupportedMediaType,
-                "the body of the request was in an unknown format - accepted media types include: application/json, "
+                "the body of the request was in an unknown format - accepted media types include: "
+                "application/json, "
                 "application/yaml, application/vnd.kubernetes.protobuf");
 }
 
@@ -75,19 +83,23 @@ Status ResourceVersionTooLargeError(int64_t requested, int64_t current) {
   StatusDetails details;
   details.causes.push_back({"ResourceVersionTooLarge", "", "Too large resource version"});
   details.retry_after_seconds = 1;
-  return Make(Reason::kTimeout, fmt::format("Too large resource version: {}, current: {}", requested, current),
+  return Make(Reason::kTimeout,
+              fmt::format("Too large resource version: {}, current: {}", requested, current),
               std::move(details));
 }
 
 Status InternalError(std::string_view why) {
   StatusDetails details;
   details.causes.push_back({"", "", std::string(why)});
-  return Make(Reason::kInternalError, fmt::format("Internal error occurred: {}", why), std::move(details));
+  return Make(Reason::kInternalError, fmt::format("Internal error occurred: {}", why),
+              std::move(details));
 }
 
-StatusCause InvalidField(std::string_view field, const json::Value& value, std::string_view detail) {
-  return {"FieldValueInvalid", std::string(field),
-          fmt::format("Invalid value: {}{}{}", json::Write(value), detail.empty() ? "" : ": ", detail)};
+StatusCause InvalidField(std::string_view field, const json::Value& value,
+                         std::string_view detail) {
+  return {
+      "FieldValueInvalid", std::string(field),
+      fmt::format("Invalid value: {}{}{}", json::Write(value), detail.empty() ? "" : ": ", detail)};
 }
 
 StatusCause RequiredField(std::string_view field, std::string_view detail) {
@@ -125,7 +137,8 @@ json::Value StatusObject(const Status& status) {
     }
     details.emplace_back("causes", std::move(causes));
   }
-  if (from.retry_after_seconds > 0) details.emplace_back("retryAfterSeconds", from.retry_after_seconds);
+  if (from.retry_after_seconds > 0)
+    details.emplace_back("retryAfterSeconds", from.retry_after_seconds);
   if (!details.empty()) object.emplace_back("details", std::move(details));
   object.emplace_back("code", status.code());
   return json::Value(std::move(object));

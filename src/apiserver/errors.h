@@ -1,7 +1,8 @@
 // src/apiserver/errors.h
 //
-// Errors in upstream's words (k8s.io/apimachinery pkg/api/errors), and their form on the wire: clients compare
-// reasons, kubectl and many scripts print or match the messages. Invalid objects: schema::InvalidError.
+// Errors in upstream's words (k8s.io/apimachinery pkg/api/errors), and their form on the wire:
+// clients compare reasons, kubectl and many scripts print or match the messages. Invalid objects:
+// schema::InvalidError.
 //
 // Thread: any.
 

@@ -1,6 +1,7 @@
 // src/apiserver/fake_writer.h
 //
-// FakeWriter: a ResponseWriter that keeps what it was told, for tests. A BodySource is pulled at once.
+// FakeWriter: a ResponseWriter that keeps what it was told, for tests. A BodySource is pulled at
+// once.
 //
 // Thread: the loop thread.
 
@@ -56,8 +57,8 @@ class FakeWriter : public net::ResponseWriter {
   std::string body;
   bool streaming = false, ended = false, gone = false;
   int writes = 0;
-  size_t buffered_bytes = 0;   // what BufferedBytes() says
-  size_t piece_bytes = 16384;  // asked of a BodySource at a time
+  size_t buffered_bytes = 0;                 // what BufferedBytes() says
+  size_t piece_bytes = 16384;                // asked of a BodySource at a time
   std::unique_ptr<net::ByteStream> upgrade;  // what Upgrade() gives
 
  private:

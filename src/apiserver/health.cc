@@ -35,7 +35,8 @@ bool Health::Handle(Call& call) const {
     const Status status = one.check();
     healthy = healthy && status.ok();
     // Anybody may read this, so the reason goes to the log only.
-    if (!status.ok()) LOG_WARN("apiserver: failed a health check check={} error={:?}", one.name, status.message());
+    if (!status.ok())
+      LOG_WARN("apiserver: failed a health check check={} error={:?}", one.name, status.message());
     lines += status.ok() ? fmt::format("[+]{} ok\n", one.name)
                          : fmt::format("[-]{} failed: reason withheld\n", one.name);
   }

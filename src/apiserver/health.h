@@ -1,7 +1,7 @@
 // src/apiserver/health.h
 //
-// Health: /healthz, /livez, /readyz, each a list of named checks; `?verbose` shows them one by one, `?exclude=name`
-// leaves one out, /readyz/NAME asks one alone.
+// Health: /healthz, /livez, /readyz, each a list of named checks; `?verbose` shows them one by one,
+// `?exclude=name` leaves one out, /readyz/NAME asks one alone.
 //
 // Life cycle: a member of the server; checks are added before it serves.
 // Thread:     the loop thread.

@@ -3,12 +3,13 @@
 namespace muster::apiserver {
 namespace {
 
-constexpr size_t kWholeBodyBytes = 64 * 1024;  // a list up to this size is sent in one piece, with its length
+constexpr size_t kWholeBodyBytes =
+    64 * 1024;  // a list up to this size is sent in one piece, with its length
 
 }  // namespace
 
-ListBody::ListBody(AnswerFormat format, std::vector<store::EntryPtr> entries, ListFacts facts, SelectionPtr filter,
-                   Time now)
+ListBody::ListBody(AnswerFormat format, std::vector<store::EntryPtr> entries, ListFacts facts,
+                   SelectionPtr filter, Time now)
     : format_(std::move(format)),
       entries_(std::move(entries)),
       facts_(std::move(facts)),

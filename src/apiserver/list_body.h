@@ -1,8 +1,10 @@
 // src/apiserver/list_body.h
 //
-// ListBody: the body of a LIST, rendered piece by piece from stored bytes by whoever pulls it (an I/O thread).
+// ListBody: the body of a LIST, rendered piece by piece from stored bytes by whoever pulls it (an
+// I/O thread).
 //
-// Life cycle: made on the loop with the entries of one revision; holds them until it is pulled or dropped.
+// Life cycle: made on the loop with the entries of one revision; holds them until it is pulled or
+//             dropped.
 // Thread:     any one at a time.
 
 #pragma once
@@ -20,7 +22,8 @@ namespace muster::apiserver {
 class ListBody : public net::BodySource {
  public:
   // `filter` may be nullptr: everything is sent.
-  ListBody(AnswerFormat format, std::vector<store::EntryPtr> entries, ListFacts facts, SelectionPtr filter, Time now);
+  ListBody(AnswerFormat format, std::vector<store::EntryPtr> entries, ListFacts facts,
+           SelectionPtr filter, Time now);
   bool Next(size_t want, std::string& out) override;
   const AnswerFormat& format() const { return format_; }
 

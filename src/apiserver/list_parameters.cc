@@ -17,22 +17,27 @@ Result<RevisionMatch> ParseMatch(std::string_view text) {
   if (text == "NotOlderThan") return RevisionMatch::kNotOlderThan;
   if (text == "Exact") return RevisionMatch::kExact;
   return Error(InvalidOptionsError(
-      "ListOptions", {{"FieldValueNotSupported", "resourceVersionMatch",
-                       fmt::format("Unsupported value: {}: supported values: \"Exact\", \"NotOlderThan\", \"\"",
-                                   json::Write(json::Value(text)))}}));
+      "ListOptions",
+      {{"FieldValueNotSupported", "resourceVersionMatch",
+        fmt::format("Unsupported value: {}: supported values: \"Exact\", \"NotOlderThan\", \"\"",
+                    json::Write(json::Value(text)))}}));
 }
 
 Status CheckListMatch(const ListParameters& list) {
-  if (list.send_initial_events) return Forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+  if (list.send_initial_events)
+    return Forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
   if (list.match == RevisionMatch::kUnset) return Status::Ok();
   if (!list.revision) {
-    return Forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    return Forbid("resourceVersionMatch",
+                  "resourceVersionMatch is forbidden unless resourceVersion is provided");
   }
   if (!list.continue_token.empty()) {
-    return Forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+    return Forbid("resourceVersionMatch",
+                  "resourceVersionMatch is forbidden when continue is provided");
   }
   if (list.match == RevisionMatch::kExact && *list.revision == 0) {
-    return Forbid("resourceVersionMatch", "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"");
+    return Forbid("resourceVersionMatch",
+                  "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"");
   }
   return Status::Ok();
 }
@@ -44,8 +49,9 @@ Status CheckWatchMatch(const ListParameters& list) {
                     "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
     }
   } else if (list.match != RevisionMatch::kUnset) {
-    return Forbid("resourceVersionMatch",
-                  "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    return Forbid(
+        "resourceVersionMatch",
+        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
   }
   return Status::Ok();
 }
@@ -69,12 +75,14 @@ Result<ListParameters> ParseListParameters(const RequestInfo& info, bool watch) 
     list.revision = ParseInt(text);
     if (!list.revision || *list.revision < 0) {
       return Error(InvalidOptionsError(
-          "ListOptions", {InvalidField("resourceVersion", json::Value(text), "must be a decimal number")}));
+          "ListOptions",
+          {InvalidField("resourceVersion", json::Value(text), "must be a decimal number")}));
     }
   }
   RETURN_IF_ERROR(watch ? CheckWatchMatch(list) : CheckListMatch(list));
   if (!list.continue_token.empty() && list.revision.value_or(0) != 0) {
-    return Error(Reason::kBadRequest, "specifying resource version is not allowed when using continue");
+    return Error(Reason::kBadRequest,
+                 "specifying resource version is not allowed when using continue");
   }
   return list;
 }
@@ -92,8 +100,10 @@ Result<ContinueToken> DecodeContinue(std::string_view text, std::string_view pre
     token.revision = (*value)["rv"].AsInt();
     token.after = (*value)["start"].Str();
   }
-  if (token.revision == 0 || token.revision < ContinueToken::kLatest || !token.after.starts_with(prefix)) {
-    return Error(Reason::kBadRequest, "continue key is not valid: list again without the continue parameter");
+  if (token.revision == 0 || token.revision < ContinueToken::kLatest ||
+      !token.after.starts_with(prefix)) {
+    return Error(Reason::kBadRequest,
+                 "continue key is not valid: list again without the continue parameter");
   }
   return token;
 }

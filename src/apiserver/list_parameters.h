@@ -1,7 +1,8 @@
 // src/apiserver/list_parameters.h
 //
-// ListParameters: limit, continue, resourceVersion, resourceVersionMatch, sendInitialEvents, ... of LIST and WATCH,
-// checked by upstream's rules (k8s.io/apimachinery pkg/apis/meta/internalversion/validation). Continue tokens.
+// ListParameters: limit, continue, resourceVersion, resourceVersionMatch, sendInitialEvents, ... of
+// LIST and WATCH, checked by upstream's rules (k8s.io/apimachinery
+// pkg/apis/meta/internalversion/validation). Continue tokens.
 //
 // Thread: any (pure functions).
 
@@ -18,8 +19,8 @@
 
 namespace muster::apiserver {
 
-// A limited LIST with selectors looks at so many entries at most and then answers with fewer objects than the limit and a
-// token to go on: the loop stays free.
+// A limited LIST with selectors looks at so many entries at most and then answers with fewer
+// objects than the limit and a token to go on: the loop stays free.
 inline constexpr size_t kMaxSearchedEntries = 20'000;
 
 enum class RevisionMatch : uint8_t { kUnset, kNotOlderThan, kExact };

@@ -33,11 +33,14 @@ auto& Find(Map& series, const Labels& labels) {
   return series[key];
 }
 
-void RenderHead(std::string& out, std::string_view name, std::string_view help, std::string_view type) {
+void RenderHead(std::string& out, std::string_view name, std::string_view help,
+                std::string_view type) {
   out += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
 }
 
-std::string Braced(const std::string& labels) { return labels.empty() ? labels : "{" + labels + "}"; }
+std::string Braced(const std::string& labels) {
+  return labels.empty() ? labels : "{" + labels + "}";
+}
 
 }  // namespace
 
@@ -57,7 +60,8 @@ double CounterFamily::Value(const Labels& labels) const {
 
 void CounterFamily::Render(std::string& out) const {
   RenderHead(out, name_, help_, type_);
-  for (const auto& [labels, value] : series_) out += fmt::format("{}{} {}\n", name_, Braced(labels), value);
+  for (const auto& [labels, value] : series_)
+    out += fmt::format("{}{} {}\n", name_, Braced(labels), value);
 }
 
 HistogramFamily::HistogramFamily(std::string name, std::string help, std::vector<double> bounds)
@@ -81,7 +85,8 @@ void HistogramFamily::Render(std::string& out) const {
       const std::string bound = i < bounds_.size() ? fmt::format("{}", bounds_[i]) : "+Inf";
       out += fmt::format("{}_bucket{{{}le=\"{}\"}} {}\n", name_, prefix, bound, total);
     }
-    out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", name_, Braced(labels), series.sum, name_, Braced(labels), total);
+    out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", name_, Braced(labels), series.sum, name_,
+                       Braced(labels), total);
   }
 }
 
@@ -93,7 +98,8 @@ CounterFamily& Metrics::Gauge(std::string name, std::string help) {
   return counters_.emplace_back(std::move(name), std::move(help), "gauge");
 }
 
-HistogramFamily& Metrics::Histogram(std::string name, std::string help, std::vector<double> bounds) {
+HistogramFamily& Metrics::Histogram(std::string name, std::string help,
+                                    std::vector<double> bounds) {
   return histograms_.emplace_back(std::move(name), std::move(help), std::move(bounds));
 }
 

@@ -2,9 +2,11 @@
 //
 // Metrics: counters, gauges and histograms in the Prometheus text format.
 //
-// Life cycle: a Metrics object owns its families; references from Counter() and its like live as long as it.
+// Life cycle: a Metrics object owns its families; references from Counter() and its like live as
+//             long as it.
 // Thread:     the loop thread.
-// Invariants: a family has at most kMaxSeries label sets; what comes after is counted under {overflow="true"}.
+// Invariants: a family has at most kMaxSeries label sets; what comes after is counted under
+//             {overflow="true"}.
 
 #pragma once
 

@@ -31,7 +31,8 @@ MediaType ParseMediaType(std::string_view text) {
     const size_t equals = parts[i].find('=');
     if (equals == std::string_view::npos) continue;
     std::string_view value = Trim(parts[i].substr(equals + 1));
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
+      value = value.substr(1, value.size() - 2);
     result.parameters.emplace_back(ToLower(Trim(parts[i].substr(0, equals))), value);
   }
   return result;

@@ -1,7 +1,7 @@
 // src/apiserver/negotiation.h
 //
-// Negotiation: what form of an answer the Accept header asks for. We write JSON (YAML on request); protobuf answers are
-// never needed, since every client that asks for them also takes JSON.
+// Negotiation: what form of an answer the Accept header asks for. We write JSON (YAML on request);
+// protobuf answers are never needed, since every client that asks for them also takes JSON.
 //
 // Thread: any.
 

@@ -1,7 +1,7 @@
 // src/apiserver/node_proxy.h
 //
-// NodeProxy: how the API server reaches the kubelet API of a node (logs, exec). Production goes over mutual TLS; tests
-// answer in process.
+// NodeProxy: how the API server reaches the kubelet API of a node (logs, exec). Production goes
+// over mutual TLS; tests answer in process.
 //
 // Life cycle: made by the composition root, outlives the ApiServer.
 // Thread:     the API server's loop thread; callbacks run there, never from inside the call.
@@ -39,7 +39,7 @@ class NodeStream {
 
 // The node's answer to an upgrade: either 101 and a byte stream, or an ordinary response.
 struct NodeUpgrade {
-  net::Response response;                   // status 101 with the headers to pass on, or the refusal with its body
+  net::Response response;  // status 101 with the headers to pass on, or the refusal with its body
   std::unique_ptr<net::ByteStream> stream;  // set only when status is 101
 };
 

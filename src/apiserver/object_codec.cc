@@ -15,12 +15,13 @@ Status CheckTypeMeta(const schema::Kind& kind, const json::Value& object) {
   const std::string_view version = object["apiVersion"].AsString();
   const std::string_view name = object["kind"].AsString();
   if (!version.empty() && version != kind.GroupVersion()) {
-    return Error(Reason::kBadRequest, "the API version in the data ({}) does not match the expected API version ({})",
+    return Error(Reason::kBadRequest,
+                 "the API version in the data ({}) does not match the expected API version ({})",
                  version, kind.GroupVersion());
   }
   if (!name.empty() && name != kind.kind) {
-    return Error(Reason::kBadRequest, "{} in version {:?} cannot be handled as a {}", name, kind.GroupVersion(),
-                 kind.kind);
+    return Error(Reason::kBadRequest, "{} in version {:?} cannot be handled as a {}", name,
+                 kind.GroupVersion(), kind.kind);
   }
   return Status::Ok();
 }
@@ -29,7 +30,8 @@ Status CheckTypeMeta(const schema::Kind& kind, const json::Value& object) {
 
 Result<DecodedBody> DecodeBody(std::string_view content_type, std::string_view body) {
   if (body.size() > kMaxObjectBytes) {
-    return Error(Reason::kRequestEntityTooLarge, "Request entity too large: limit is {}", kMaxObjectBytes);
+    return Error(Reason::kRequestEntityTooLarge, "Request entity too large: limit is {}",
+                 kMaxObjectBytes);
   }
   const std::string type = ParseMediaType(content_type).type;
   DecodedBody decoded;
@@ -43,7 +45,8 @@ Result<DecodedBody> DecodeBody(std::string_view content_type, std::string_view b
   } else if (type == "application/yaml" || type == "text/yaml") {
     ASSIGN_OR_RETURN(std::vector<json::Value> documents, json::ParseYaml(body, &notes));
     if (documents.size() != 1) {
-      return Error(Reason::kBadRequest, "the body has {} YAML documents, exactly one is expected", documents.size());
+      return Error(Reason::kBadRequest, "the body has {} YAML documents, exactly one is expected",
+                   documents.size());
     }
     decoded.value = std::move(documents[0]);
   } else {
@@ -62,16 +65,18 @@ Result<FieldValidation> FieldValidationOf(const RequestInfo& info) {
                                    : info.method == "PUT" ? "UpdateOptions"
                                                           : "PatchOptions";
   return Error(InvalidOptionsError(
-      options, {{"FieldValueNotSupported", "fieldValidation",
-                 fmt::format("Unsupported value: {}: supported values: \"Ignore\", \"Strict\", \"Warn\"",
-                             json::Write(json::Value(text)))}}));
+      options,
+      {{"FieldValueNotSupported", "fieldValidation",
+        fmt::format("Unsupported value: {}: supported values: \"Ignore\", \"Strict\", \"Warn\"",
+                    json::Write(json::Value(text)))}}));
 }
 
 Result<json::Value> DecodeObject(Call& call, const schema::Kind& kind) {
-  ASSIGN_OR_RETURN(DecodedBody body, DecodeBody(call.request().headers.Get("Content-Type"), call.request().body));
+  ASSIGN_OR_RETURN(DecodedBody body,
+                   DecodeBody(call.request().headers.Get("Content-Type"), call.request().body));
   if (!body.value.IsObject()) {
-    return Error(Reason::kBadRequest, "the body must be an object of kind {} in version {:?}", kind.kind,
-                 kind.GroupVersion());
+    return Error(Reason::kBadRequest, "the body must be an object of kind {} in version {:?}",
+                 kind.kind, kind.GroupVersion());
   }
   return ConformObject(call, kind, body.value, body.duplicate_keys);
 }
@@ -82,7 +87,8 @@ Result<json::Value> ConformObject(Call& call, const schema::Kind& kind, const js
   ASSIGN_OR_RETURN(const FieldValidation validation, FieldValidationOf(call.info()));
   std::vector<std::string> unknown;
   const bool report = validation != FieldValidation::kIgnore;
-  ASSIGN_OR_RETURN(json::Value conforming, schema::Conform(kind, object, report ? &unknown : nullptr));
+  ASSIGN_OR_RETURN(json::Value conforming,
+                   schema::Conform(kind, object, report ? &unknown : nullptr));
   if (validation == FieldValidation::kStrict) {
     RETURN_IF_ERROR(schema::StrictDecodingError(kind, unknown, duplicate_keys));
   } else if (report) {
@@ -95,9 +101,10 @@ Result<bool> DryRunOf(const RequestInfo& info, std::string_view options) {
   const std::vector<std::string> values = info.query.GetAll("dryRun");
   for (const std::string& value : values) {
     if (value == "All" || value.empty()) continue;
-    return Error(InvalidOptionsError(options, {{"FieldValueNotSupported", "dryRun",
-                                                fmt::format("Unsupported value: {}: supported values: \"All\"",
-                                                            json::Write(json::Value(value)))}}));
+    return Error(InvalidOptionsError(
+        options, {{"FieldValueNotSupported", "dryRun",
+                   fmt::format("Unsupported value: {}: supported values: \"All\"",
+                               json::Write(json::Value(value)))}}));
   }
   return !values.empty() && !values[0].empty();
 }

@@ -1,7 +1,7 @@
 // src/apiserver/object_codec.h
 //
-// Bodies -> trees: JSON, YAML and protobuf by Content-Type, then what upstream's typed decoding does (unknown and
-// duplicate fields, JSON types, canonical values).
+// Bodies -> trees: JSON, YAML and protobuf by Content-Type, then what upstream's typed decoding
+// does (unknown and duplicate fields, JSON types, canonical values).
 //
 // Thread: any (pure functions).
 
@@ -30,8 +30,8 @@ Result<DecodedBody> DecodeBody(std::string_view content_type, std::string_view b
 enum class FieldValidation : uint8_t { kIgnore, kWarn, kStrict };
 Result<FieldValidation> FieldValidationOf(const RequestInfo& info);
 
-// The object in the body of a POST or PUT, conforming to `kind`. Unknown and duplicate fields become an error or
-// warnings of the call, as fieldValidation says.
+// The object in the body of a POST or PUT, conforming to `kind`. Unknown and duplicate fields
+// become an error or warnings of the call, as fieldValidation says.
 Result<json::Value> DecodeObject(Call& call, const schema::Kind& kind);
 // The same for a tree that is already there (the result of a patch).
 Result<json::Value> ConformObject(Call& call, const schema::Kind& kind, const json::Value& object,

@@ -11,8 +11,10 @@
 namespace muster::apiserver {
 namespace {
 
-// An answer that is not in the store: `object` at the revision of `before`. Dry runs, and the state that let an object go.
-store::EntryPtr AnswerEntry(const schema::Kind& kind, const store::Entry* before, const json::Value& object) {
+// An answer that is not in the store: `object` at the revision of `before`. Dry runs, and the state
+// that let an object go.
+store::EntryPtr AnswerEntry(const schema::Kind& kind, const store::Entry* before,
+                            const json::Value& object) {
   auto entry = std::make_shared<store::Entry>();
   StoredForm form = EncodeStored(kind, object);
   if (before != nullptr) {
@@ -43,14 +45,16 @@ store::Put MakePut(const Resource& resource, const WriteContext& context, const 
 // The metadata of a new object: what the server decides replaces what the client sent.
 json::Value MetadataForCreate(Core& core, const Resource& resource, const WriteContext& context,
                               json::Value metadata) {
-  for (std::string_view field : {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"}) {
+  for (std::string_view field :
+       {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"}) {
     metadata = metadata.Remove(field);
   }
   metadata = metadata.Set("name", context.name);
   if (resource.kind->namespaced) metadata = metadata.Set("namespace", context.ns);
   metadata = metadata.Set("uid", core.rng.Uuid());
   metadata = metadata.Set("creationTimestamp", FormatTime(context.now));
-  return resource.strategy->has_generation() ? metadata.Set("generation", 1) : metadata.Remove("generation");
+  return resource.strategy->has_generation() ? metadata.Set("generation", 1)
+                                             : metadata.Remove("generation");
 }
 
 Result<std::string> ChooseName(Core& core, const Resource& resource, const WriteContext& context,
@@ -58,12 +62,13 @@ Result<std::string> ChooseName(Core& core, const Resource& resource, const Write
   if (!metadata["name"].AsString().empty()) return metadata["name"].Str();
   const std::string_view generate = metadata["generateName"].AsString();
   if (generate.empty()) {
-    return Error(schema::InvalidError(*resource.kind, "",
-                                      {RequiredField("metadata.name", "name or generateName is required")}));
+    return Error(schema::InvalidError(
+        *resource.kind, "", {RequiredField("metadata.name", "name or generateName is required")}));
   }
   std::string name;
   for (int attempt = 0; attempt < kMaxNameAttempts; ++attempt) {
-    name = std::string(generate.substr(0, kMaxGeneratedPrefix)) + core.rng.NameSuffix(kNameSuffixLetters);
+    name = std::string(generate.substr(0, kMaxGeneratedPrefix)) +
+           core.rng.NameSuffix(kNameSuffixLetters);
     if (core.store.GetLatest(ObjectKey(*resource.kind, context.ns, name)) == nullptr) break;
   }
   return name;
@@ -71,7 +76,8 @@ Result<std::string> ChooseName(Core& core, const Resource& resource, const Write
 
 }  // namespace
 
-Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view ns, std::string_view name) {
+Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view ns,
+                         std::string_view name) {
   Found found;
   found.entry = core.store.GetLatest(ObjectKey(kind, ns, name));
   if (found.entry == nullptr) return Error(NotFoundError(kind, name));
@@ -79,21 +85,25 @@ Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view 
   return found;
 }
 
-Status CheckNamespace(Core& core, const schema::Kind& kind, std::string_view ns, std::string_view name) {
+Status CheckNamespace(Core& core, const schema::Kind& kind, std::string_view ns,
+                      std::string_view name) {
   if (!kind.namespaced) return Status::Ok();
   const schema::Kind& namespaces = *schema::Registry::BuiltIn().Find("", "v1", "namespaces");
   const store::EntryPtr entry = core.store.GetLatest(ObjectKey(namespaces, "", ns));
   if (entry == nullptr) return NotFoundError(namespaces, ns);
   if (!MetaOf(*entry).terminating) return Status::Ok();
   const Status forbidden = ForbiddenError(
-      kind, name, fmt::format("unable to create new content in namespace {} because it is being terminated", ns));
+      kind, name,
+      fmt::format("unable to create new content in namespace {} because it is being terminated",
+                  ns));
   StatusDetails details = forbidden.details();
-  details.causes.push_back(
-      {"NamespaceTerminating", "metadata.namespace", fmt::format("namespace {} is being terminated", ns)});
+  details.causes.push_back({"NamespaceTerminating", "metadata.namespace",
+                            fmt::format("namespace {} is being terminated", ns)});
   return forbidden.WithDetails(std::move(details));
 }
 
-Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteContext& context, json::Value object) {
+Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteContext& context,
+                                  json::Value object) {
   const schema::Kind& kind = *resource.kind;
   ASSIGN_OR_RETURN(context.name, ChooseName(core, resource, context, object["metadata"]));
   // Only of what the client sent, not of what is filled in below.
@@ -101,7 +111,8 @@ Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteCon
     context.warnings.push_back(field.ToString());
   }
   object = object.Set("metadata", MetadataForCreate(core, resource, context, object["metadata"]));
-  if (kind.status_subresource && !resource.strategy->keeps_status_on_create()) object = object.Remove("status");
+  if (kind.status_subresource && !resource.strategy->keeps_status_on_create())
+    object = object.Remove("status");
   RETURN_IF_ERROR(resource.strategy->PrepareCreate(context, object));
   object = schema::ApplyDefaults(kind, std::move(object));
   std::vector<StatusCause> causes = schema::Validate(kind, object);
@@ -110,19 +121,21 @@ Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteCon
   return object;
 }
 
-void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json::Value object, WriteDone done) {
+void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json::Value object,
+                  WriteDone done) {
   const schema::Kind& kind = *resource->kind;
   if (core.store.GetLatest(ObjectKey(kind, context.ns, context.name)) != nullptr) {
     return done(Error(AlreadyExistsError(kind, context.name)));
   }
-  if (Status status = resource->strategy->Reserve(context, nullptr, object); !status.ok()) return done(Error(status));
+  if (Status status = resource->strategy->Reserve(context, nullptr, object); !status.ok())
+    return done(Error(status));
   if (context.dry_run) return done(AnswerEntry(kind, nullptr, object));
 
   store::Put put = MakePut(*resource, context, object, 0);
   const bool watches = resource->strategy->watches_commits();
   auto shared_done = std::make_shared<WriteDone>(std::move(done));
-  const Result<store::Revision> written =
-      core.store.Write(std::move(put), [resource, watches, object, shared_done](Result<store::EntryPtr> entry) {
+  const Result<store::Revision> written = core.store.Write(
+      std::move(put), [resource, watches, object, shared_done](Result<store::EntryPtr> entry) {
         if (!entry) resource->strategy->Abandon(object);
         if (entry && watches) resource->strategy->Committed(nullptr, &object);
         (*shared_done)(std::move(entry));
@@ -133,10 +146,11 @@ void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json:
   }
 }
 
-void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, const Found& before, json::Value after,
-                   WriteDone done) {
+void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, const Found& before,
+                   json::Value after, WriteDone done) {
   if (MayBeRemoved(*resource, after)) {
-    WriteDone answer = [resource, after, done = std::move(done)](Result<store::EntryPtr> entry) mutable {
+    WriteDone answer = [resource, after,
+                        done = std::move(done)](Result<store::EntryPtr> entry) mutable {
       if (entry) entry = AnswerEntry(*resource->kind, entry->get(), after);
       done(std::move(entry));
     };
@@ -152,30 +166,33 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
   const bool watches = resource->strategy->watches_commits();
   auto shared_done = std::make_shared<WriteDone>(std::move(done));
   const Result<store::Revision> written = core.store.Write(
-      std::move(put), [resource, watches, old = before.object, after, shared_done](Result<store::EntryPtr> entry) {
+      std::move(put),
+      [resource, watches, old = before.object, after, shared_done](Result<store::EntryPtr> entry) {
         if (entry && watches) resource->strategy->Committed(&old, &after);
         (*shared_done)(std::move(entry));
       });
   if (!written) (*shared_done)(Error(written.error()));
 }
 
-void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& found, WriteDone done) {
+void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& found,
+                  WriteDone done) {
   if (dry_run) return done(AnswerEntry(*resource->kind, found.entry.get(), found.object));
   const bool watches = resource->strategy->watches_commits();
   auto shared_done = std::make_shared<WriteDone>(std::move(done));
-  const Result<store::Revision> deleted =
-      core.store.Delete(found.entry->key, found.entry->mod_revision, resource->strategy->durability(),
-                        [resource, watches, object = found.object, shared_done](Result<store::EntryPtr> entry) {
-                          if (entry && watches) resource->strategy->Committed(&object, nullptr);
-                          (*shared_done)(std::move(entry));
-                        });
+  const Result<store::Revision> deleted = core.store.Delete(
+      found.entry->key, found.entry->mod_revision, resource->strategy->durability(),
+      [resource, watches, object = found.object, shared_done](Result<store::EntryPtr> entry) {
+        if (entry && watches) resource->strategy->Committed(&object, nullptr);
+        (*shared_done)(std::move(entry));
+      });
   if (!deleted) (*shared_done)(Error(deleted.error()));
 }
 
 bool MayBeRemoved(const Resource& resource, const json::Value& object) {
   const json::Value& metadata = object["metadata"];
   return metadata.Has("deletionTimestamp") && metadata["finalizers"].empty() &&
-         metadata["deletionGracePeriodSeconds"].AsInt() == 0 && !resource.strategy->HasFurtherFinalizers(object);
+         metadata["deletionGracePeriodSeconds"].AsInt() == 0 &&
+         !resource.strategy->HasFurtherFinalizers(object);
 }
 
 }  // namespace muster::apiserver

@@ -1,11 +1,11 @@
 // src/apiserver/object_writer.h
 //
-// The three ways in which a prepared object reaches the store, shared by all write handlers: create, replace (which
-// also removes an object whose last finalizer has gone), remove.
+// The three ways in which a prepared object reaches the store, shared by all write handlers:
+// create, replace (which also removes an object whose last finalizer has gone), remove.
 //
 // Thread:     the loop thread. `done` runs after the commit, or at once when the answer is known.
-// Invariants: `before` was read with GetLatest() in the same loop task, so the store's precondition holds; a dry run
-//             goes through everything but the store.
+// Invariants: `before` was read with GetLatest() in the same loop task, so the store's precondition
+//             holds; a dry run goes through everything but the store.
 
 #pragma once
 
@@ -21,9 +21,10 @@
 
 namespace muster::apiserver {
 
-inline constexpr int kMaxNameAttempts = 8;     // draws of a generateName suffix before AlreadyExists
+inline constexpr int kMaxNameAttempts = 8;  // draws of a generateName suffix before AlreadyExists
 inline constexpr int kNameSuffixLetters = 5;
-inline constexpr size_t kMaxGeneratedPrefix = 58;  // a longer generateName is cut: names have at most 63 letters
+inline constexpr size_t kMaxGeneratedPrefix =
+    58;  // a longer generateName is cut: names have at most 63 letters
 
 using WriteDone = Function<void(Result<store::EntryPtr>)>;
 
@@ -32,23 +33,29 @@ struct Found {
   store::EntryPtr entry;
   json::Value object;
 };
-Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view ns, std::string_view name);
+Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view ns,
+                         std::string_view name);
 
 // NotFound if the namespace does not exist; Forbidden (cause NamespaceTerminating) if it is going.
-Status CheckNamespace(Core& core, const schema::Kind& kind, std::string_view ns, std::string_view name);
+Status CheckNamespace(Core& core, const schema::Kind& kind, std::string_view ns,
+                      std::string_view name);
 
-// Fills metadata (name, uid, times, generation), asks the strategy, defaults and validates. `context.name` is set.
-Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteContext& context, json::Value object);
+// Fills metadata (name, uid, times, generation), asks the strategy, defaults and validates.
+// `context.name` is set.
+Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteContext& context,
+                                  json::Value object);
 // AlreadyExists, or the entry. REQUIRES: an object that PrepareCreate made.
-void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json::Value object, WriteDone done);
+void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json::Value object,
+                  WriteDone done);
 
-// `after` replaces `before`; nothing is written when they are equal. Removes the object when it was marked for deletion
-// and nothing holds it any more.
-void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, const Found& before, json::Value after,
-                   WriteDone done);
+// `after` replaces `before`; nothing is written when they are equal. Removes the object when it was
+// marked for deletion and nothing holds it any more.
+void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, const Found& before,
+                   json::Value after, WriteDone done);
 
 // `done` gets the last state.
-void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& found, WriteDone done);
+void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& found,
+                  WriteDone done);
 
 // Marked for deletion, no finalizer left, no grace period running.
 bool MayBeRemoved(const Resource& resource, const json::Value& object);

@@ -22,9 +22,11 @@ namespace {
 TEST(Negotiation, TakesTheFirstFormThatWeWrite) {
   EXPECT_EQ(Negotiate("")->form, AnswerForm::kObject);
   EXPECT_EQ(Negotiate("*/*")->form, AnswerForm::kObject);
-  EXPECT_EQ(Negotiate("application/vnd.kubernetes.protobuf,application/json")->form, AnswerForm::kObject);
+  EXPECT_EQ(Negotiate("application/vnd.kubernetes.protobuf,application/json")->form,
+            AnswerForm::kObject);
   const Result<Negotiated> table = Negotiate(
-      "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
+      "application/json;as=Table;v=v1;g=meta.k8s.io,application/"
+      "json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
   EXPECT_EQ(table->form, AnswerForm::kTable);
   EXPECT_EQ(table->meta_version, "v1");
   EXPECT_TRUE(Negotiate("application/yaml")->yaml);
@@ -42,9 +44,12 @@ TEST(Metrics, RendersPrometheusText) {
   durations.Observe({}, 5);
   metrics.Callback("up", "Up.", [] { return 1.0; });
   const std::string text = metrics.Render();
-  EXPECT_NE(text.find("requests_total{verb=\"GET\",path=\"a\\\"b\"} 2\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("seconds_bucket{le=\"0.1\"} 1\nseconds_bucket{le=\"1\"} 2\nseconds_bucket{le=\"+Inf\"} 3\n"),
-            std::string::npos) << text;
+  EXPECT_NE(text.find("requests_total{verb=\"GET\",path=\"a\\\"b\"} 2\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("seconds_bucket{le=\"0.1\"} 1\nseconds_bucket{le=\"1\"} "
+                      "2\nseconds_bucket{le=\"+Inf\"} 3\n"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("seconds_count 3\n"), std::string::npos) << text;
   EXPECT_NE(text.find("# TYPE up gauge\nup 1\n"), std::string::npos) << text;
 }
@@ -87,13 +92,17 @@ TEST(ContinueToken, ReadsBackWhatItWrote) {
 
 TEST(StoredObject, KeepsMetadataFirstWithAPlaceForTheRevision) {
   const schema::KindPtr pods = schema::Registry::BuiltIn().Find("", "v1", "pods");
-  const json::Value pod = *json::Parse(R"({"apiVersion":"v1","kind":"Pod","spec":{"nodeName":"n1"},"metadata":{
-      "labels":{"a":"b"},"managedFields":[{}],"selfLink":"x","name":"p","uid":"u","resourceVersion":"7"}})");
+  const json::Value pod =
+      *json::Parse(R"({"apiVersion":"v1","kind":"Pod","spec":{"nodeName":"n1"},"metadata":{
+      "labels":{"a":"b"},"managedFields":[{}],"selfLink":"x","name":"p","uid":"u",
+        "resourceVersion":"7"}})");
   const StoredForm form = EncodeStored(*pods, pod);
-  EXPECT_TRUE(form.bytes.starts_with("{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"resourceVersion\":\"\""));
+  EXPECT_TRUE(form.bytes.starts_with(
+      "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"resourceVersion\":\"\""));
   EXPECT_EQ(form.bytes.substr(form.revision_slot, 2), "\"\"");
   EXPECT_EQ(form.bytes.find("managedFields"), std::string::npos);
-  EXPECT_EQ(form.bytes.substr(kMetadataOffset + form.meta->metadata_bytes), ",\"spec\":{\"nodeName\":\"n1\"}}");
+  EXPECT_EQ(form.bytes.substr(kMetadataOffset + form.meta->metadata_bytes),
+            ",\"spec\":{\"nodeName\":\"n1\"}}");
   const json::Value wire = *json::Parse(WireObject(*pods, form.bytes));
   EXPECT_EQ(wire.members()[0].first, "kind");
   EXPECT_EQ(wire["apiVersion"].AsString(), "v1");
@@ -111,7 +120,8 @@ TEST(StoredObject, KeepsMetadataFirstWithAPlaceForTheRevision) {
 TEST(Versions, ComeInKubernetesOrder) {
   std::vector<std::string> versions = {"v1beta1", "foo", "v2", "v1alpha2", "v1", "v1beta2", "v11"};
   std::sort(versions.begin(), versions.end(), VersionBefore);
-  EXPECT_EQ(versions, (std::vector<std::string>{"v11", "v2", "v1", "v1beta2", "v1beta1", "v1alpha2", "foo"}));
+  EXPECT_EQ(versions,
+            (std::vector<std::string>{"v11", "v2", "v1", "v1beta2", "v1beta1", "v1alpha2", "foo"}));
 }
 
 }  // namespace

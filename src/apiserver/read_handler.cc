@@ -41,7 +41,8 @@ Result<Page> SearchPage(Core& core, const Selection& selection, ContinueToken fr
       if (!selection.Matches(*range.entries[i])) continue;
       page.entries.push_back(range.entries[i]);
       if (page.entries.size() < limit) continue;
-      if (i + 1 < range.entries.size() || range.more) page.facts.continue_token = EncodeContinue(from);
+      if (i + 1 < range.entries.size() || range.more)
+        page.facts.continue_token = EncodeContinue(from);
       return page;
     }
     if (!range.more) return page;
@@ -53,7 +54,8 @@ Result<Page> SearchPage(Core& core, const Selection& selection, ContinueToken fr
 Result<Page> LimitedPage(Core& core, const Selection& selection, ContinueToken from, size_t limit) {
   if (!selection.everything()) return SearchPage(core, selection, std::move(from), limit);
   Page page;
-  ASSIGN_OR_RETURN(store::RangeResult range, core.store.Range(selection.prefix(), from.after, limit, from.revision));
+  ASSIGN_OR_RETURN(store::RangeResult range,
+                   core.store.Range(selection.prefix(), from.after, limit, from.revision));
   page.entries = std::move(range.entries);
   page.facts.revision = from.revision;
   if (range.more) {
@@ -81,17 +83,21 @@ Result<ContinueToken> StartOf(Core& core, const ListParameters& list, const Sele
   return start;
 }
 
-// 410, with a token that goes on at the present state: the list is then not consistent, which the client may accept.
-void FailExpired(Call& call, const Status& status, const ListParameters& list, const Selection& selection) {
+// 410, with a token that goes on at the present state: the list is then not consistent, which the
+// client may accept.
+void FailExpired(Call& call, const Status& status, const ListParameters& list,
+                 const Selection& selection) {
   if (status.reason() != Reason::kExpired || list.continue_token.empty()) return call.Fail(status);
-  const Status expired(Reason::kExpired,
-                       "The provided continue parameter is too old to display a consistent list result. Start a new "
-                       "list without it, or go on with the token in this answer: the rest is then not from the same "
-                       "moment as what you have.");
+  const Status expired(
+      Reason::kExpired,
+      "The provided continue parameter is too old to display a consistent list result. Start a new "
+      "list without it, or go on with the token in this answer: the rest is then not from the same "
+      "moment as what you have.");
   net::Response response = ErrorResponse(expired);
   if (Result<ContinueToken> token = DecodeContinue(list.continue_token, selection.prefix())) {
     token->revision = ContinueToken::kLatest;
-    response.body = json::Write(StatusObject(expired).SetPath({"metadata", "continue"}, EncodeContinue(*token)));
+    response.body = json::Write(
+        StatusObject(expired).SetPath({"metadata", "continue"}, EncodeContinue(*token)));
   }
   call.Send(std::move(response));
 }
@@ -112,7 +118,8 @@ Status List(Core& core, const CallPtr& call, const ResourcePtr& resource) {
     }
     page = std::move(*limited);
   } else {
-    Result<store::RangeResult> range = core.store.Range(selection->prefix(), start.after, 0, start.revision);
+    Result<store::RangeResult> range =
+        core.store.Range(selection->prefix(), start.after, 0, start.revision);
     if (!range) {
       FailExpired(*call, range.error(), list, *selection);
       return Status::Ok();
@@ -121,7 +128,8 @@ Status List(Core& core, const CallPtr& call, const ResourcePtr& resource) {
     page.facts.revision = start.revision;
     if (!selection->everything()) filter = selection;
   }
-  ListBody body(std::move(format), std::move(page.entries), page.facts, std::move(filter), core.loop.Now());
+  ListBody body(std::move(format), std::move(page.entries), page.facts, std::move(filter),
+                core.loop.Now());
   ReplyList(*call, std::move(body));
   return Status::Ok();
 }

@@ -3,12 +3,14 @@
 namespace muster::apiserver {
 
 Result<AnswerFormat> FormatOf(Call& call, const ResourcePtr& resource) {
-  ASSIGN_OR_RETURN(AnswerFormat format, MakeFormat(resource->kind, call.request().headers.Get("Accept"), call.info()));
+  ASSIGN_OR_RETURN(AnswerFormat format,
+                   MakeFormat(resource->kind, call.request().headers.Get("Accept"), call.info()));
   call.set_yaml(format.yaml);
   return format;
 }
 
-void ReplyEntry(Core& core, Call& call, const AnswerFormat& format, int code, const Result<store::EntryPtr>& entry) {
+void ReplyEntry(Core& core, Call& call, const AnswerFormat& format, int code,
+                const Result<store::EntryPtr>& entry) {
   if (!entry) return call.Fail(entry.error());
   std::string body;
   AppendObject(body, format, **entry, core.loop.Now());

@@ -17,6 +17,7 @@ namespace muster::apiserver {
 // What the client accepts; also tells the call whether to write YAML.
 Result<AnswerFormat> FormatOf(Call& call, const ResourcePtr& resource);
 // The object in that form, or the error.
-void ReplyEntry(Core& core, Call& call, const AnswerFormat& format, int code, const Result<store::EntryPtr>& entry);
+void ReplyEntry(Core& core, Call& call, const AnswerFormat& format, int code,
+                const Result<store::EntryPtr>& entry);
 
 }  // namespace muster::apiserver

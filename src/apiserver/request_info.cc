@@ -20,8 +20,10 @@ std::string VerbOfMethod(const std::string& method, bool has_name, bool watch) {
 // Fills ns, resource, name, subresource and rest from what follows the version.
 void ParseResource(RequestInfo& info, std::vector<std::string> parts) {
   size_t at = 0;
-  // "namespaces/NS/RESOURCE" is inside a namespace; "namespaces/NS" and its own subresources are the namespace itself.
-  const bool own_subresource = parts.size() == 3 && (parts[2] == "status" || parts[2] == "finalize");
+  // "namespaces/NS/RESOURCE" is inside a namespace; "namespaces/NS" and its own subresources are
+  // the namespace itself.
+  const bool own_subresource =
+      parts.size() == 3 && (parts[2] == "status" || parts[2] == "finalize");
   if (parts[0] == "namespaces" && parts.size() >= 2) {
     info.ns = parts[1];
     if (parts.size() > 2 && !own_subresource) at = 2;
@@ -43,7 +45,8 @@ Result<std::optional<int64_t>> IntParameter(const net::Query& query, std::string
   if (text.empty()) return std::optional<int64_t>();
   const std::optional<int64_t> value = ParseInt(text);
   if (!value) {
-    return Error(Reason::kBadRequest, "query parameter {} must be a decimal integer, not {:?}", name, text);
+    return Error(Reason::kBadRequest, "query parameter {} must be a decimal integer, not {:?}",
+                 name, text);
   }
   return value;
 }

@@ -1,7 +1,7 @@
 // src/apiserver/request_info.h
 //
-// RequestInfo: what a URL and a method mean. "GET /api/v1/namespaces/d/pods/x/log?follow=true" is verb get, resource
-// pods, subresource log, namespace d, name x.
+// RequestInfo: what a URL and a method mean. "GET /api/v1/namespaces/d/pods/x/log?follow=true" is
+// verb get, resource pods, subresource log, namespace d, name x.
 //
 // Life cycle: a value, one per request.
 // Thread:     any.
@@ -20,12 +20,13 @@
 namespace muster::apiserver {
 
 struct RequestInfo {
-  std::string method;  // "GET"
-  std::string path;    // decoded, without the query
+  std::string method;              // "GET"
+  std::string path;                // decoded, without the query
   std::vector<std::string> parts;  // of the path
   net::Query query;
 
-  // get, list, watch, create, update, patch, delete, deletecollection; for other URLs the method in lower case.
+  // get, list, watch, create, update, patch, delete, deletecollection; for other URLs the method in
+  // lower case.
   std::string verb;
   bool is_resource = false;  // below: only for /api/V/... and /apis/G/V/... with a resource
   std::string group, version, resource, subresource, ns, name;

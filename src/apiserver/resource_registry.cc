@@ -31,18 +31,22 @@ void ResourceRegistry::Add(const schema::KindPtr& kind, const std::string& crd, 
   if (kind->custom) {
     resource->strategy = custom_strategy_.get();
   } else {
-    resource->strategy = strategy != strategies_.end() ? strategy->second.get() : default_strategy_.get();
+    resource->strategy =
+        strategy != strategies_.end() ? strategy->second.get() : default_strategy_.get();
   }
   resources_[{kind->group, kind->version, kind->plural}] = std::move(resource);
 }
 
-ResourcePtr ResourceRegistry::Find(std::string_view group, std::string_view version, std::string_view plural) const {
-  const auto found = resources_.find({std::string(group), std::string(version), std::string(plural)});
+ResourcePtr ResourceRegistry::Find(std::string_view group, std::string_view version,
+                                   std::string_view plural) const {
+  const auto found =
+      resources_.find({std::string(group), std::string(version), std::string(plural)});
   return found == resources_.end() ? nullptr : found->second;
 }
 
 ResourcePtr ResourceRegistry::FindStored(std::string_view group, std::string_view plural) const {
-  for (auto it = resources_.lower_bound({std::string(group), "", ""}); it != resources_.end(); ++it) {
+  for (auto it = resources_.lower_bound({std::string(group), "", ""}); it != resources_.end();
+       ++it) {
     if (std::get<0>(it->first) != group) break;
     if (std::get<2>(it->first) == plural && it->second->kind->storage) return it->second;
   }
@@ -51,7 +55,8 @@ ResourcePtr ResourceRegistry::FindStored(std::string_view group, std::string_vie
 
 ResourcePtr ResourceRegistry::FindKind(std::string_view group, std::string_view version,
                                        std::string_view kind) const {
-  for (auto it = resources_.lower_bound({std::string(group), std::string(version), ""}); it != resources_.end(); ++it) {
+  for (auto it = resources_.lower_bound({std::string(group), std::string(version), ""});
+       it != resources_.end(); ++it) {
     if (std::get<0>(it->first) != group || std::get<1>(it->first) != version) break;
     if (it->second->kind->kind == kind) return it->second;
   }
@@ -66,10 +71,12 @@ std::vector<ResourcePtr> ResourceRegistry::All() const {
 
 bool ResourceRegistry::HasGroupVersion(std::string_view group, std::string_view version) const {
   const auto at = resources_.lower_bound({std::string(group), std::string(version), ""});
-  return at != resources_.end() && std::get<0>(at->first) == group && std::get<1>(at->first) == version;
+  return at != resources_.end() && std::get<0>(at->first) == group &&
+         std::get<1>(at->first) == version;
 }
 
-void ResourceRegistry::SetCustom(const std::string& crd, std::vector<schema::KindPtr> kinds, bool terminating) {
+void ResourceRegistry::SetCustom(const std::string& crd, std::vector<schema::KindPtr> kinds,
+                                 bool terminating) {
   std::erase_if(resources_, [&](const auto& one) { return one.second->crd == crd; });
   for (const schema::KindPtr& kind : kinds) Add(kind, crd, terminating);
   ++revision_;

@@ -1,12 +1,13 @@
 // src/apiserver/resource_registry.h
 //
-// ResourceRegistry: what is served under which group, version and plural. Built-in kinds are there from the start,
-// custom ones come and go with their CustomResourceDefinitions.
+// ResourceRegistry: what is served under which group, version and plural. Built-in kinds are there
+// from the start, custom ones come and go with their CustomResourceDefinitions.
 //
-// Life cycle: made by the ApiServer. A handler holds a ResourcePtr for as long as it works: it stays valid when its CRD
-//             goes.
+// Life cycle: made by the ApiServer. A handler holds a ResourcePtr for as long as it works: it
+//             stays valid when its CRD goes.
 // Thread:     the loop thread.
-// Invariants: revision() grows with every change (discovery and OpenAPI documents are cached by it).
+// Invariants: revision() grows with every change (discovery and OpenAPI documents are cached by
+//             it).
 
 #pragma once
 
@@ -33,14 +34,16 @@ using ResourcePtr = std::shared_ptr<const Resource>;
 
 class ResourceRegistry {
  public:
-  // `strategies` by "plural.group" ("pods", "customresourcedefinitions.apiextensions.k8s.io"); the rest gets a default.
+  // `strategies` by "plural.group" ("pods", "customresourcedefinitions.apiextensions.k8s.io"); the
+  // rest gets a default.
   explicit ResourceRegistry(std::map<std::string, std::unique_ptr<Strategy>> strategies);
   ~ResourceRegistry();
 
   ResourcePtr Find(std::string_view group, std::string_view version, std::string_view plural) const;
   // The version in which objects of this group and plural are stored; nullptr if it is not served.
   ResourcePtr FindStored(std::string_view group, std::string_view plural) const;
-  ResourcePtr FindKind(std::string_view group, std::string_view version, std::string_view kind) const;
+  ResourcePtr FindKind(std::string_view group, std::string_view version,
+                       std::string_view kind) const;
   // All resources, ordered by group, version and plural.
   std::vector<ResourcePtr> All() const;
   bool HasGroupVersion(std::string_view group, std::string_view version) const;

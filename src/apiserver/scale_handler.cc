@@ -1,5 +1,5 @@
-// GET, PUT and PATCH on the scale subresource of kinds that have one: an autoscaling/v1 Scale is a view of two or three
-// fields of the object.
+// GET, PUT and PATCH on the scale subresource of kinds that have one: an autoscaling/v1 Scale is a
+// view of two or three fields of the object.
 
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
@@ -22,30 +22,36 @@ const json::Value& At(const json::Value& object, std::string_view path) {
 json::Value SetAt(const json::Value& object, std::string_view path, const json::Value& value) {
   const std::vector<std::string_view> parts = SplitNonEmpty(path, '.');
   if (parts.empty()) return value;
-  const std::string_view rest = path.substr(static_cast<size_t>(parts[0].data() - path.data()) + parts[0].size());
+  const std::string_view rest =
+      path.substr(static_cast<size_t>(parts[0].data() - path.data()) + parts[0].size());
   return object.Set(parts[0], SetAt(object[parts[0]], rest, value));
 }
 
 json::Value ScaleOf(const schema::Kind& kind, const json::Value& object) {
   json::Object metadata;
-  for (std::string_view field : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
-    if (const json::Value* value = object["metadata"].Find(field)) metadata.emplace_back(field, *value);
+  for (std::string_view field :
+       {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
+    if (const json::Value* value = object["metadata"].Find(field))
+      metadata.emplace_back(field, *value);
   }
   json::Object status = {{"replicas", At(object, kind.scale->status_replicas_path).AsInt()}};
-  if (const json::Value& selector = At(object, kind.scale->label_selector_path); selector.IsString()) {
+  if (const json::Value& selector = At(object, kind.scale->label_selector_path);
+      selector.IsString()) {
     status.emplace_back("selector", selector);
   }
-  return json::Obj({{"kind", "Scale"},
-                    {"apiVersion", "autoscaling/v1"},
-                    {"metadata", json::Value(std::move(metadata))},
-                    {"spec", json::Obj({{"replicas", At(object, kind.scale->spec_replicas_path).AsInt()}})},
-                    {"status", json::Value(std::move(status))}});
+  return json::Obj(
+      {{"kind", "Scale"},
+       {"apiVersion", "autoscaling/v1"},
+       {"metadata", json::Value(std::move(metadata))},
+       {"spec", json::Obj({{"replicas", At(object, kind.scale->spec_replicas_path).AsInt()}})},
+       {"status", json::Value(std::move(status))}});
 }
 
 Result<json::Value> WantedScale(const Call& call, const json::Value& current) {
   const bool patch = call.info().verb == "patch";
   const std::string type = ParseMediaType(call.request().headers.Get("Content-Type")).type;
-  ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody(patch ? "application/json" : type, call.request().body));
+  ASSIGN_OR_RETURN(const DecodedBody body,
+                   DecodeBody(patch ? "application/json" : type, call.request().body));
   if (!patch) return body.value;
   if (type == "application/json-patch+json") return json::ApplyJsonPatch(current, body.value);
   if (type == "application/merge-patch+json" || type == "application/strategic-merge-patch+json") {
@@ -74,21 +80,24 @@ Status Scale(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   const int64_t replicas = wanted["spec"]["replicas"].AsInt();
   if (replicas < 0) {
     StatusDetails details;
-    details.causes.push_back(InvalidField("spec.replicas", json::Value(replicas), "must be greater than or equal to 0"));
+    details.causes.push_back(
+        InvalidField("spec.replicas", json::Value(replicas), "must be greater than or equal to 0"));
     return Status(Reason::kInvalid,
-                  fmt::format("Scale.autoscaling \"{}\" is invalid: spec.replicas: {}", context.name,
-                              details.causes[0].message),
+                  fmt::format("Scale.autoscaling \"{}\" is invalid: spec.replicas: {}",
+                              context.name, details.causes[0].message),
                   details);
   }
-  ASSIGN_OR_RETURN(json::Value after,
-                   PrepareUpdate(*resource, context, found.object,
-                                 SetAt(found.object, kind.scale->spec_replicas_path, json::Value(replicas)),
-                                 UpdateScope::kMain));
-  ReplaceObject(core, resource, context, found, std::move(after),
-                [call, resource](const Result<store::EntryPtr>& entry) {
-                  if (!entry) return call->Fail(entry.error());
-                  call->Reply(200, ScaleOf(*resource->kind, DecodeStored(*resource->kind, *(*entry)->value)));
-                });
+  ASSIGN_OR_RETURN(
+      json::Value after,
+      PrepareUpdate(*resource, context, found.object,
+                    SetAt(found.object, kind.scale->spec_replicas_path, json::Value(replicas)),
+                    UpdateScope::kMain));
+  ReplaceObject(
+      core, resource, context, found, std::move(after),
+      [call, resource](const Result<store::EntryPtr>& entry) {
+        if (!entry) return call->Fail(entry.error());
+        call->Reply(200, ScaleOf(*resource->kind, DecodeStored(*resource->kind, *(*entry)->value)));
+      });
   return Status::Ok();
 }
 

@@ -4,11 +4,14 @@
 
 namespace muster::apiserver {
 
-Result<std::shared_ptr<const Selection>> Selection::Make(schema::KindPtr kind, const RequestInfo& info) {
+Result<std::shared_ptr<const Selection>> Selection::Make(schema::KindPtr kind,
+                                                         const RequestInfo& info) {
   auto selection = std::make_shared<Selection>();
   selection->prefix_ = CollectionPrefix(*kind, info.ns);
-  ASSIGN_OR_RETURN(selection->labels_, schema::LabelSelector::Parse(info.query.Get("labelSelector")));
-  ASSIGN_OR_RETURN(selection->fields_, schema::FieldSelector::Parse(info.query.Get("fieldSelector")));
+  ASSIGN_OR_RETURN(selection->labels_,
+                   schema::LabelSelector::Parse(info.query.Get("labelSelector")));
+  ASSIGN_OR_RETURN(selection->fields_,
+                   schema::FieldSelector::Parse(info.query.Get("fieldSelector")));
   RETURN_IF_ERROR(selection->fields_.CheckSelectable(*kind));
   for (const schema::FieldTerm& term : selection->fields_.terms()) {
     if (term.field == "metadata.name" && !term.negated) selection->name_ = term.value;
@@ -33,7 +36,8 @@ bool Selection::Matches(const store::Entry& entry) const {
   const std::vector<std::string>* values = &meta.fields;
   if (values->size() != kind_->selectable_fields.size()) {
     const json::Value object = DecodeStored(*kind_, *entry.value);
-    for (const std::string& field : kind_->selectable_fields) parsed.push_back(SelectableValue(object, field));
+    for (const std::string& field : kind_->selectable_fields)
+      parsed.push_back(SelectableValue(object, field));
     values = &parsed;
   }
   return fields_.MatchesBy([&](std::string_view field) -> std::string_view {

@@ -1,7 +1,7 @@
 // src/apiserver/selection.h
 //
-// Selection: which objects of a collection a LIST, WATCH or DELETE of a collection means: namespace, label selector,
-// field selector. Answered from what an Entry keeps parsed.
+// Selection: which objects of a collection a LIST, WATCH or DELETE of a collection means:
+// namespace, label selector, field selector. Answered from what an Entry keeps parsed.
 //
 // Life cycle: an immutable value, shared with the thread that renders a LIST.
 // Thread:     any.
@@ -25,9 +25,10 @@ namespace muster::apiserver {
 
 class Selection {
  public:
-  // From labelSelector and fieldSelector of the query. BadRequest in upstream's words when one cannot be parsed or names
-  // a field that is not selectable.
-  static Result<std::shared_ptr<const Selection>> Make(schema::KindPtr kind, const RequestInfo& info);
+  // From labelSelector and fieldSelector of the query. BadRequest in upstream's words when one
+  // cannot be parsed or names a field that is not selectable.
+  static Result<std::shared_ptr<const Selection>> Make(schema::KindPtr kind,
+                                                       const RequestInfo& info);
 
   // Keys of the collection start with this.
   const std::string& prefix() const { return prefix_; }

@@ -23,7 +23,9 @@ namespace {
 std::unique_ptr<Strategy> MakeCrdStrategy(Core& core) {
   return std::make_unique<CrdStrategy>(
       [&core] { return core.registry.All(); },
-      [&core](const json::Value* before, const json::Value* after) { core.crds->OnCommit(before, after); });
+      [&core](const json::Value* before, const json::Value* after) {
+        core.crds->OnCommit(before, after);
+      });
 }
 
 IpAllocator MakeAllocator(const ServerOptions& options) {
@@ -33,8 +35,9 @@ IpAllocator MakeAllocator(const ServerOptions& options) {
 }
 
 std::string ServerAddress(const ServerOptions& options) {
-  return options.advertise_address.empty() ? ""
-                                           : fmt::format("{}:{}", options.advertise_address, options.advertise_port);
+  return options.advertise_address.empty()
+             ? ""
+             : fmt::format("{}:{}", options.advertise_address, options.advertise_port);
 }
 
 // "resource", "namespace" or "cluster", as upstream labels its metrics.
@@ -76,10 +79,12 @@ struct ApiServer::Impl {
         discovery(core.registry, ServerAddress(core.options)),
         openapi(loop, core.options.pool, core.registry),
         events(loop, store),
-        requests(core.metrics.Counter("apiserver_request_total", "Answered requests by verb, resource and code.")),
-        durations(core.metrics.Histogram("apiserver_request_duration_seconds",
-                                         "Time from a request to its answer, watches left out.",
-                                         {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10})) {
+        requests(core.metrics.Counter("apiserver_request_total",
+                                      "Answered requests by verb, resource and code.")),
+        durations(core.metrics.Histogram(
+            "apiserver_request_duration_seconds",
+            "Time from a request to its answer, watches left out.",
+            {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10})) {
     core.crds->Load();
     AddHealthChecks();
     AddMetrics();
@@ -88,14 +93,20 @@ struct ApiServer::Impl {
   void AddHealthChecks() {
     health.Add("ping", [] { return Status::Ok(); }, true);
     health.Add("store", [this] { return core.store.Health(); }, true);
-    health.Add("poststarthook/bootstrap", [this]() -> Status {
-      if (bootstrapped) return Status::Ok();
-      return Error(Reason::kServiceUnavailable, "the first objects are not written yet");
-    }, false);
-    health.Add("shutdown", [this]() -> Status {
-      if (!core.shutting_down) return Status::Ok();
-      return Error(Reason::kServiceUnavailable, "the server is shutting down");
-    }, false);
+    health.Add(
+        "poststarthook/bootstrap",
+        [this]() -> Status {
+          if (bootstrapped) return Status::Ok();
+          return Error(Reason::kServiceUnavailable, "the first objects are not written yet");
+        },
+        false);
+    health.Add(
+        "shutdown",
+        [this]() -> Status {
+          if (!core.shutting_down) return Status::Ok();
+          return Error(Reason::kServiceUnavailable, "the server is shutting down");
+        },
+        false);
     for (auto& [name, check] : core.options.ready_checks) health.Add(name, check, false);
   }
 
@@ -104,7 +115,8 @@ struct ApiServer::Impl {
                           [this] { return static_cast<double>(core.hubs.watchers()); });
     core.metrics.Callback("muster_store_revision", "Latest committed revision.",
                           [this] { return static_cast<double>(core.store.CommittedRevision()); });
-    core.metrics.Callback("muster_store_compacted_revision", "Oldest revision that can still be read.",
+    core.metrics.Callback("muster_store_compacted_revision",
+                          "Oldest revision that can still be read.",
                           [this] { return static_cast<double>(core.store.CompactedRevision()); });
     core.metrics.Callback("muster_store_healthy", "1 while the store takes writes.",
                           [this] { return core.store.Health().ok() ? 1.0 : 0.0; });
@@ -133,18 +145,30 @@ struct ApiServer::Impl {
 Function<void(int)> ApiServer::Impl::Observer(const RequestInfo& info) {
   const ResourcePtr resource = core.registry.Find(info.group, info.version, info.resource);
   const bool known = !info.is_resource || resource != nullptr;
-  const std::string group = resource != nullptr ? info.group : "", version = resource != nullptr ? info.version : "";
+  const std::string group = resource != nullptr ? info.group : "",
+                    version = resource != nullptr ? info.version : "";
   const std::string plural = resource != nullptr ? info.resource : "";
   const std::string sub = resource != nullptr ? info.subresource.substr(0, 32) : "";
   return [this, verb = std::string(MetricVerb(info, known)), group, version, plural, sub,
           scope = std::string(ScopeOf(info)), start = core.loop.Now()](int code) {
     const std::string code_text = std::to_string(code);
-    requests.Add({{"verb", verb}, {"group", group}, {"version", version}, {"resource", plural}, {"subresource", sub},
-                  {"scope", scope}, {"component", "apiserver"}, {"code", code_text}});
+    requests.Add({{"verb", verb},
+                  {"group", group},
+                  {"version", version},
+                  {"resource", plural},
+                  {"subresource", sub},
+                  {"scope", scope},
+                  {"component", "apiserver"},
+                  {"code", code_text}});
     if (verb == "WATCH" || sub == "log" || sub == "exec") return;
     const double elapsed = std::chrono::duration<double>(core.loop.Now() - start).count();
-    durations.Observe({{"verb", verb}, {"group", group}, {"version", version}, {"resource", plural},
-                       {"subresource", sub}, {"scope", scope}, {"component", "apiserver"}},
+    durations.Observe({{"verb", verb},
+                       {"group", group},
+                       {"version", version},
+                       {"resource", plural},
+                       {"subresource", sub},
+                       {"scope", scope},
+                       {"component", "apiserver"}},
                       elapsed);
   };
 }
@@ -156,15 +180,17 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
   if (!user) return writer->Send(ErrorResponse(user.error()));
   const Status allowed = authorizer.Authorize(*user, *info);
   Function<void(int)> observer = Observer(*info);
-  auto call = std::make_shared<Call>(std::move(request), std::move(*info), std::move(*user), std::move(writer),
-                                     core.loop.Now(), std::move(observer));
+  auto call = std::make_shared<Call>(std::move(request), std::move(*info), std::move(*user),
+                                     std::move(writer), core.loop.Now(), std::move(observer));
   if (!allowed.ok()) return call->Fail(allowed);
   Route(call);
 }
 
 void ApiServer::Impl::Route(const CallPtr& call) {
   if (call->info().is_resource) return RouteResource(call);
-  if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call) || HandleSmallPages(*call)) return;
+  if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call) ||
+      HandleSmallPages(*call))
+    return;
   call->Fail(NoSuchResourceError());
 }
 
@@ -191,15 +217,17 @@ bool ApiServer::Impl::HandleSmallPages(Call& call) {
     for (const auto& extra : core.options.extra_metrics) response.body += extra();
     call.Send(std::move(response));
   } else {
-    call.Reply(200, json::Obj({{"paths", json::List({"/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3",
-                                                     "/readyz", "/version"})}}));
+    call.Reply(200,
+               json::Obj({{"paths", json::List({"/api", "/apis", "/healthz", "/livez", "/metrics",
+                                                "/openapi/v3", "/readyz", "/version"})}}));
   }
   return true;
 }
 
 void ApiServer::Impl::RouteResource(const CallPtr& call) {
   const RequestInfo& info = call->info();
-  if (info.group.empty() && info.resource == "bindings" && info.version == "v1" && info.name.empty()) {
+  if (info.group.empty() && info.resource == "bindings" && info.version == "v1" &&
+      info.name.empty()) {
     return HandleBinding(core, call, core.registry.Find("", "v1", "pods"));
   }
   const ResourcePtr resource = core.registry.Find(info.group, info.version, info.resource);
@@ -208,7 +236,8 @@ void ApiServer::Impl::RouteResource(const CallPtr& call) {
   if (!resource->kind->namespaced && !info.ns.empty() && info.resource != "namespaces") {
     return call->Fail(NoSuchResourceError());
   }
-  if (resource->kind->namespaced && info.ns.empty() && !info.name.empty()) return call->Fail(NoSuchResourceError());
+  if (resource->kind->namespaced && info.ns.empty() && !info.name.empty())
+    return call->Fail(NoSuchResourceError());
   if (!info.subresource.empty()) return RouteSubresource(call, resource);
   RouteVerb(call, resource);
 }
@@ -241,7 +270,8 @@ void ApiServer::Impl::RouteSubresource(const CallPtr& call, const ResourcePtr& r
     if (sub.name == "exec") return HandleExec(core, call, resource);
     if (sub.name == "binding") return HandleBinding(core, call, resource);
     if (sub.name == "scale") return HandleScale(core, call, resource);
-    if (sub.name == "finalize" && info.verb == "update") return HandleFinalizeNamespace(core, call, resource);
+    if (sub.name == "finalize" && info.verb == "update")
+      return HandleFinalizeNamespace(core, call, resource);
     return call->Fail(MethodNotAllowedError());
   }
   call->Fail(NoSuchResourceError());
@@ -254,8 +284,8 @@ ApiServer::~ApiServer() { impl_->core.alive.reset(); }
 
 void ApiServer::Start(Function<void(Status)> done) {
   impl_->events.Start();
-  Bootstrap(impl_->core, [this, weak = std::weak_ptr<int>(impl_->core.alive), done = std::move(done)](
-                             const Status& status) mutable {
+  Bootstrap(impl_->core, [this, weak = std::weak_ptr<int>(impl_->core.alive),
+                          done = std::move(done)](const Status& status) mutable {
     if (!weak.lock()) return;
     impl_->bootstrapped = status.ok();
     done(status);

@@ -1,16 +1,18 @@
 // src/apiserver/server.h
 //
-// ApiServer: the Kubernetes API over a Store, as a net::Handler. What is behind a URL is decided by data: built-in kinds
-// come from schema::Registry, custom kinds from CustomResourceDefinition objects in the store.
+// ApiServer: the Kubernetes API over a Store, as a net::Handler. What is behind a URL is decided by
+// data: built-in kinds come from schema::Registry, custom kinds from CustomResourceDefinition
+// objects in the store.
 //
 //   auto store = store::Open...(..., apiserver::MakeDecorator());
 //   apiserver::ApiServer server(loop, *store, std::move(options));
 //   server.Start([](Status status) { ... });   // seeds the first objects, then /readyz says ok
 //
-// Life cycle: constructed on an open Store; Start() once; destroy after the transports that call it have stopped.
+// Life cycle: constructed on an open Store; Start() once; destroy after the transports that call it
+//             have stopped.
 // Thread:     one loop thread. LIST bodies are rendered by whoever pulls the BodySource.
-// Invariants: a write is answered after its commit; no handler holds the loop for more than 5 ms; stored bytes are sent
-//             as they are, a watch event is encoded once.
+// Invariants: a write is answered after its commit; no handler holds the loop for more than 5 ms;
+//             stored bytes are sent as they are, a watch event is encoded once.
 
 #pragma once
 
@@ -42,7 +44,8 @@ struct VersionInfo {
 struct ServerOptions {
   VersionInfo version;
   uint64_t seed = 1;  // of names, UIDs and time-out jitter: SeedFromSystem() in production
-  // Where pods and clients reach this server: becomes the EndpointSlice of default/kubernetes. "" leaves it out.
+  // Where pods and clients reach this server: becomes the EndpointSlice of default/kubernetes. ""
+  // leaves it out.
   std::string advertise_address;
   uint16_t advertise_port = 6443;
   std::string service_cidr = "10.43.0.0/16";  // its first address is default/kubernetes
@@ -52,9 +55,11 @@ struct ServerOptions {
   Pool* pool = nullptr;
   // Objects that Start() creates when they are missing, besides the ones that every cluster has.
   std::vector<json::Value> seed_objects;
-  // Further checks of /readyz, e.g. {"informer-sync", ...}. Called on the loop thread; Ok or why not.
+  // Further checks of /readyz, e.g. {"informer-sync", ...}. Called on the loop thread; Ok or why
+  // not.
   std::vector<std::pair<std::string, std::function<Status()>>> ready_checks;
-  // Further text for /metrics in the Prometheus format (scheduler, loop, ...). Called on the loop thread.
+  // Further text for /metrics in the Prometheus format (scheduler, loop, ...). Called on the loop
+  // thread.
   std::vector<std::function<std::string()>> extra_metrics;
 };
 
@@ -63,11 +68,12 @@ class ApiServer : public net::Handler {
   ApiServer(Loop& loop, store::Store& store, ServerOptions options);
   ~ApiServer() override;
 
-  // Writes what a new cluster needs (namespaces, default/kubernetes, priority classes, our CRDs); `done` once it is
-  // durable. Requests that come earlier are served; /readyz fails until then.
+  // Writes what a new cluster needs (namespaces, default/kubernetes, priority classes, our CRDs);
+  // `done` once it is durable. Requests that come earlier are served; /readyz fails until then.
   void Start(Function<void(Status)> done);
 
-  // From now on /readyz fails and watches end, so that clients go elsewhere. In-flight writes are still answered.
+  // From now on /readyz fails and watches end, so that clients go elsewhere. In-flight writes are
+  // still answered.
   void BeginShutdown();
 
   void Handle(net::Request request, net::ResponseWriterPtr writer) override;

@@ -18,12 +18,23 @@ constexpr std::string_view kRegistry = "/registry/";
 constexpr std::string_view kCoreGroup = "core";
 
 // metav1.ObjectMeta in the order of its protobuf fields, which is how upstream writes it.
-constexpr std::array<std::string_view, 13> kMetadataOrder = {
-    "name",        "generateName",      "namespace",         "uid",
-    "resourceVersion", "generation",    "creationTimestamp", "deletionTimestamp",
-    "deletionGracePeriodSeconds", "labels", "annotations",   "ownerReferences", "finalizers"};
-// Kept by nobody here: who manages which field arrives with server-side apply; selfLink has been gone since 1.24.
-constexpr std::array<std::string_view, 3> kMetadataDropped = {"managedFields", "selfLink", "resourceVersion"};
+constexpr std::array<std::string_view, 13> kMetadataOrder = {"name",
+                                                             "generateName",
+                                                             "namespace",
+                                                             "uid",
+                                                             "resourceVersion",
+                                                             "generation",
+                                                             "creationTimestamp",
+                                                             "deletionTimestamp",
+                                                             "deletionGracePeriodSeconds",
+                                                             "labels",
+                                                             "annotations",
+                                                             "ownerReferences",
+                                                             "finalizers"};
+// Kept by nobody here: who manages which field arrives with server-side apply; selfLink has been
+// gone since 1.24.
+constexpr std::array<std::string_view, 3> kMetadataDropped = {"managedFields", "selfLink",
+                                                              "resourceVersion"};
 
 template <size_t N>
 bool Contains(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -57,7 +68,8 @@ size_t AppendMetadata(std::string& out, const json::Value& metadata) {
     if (value != nullptr && !value->IsNull()) AppendMember(out, key, *value);
   }
   for (const auto& [key, value] : metadata.members()) {
-    if (!Contains(kMetadataOrder, key) && !Contains(kMetadataDropped, key)) AppendMember(out, key, value);
+    if (!Contains(kMetadataOrder, key) && !Contains(kMetadataDropped, key))
+      AppendMember(out, key, value);
   }
   out += '}';
   return slot;
@@ -66,10 +78,12 @@ size_t AppendMetadata(std::string& out, const json::Value& metadata) {
 std::shared_ptr<ObjectMeta> MakeMeta(const schema::Kind* kind, const json::Value& object) {
   auto meta = std::make_shared<ObjectMeta>();
   const json::Value& metadata = object["metadata"];
-  for (const auto& [name, value] : metadata["labels"].members()) meta->labels.emplace_back(name, value.AsString());
+  for (const auto& [name, value] : metadata["labels"].members())
+    meta->labels.emplace_back(name, value.AsString());
   meta->terminating = metadata.Has("deletionTimestamp");
   if (kind != nullptr) {
-    for (const std::string& field : kind->selectable_fields) meta->fields.push_back(SelectableValue(object, field));
+    for (const std::string& field : kind->selectable_fields)
+      meta->fields.push_back(SelectableValue(object, field));
   }
   return meta;
 }
@@ -109,8 +123,8 @@ void AppendTypeMeta(std::string& out, const schema::Kind& kind) {
 }  // namespace
 
 std::string KeyPrefix(const schema::Kind& kind) {
-  return fmt::format("{}{}/{}/", kRegistry, kind.group.empty() ? kCoreGroup : std::string_view(kind.group),
-                     kind.plural);
+  return fmt::format("{}{}/{}/", kRegistry,
+                     kind.group.empty() ? kCoreGroup : std::string_view(kind.group), kind.plural);
 }
 
 std::string CollectionPrefix(const schema::Kind& kind, std::string_view ns) {
@@ -161,7 +175,8 @@ StoredForm EncodeStored(const schema::Kind& kind, const json::Value& object) {
   form.meta = MakeMeta(&kind, object);
   form.meta->metadata_bytes = static_cast<uint32_t>(form.bytes.size() - kMetadataOffset);
   for (const auto& [key, value] : object.members()) {
-    if (key != "kind" && key != "apiVersion" && key != "metadata") AppendMember(form.bytes, key, value);
+    if (key != "kind" && key != "apiVersion" && key != "metadata")
+      AppendMember(form.bytes, key, value);
   }
   form.bytes += '}';
   return form;
@@ -208,7 +223,8 @@ std::string SelectableValue(const json::Value& object, std::string_view field) {
 }
 
 store::Store::Decorator MakeDecorator() {
-  // By group and plural; custom kinds are not known before their definitions are loaded, and select by labels only.
+  // By group and plural; custom kinds are not known before their definitions are loaded, and select
+  // by labels only.
   std::map<std::pair<std::string, std::string>, const schema::Kind*, std::less<>> kinds;
   for (const schema::KindPtr& kind : schema::Registry::BuiltIn().kinds()) {
     kinds[{kind->group, kind->plural}] = kind.get();
@@ -218,7 +234,8 @@ store::Store::Decorator MakeDecorator() {
     const auto kind = kinds.find({std::string(parts.group), std::string(parts.plural)});
     const Result<json::Value> object = json::Parse(value);
     CHECK_MSG(object.has_value(), "stored bytes are not JSON");
-    std::shared_ptr<ObjectMeta> meta = MakeMeta(kind == kinds.end() ? nullptr : kind->second, *object);
+    std::shared_ptr<ObjectMeta> meta =
+        MakeMeta(kind == kinds.end() ? nullptr : kind->second, *object);
     meta->metadata_bytes = static_cast<uint32_t>(ObjectLength(value.substr(kMetadataOffset)));
     return std::shared_ptr<const store::Meta>(std::move(meta));
   };

@@ -1,8 +1,9 @@
 // src/apiserver/stored_object.h
 //
-// The stored form of an object: its JSON without kind and apiVersion, metadata first, with a place of fixed width for
-// metadata.resourceVersion that the store fills in. GET, LIST and WATCH send these bytes; kind and apiVersion are
-// written in front of them, so one stored object serves every version of its kind.
+// The stored form of an object: its JSON without kind and apiVersion, metadata first, with a place
+// of fixed width for metadata.resourceVersion that the store fills in. GET, LIST and WATCH send
+// these bytes; kind and apiVersion are written in front of them, so one stored object serves every
+// version of its kind.
 //
 // Beside the bytes an Entry keeps what selectors need (ObjectMeta), never the tree.
 //
@@ -25,8 +26,9 @@
 namespace muster::apiserver {
 
 // "/registry/core/pods/ns/name"; cluster-scoped kinds without ns.
-std::string KeyPrefix(const schema::Kind& kind);                       // "/registry/core/pods/"
-std::string CollectionPrefix(const schema::Kind& kind, std::string_view ns);  // ... + "ns/" unless ns is ""
+std::string KeyPrefix(const schema::Kind& kind);  // "/registry/core/pods/"
+std::string CollectionPrefix(const schema::Kind& kind,
+                             std::string_view ns);  // ... + "ns/" unless ns is ""
 std::string ObjectKey(const schema::Kind& kind, std::string_view ns, std::string_view name);
 
 struct KeyParts {
@@ -63,8 +65,8 @@ std::string WireObject(const schema::Kind& kind, std::string_view bytes);
 std::string_view MetadataOf(const store::Entry& entry);
 
 const ObjectMeta& MetaOf(const store::Entry& entry);
-// The text that a field selector compares: strings as they are, numbers and booleans as written, "" when absent
-// ("false" for the booleans that upstream prints so).
+// The text that a field selector compares: strings as they are, numbers and booleans as written, ""
+// when absent ("false" for the booleans that upstream prints so).
 std::string SelectableValue(const json::Value& object, std::string_view field);
 
 }  // namespace muster::apiserver

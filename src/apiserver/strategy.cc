@@ -8,11 +8,16 @@ Status Strategy::Reserve(WriteContext&, const json::Value*, json::Value&) { retu
 
 void Strategy::Abandon(const json::Value&) {}
 
-Status Strategy::PrepareUpdate(WriteContext&, const json::Value&, json::Value&) { return Status::Ok(); }
+Status Strategy::PrepareUpdate(WriteContext&, const json::Value&, json::Value&) {
+  return Status::Ok();
+}
 
-Status Strategy::PrepareStatusUpdate(WriteContext&, const json::Value&, json::Value&) { return Status::Ok(); }
+Status Strategy::PrepareStatusUpdate(WriteContext&, const json::Value&, json::Value&) {
+  return Status::Ok();
+}
 
-void Strategy::Validate(const WriteContext&, const json::Value*, const json::Value&, std::vector<StatusCause>&) {}
+void Strategy::Validate(const WriteContext&, const json::Value*, const json::Value&,
+                        std::vector<StatusCause>&) {}
 
 Status Strategy::CheckDeletable(const schema::Kind&, const json::Value&) { return Status::Ok(); }
 

@@ -1,7 +1,8 @@
 // src/apiserver/strategy.h
 //
-// Strategy: what is special about one kind. The generic handlers do what all kinds share (metadata, defaulting,
-// validation, status isolation, finalizers) and ask the strategy at fixed points. Most kinds need none.
+// Strategy: what is special about one kind. The generic handlers do what all kinds share (metadata,
+// defaulting, validation, status isolation, finalizers) and ask the strategy at fixed points. Most
+// kinds need none.
 //
 // Life cycle: made with the ResourceRegistry, lives as long as the ApiServer.
 // Thread:     the loop thread.
@@ -53,16 +54,19 @@ class Strategy {
 
   // Before defaulting: fills and drops what the server decides.
   virtual Status PrepareCreate(WriteContext& context, json::Value& object);
-  // After validation, last before the write: reservations (cluster addresses) happen here, so nothing else can fail.
+  // After validation, last before the write: reservations (cluster addresses) happen here, so
+  // nothing else can fail.
   virtual Status Reserve(WriteContext& context, const json::Value* before, json::Value& object);
   // Gives back what Reserve took when the write failed after all.
   virtual void Abandon(const json::Value& object);
 
-  virtual Status PrepareUpdate(WriteContext& context, const json::Value& before, json::Value& after);
-  virtual Status PrepareStatusUpdate(WriteContext& context, const json::Value& before, json::Value& after);
+  virtual Status PrepareUpdate(WriteContext& context, const json::Value& before,
+                               json::Value& after);
+  virtual Status PrepareStatusUpdate(WriteContext& context, const json::Value& before,
+                                     json::Value& after);
   // Checks that the schema cannot express; `before` is nullptr on create.
-  virtual void Validate(const WriteContext& context, const json::Value* before, const json::Value& after,
-                        std::vector<StatusCause>& causes);
+  virtual void Validate(const WriteContext& context, const json::Value* before,
+                        const json::Value& after, std::vector<StatusCause>& causes);
 
   // Forbidden for what may not be deleted at all.
   virtual Status CheckDeletable(const schema::Kind& kind, const json::Value& object);

@@ -12,32 +12,36 @@
 namespace muster::apiserver {
 namespace {
 
-Status CheckIdentity(const Resource& resource, const WriteContext& context, const json::Value& before,
-                     const json::Value& wanted) {
+Status CheckIdentity(const Resource& resource, const WriteContext& context,
+                     const json::Value& before, const json::Value& wanted) {
   const json::Value& metadata = wanted["metadata"];
   const std::string_view name = metadata["name"].AsString();
   if (name != context.name) {
-    return Error(Reason::kBadRequest, "the name of the object ({}) does not match the name on the URL ({})", name,
+    return Error(Reason::kBadRequest,
+                 "the name of the object ({}) does not match the name on the URL ({})", name,
                  context.name);
   }
-  if (const std::string_view ns = metadata["namespace"].AsString(); resource.kind->namespaced && !ns.empty()) {
+  if (const std::string_view ns = metadata["namespace"].AsString();
+      resource.kind->namespaced && !ns.empty()) {
     if (ns != context.ns) {
-      return Error(Reason::kBadRequest, "the namespace of the object ({}) does not match the namespace on the URL ({})",
+      return Error(Reason::kBadRequest,
+                   "the namespace of the object ({}) does not match the namespace on the URL ({})",
                    ns, context.ns);
     }
   }
   const std::string_view uid = metadata["uid"].AsString();
   const std::string_view current_uid = before["metadata"]["uid"].AsString();
   if (!uid.empty() && uid != current_uid) {
-    return ConflictError(*resource.kind, context.name,
-                         fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid,
-                                     current_uid));
+    return ConflictError(
+        *resource.kind, context.name,
+        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid,
+                    current_uid));
   }
   return Status::Ok();
 }
 
-Status CheckRevision(const Resource& resource, const WriteContext& context, const json::Value& before,
-                     const json::Value& wanted) {
+Status CheckRevision(const Resource& resource, const WriteContext& context,
+                     const json::Value& before, const json::Value& wanted) {
   const std::string_view revision = wanted["metadata"]["resourceVersion"].AsString();
   if (revision.empty() || revision == "0") {
     if (resource.strategy->allows_unconditional_update()) return Status::Ok();
@@ -46,18 +50,20 @@ Status CheckRevision(const Resource& resource, const WriteContext& context, cons
                                   "Invalid value: 0x0: must be specified for an update"}});
   }
   if (!ParseInt(revision)) {
-    return schema::InvalidError(
-        *resource.kind, context.name,
-        {InvalidField("metadata.resourceVersion", json::Value(revision), "must be a decimal number")});
+    return schema::InvalidError(*resource.kind, context.name,
+                                {InvalidField("metadata.resourceVersion", json::Value(revision),
+                                              "must be a decimal number")});
   }
-  if (revision != before["metadata"]["resourceVersion"].AsString()) return ConflictError(*resource.kind, context.name);
+  if (revision != before["metadata"]["resourceVersion"].AsString())
+    return ConflictError(*resource.kind, context.name);
   return Status::Ok();
 }
 
 // What a client may not change stays as it was.
 json::Value KeepSystemMetadata(const json::Value& before, json::Value metadata) {
-  for (std::string_view field : {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
-                                 "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"}) {
+  for (std::string_view field :
+       {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+        "deletionTimestamp", "deletionGracePeriodSeconds", "generateName"}) {
     const json::Value* value = before.Find(field);
     metadata = value != nullptr ? metadata.Set(field, *value) : metadata.Remove(field);
   }
@@ -69,7 +75,8 @@ json::Value Replace(json::Value object, std::string_view field, const json::Valu
   return value != nullptr ? object.Set(field, *value) : object.Remove(field);
 }
 
-json::Value MergeStatus(const Resource& resource, const json::Value& before, const json::Value& wanted) {
+json::Value MergeStatus(const Resource& resource, const json::Value& before,
+                        const json::Value& wanted) {
   json::Value after = Replace(before, "status", wanted);
   if (resource.kind->custom) return after;
   json::Value metadata = before["metadata"];
@@ -80,7 +87,9 @@ json::Value MergeStatus(const Resource& resource, const json::Value& before, con
 }
 
 bool SpecChanged(const json::Value& before, const json::Value& after) {
-  const auto spec = [](const json::Value& object) { return object.Remove("metadata").Remove("status"); };
+  const auto spec = [](const json::Value& object) {
+    return object.Remove("metadata").Remove("status");
+  };
   return !(spec(before) == spec(after));
 }
 
@@ -90,7 +99,8 @@ void WarnOfNewFields(const schema::Kind& kind, const json::Value& before, const 
   const std::vector<schema::UnsupportedField> fields = schema::FindUnsupported(*kind.schema, after);
   if (fields.empty()) return;
   std::set<std::string> old;
-  for (const schema::UnsupportedField& field : schema::FindUnsupported(*kind.schema, before)) old.insert(field.path);
+  for (const schema::UnsupportedField& field : schema::FindUnsupported(*kind.schema, before))
+    old.insert(field.path);
   for (const schema::UnsupportedField& field : fields) {
     if (!old.contains(field.path)) warnings.push_back(field.ToString());
   }
@@ -98,13 +108,15 @@ void WarnOfNewFields(const schema::Kind& kind, const json::Value& before, const 
 
 }  // namespace
 
-Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& context, const json::Value& before,
-                                  json::Value wanted, UpdateScope scope) {
+Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& context,
+                                  const json::Value& before, json::Value wanted,
+                                  UpdateScope scope) {
   const schema::Kind& kind = *resource.kind;
   Strategy& strategy = *resource.strategy;
   RETURN_IF_ERROR(CheckIdentity(resource, context, before, wanted));
   RETURN_IF_ERROR(CheckRevision(resource, context, before, wanted));
-  json::Value after = wanted.Set("metadata", KeepSystemMetadata(before["metadata"], wanted["metadata"]));
+  json::Value after =
+      wanted.Set("metadata", KeepSystemMetadata(before["metadata"], wanted["metadata"]));
   after = after.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion());
   std::vector<StatusCause> causes;
   if (scope == UpdateScope::kStatus) {
@@ -120,7 +132,8 @@ Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& contex
     strategy.Validate(context, &before, after, causes);
     WarnOfNewFields(kind, before, after, context.warnings);
     if (strategy.has_generation() && SpecChanged(before, after)) {
-      after = after.SetPath({"metadata", "generation"}, before["metadata"]["generation"].AsInt() + 1);
+      after =
+          after.SetPath({"metadata", "generation"}, before["metadata"]["generation"].AsInt() + 1);
     }
   }
   if (!causes.empty()) return Error(schema::InvalidError(kind, context.name, std::move(causes)));

@@ -1,6 +1,7 @@
 // src/apiserver/update.h
 //
-// What PUT and PATCH share: turning "the object as the client wants it" into "the object as it will be stored".
+// What PUT and PATCH share: turning "the object as the client wants it" into "the object as it will
+// be stored".
 //
 // Thread: the loop thread (pure apart from the strategy).
 
@@ -19,9 +20,9 @@ enum class UpdateScope : uint8_t {
   kStatus,  // only the status (of built-in kinds also labels and annotations, as upstream)
 };
 
-// Checks name, namespace, resourceVersion and uid, keeps what a client may not change, defaults, validates, counts the
-// generation. `wanted` conforms to the kind.
-Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& context, const json::Value& before,
-                                  json::Value wanted, UpdateScope scope);
+// Checks name, namespace, resourceVersion and uid, keeps what a client may not change, defaults,
+// validates, counts the generation. `wanted` conforms to the kind.
+Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& context,
+                                  const json::Value& before, json::Value wanted, UpdateScope scope);
 
 }  // namespace muster::apiserver

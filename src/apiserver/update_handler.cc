@@ -16,15 +16,18 @@ UpdateScope ScopeOf(const RequestInfo& info) {
   return info.subresource == "status" ? UpdateScope::kStatus : UpdateScope::kMain;
 }
 
-WriteContext ContextOf(Core& core, const schema::Kind& kind, const RequestInfo& info, bool dry_run) {
+WriteContext ContextOf(Core& core, const schema::Kind& kind, const RequestInfo& info,
+                       bool dry_run) {
   return {kind, kind.namespaced ? info.ns : "", info.name, core.loop.Now(), dry_run, {}};
 }
 
-void Replace(Core& core, const CallPtr& call, const ResourcePtr& resource, WriteContext& context, const Found& found,
-             json::Value after, const AnswerFormat& format) {
+void Replace(Core& core, const CallPtr& call, const ResourcePtr& resource, WriteContext& context,
+             const Found& found, json::Value after, const AnswerFormat& format) {
   call->Warn(context.warnings);
   ReplaceObject(core, resource, context, found, std::move(after),
-                [&core, call, format](Result<store::EntryPtr> entry) { ReplyEntry(core, *call, format, 200, entry); });
+                [&core, call, format](Result<store::EntryPtr> entry) {
+                  ReplyEntry(core, *call, format, 200, entry);
+                });
 }
 
 Status Update(Core& core, const CallPtr& call, const ResourcePtr& resource) {
@@ -33,16 +36,17 @@ Status Update(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(json::Value object, DecodeObject(*call, *resource->kind));
   WriteContext context = ContextOf(core, *resource->kind, call->info(), dry_run);
   ASSIGN_OR_RETURN(const Found found, FindObject(core, *resource->kind, context.ns, context.name));
-  ASSIGN_OR_RETURN(json::Value after,
-                   PrepareUpdate(*resource, context, found.object, std::move(object), ScopeOf(call->info())));
+  ASSIGN_OR_RETURN(json::Value after, PrepareUpdate(*resource, context, found.object,
+                                                    std::move(object), ScopeOf(call->info())));
   Replace(core, call, resource, context, found, std::move(after), format);
   return Status::Ok();
 }
 
-Result<json::Value> ApplyPatch(const schema::Kind& kind, std::string_view type, const json::Value& object,
-                               const json::Value& patch) {
+Result<json::Value> ApplyPatch(const schema::Kind& kind, std::string_view type,
+                               const json::Value& object, const json::Value& patch) {
   if (type == "application/json-patch+json") return json::ApplyJsonPatch(object, patch);
-  if (!patch.IsObject()) return Error(Reason::kBadRequest, "a patch of type {} must be a JSON object", type);
+  if (!patch.IsObject())
+    return Error(Reason::kBadRequest, "a patch of type {} must be a JSON object", type);
   if (type == "application/merge-patch+json") return json::ApplyMergePatch(object, patch);
   return schema::StrategicMerge(*kind.schema, object, patch);
 }
@@ -56,13 +60,16 @@ Result<std::string> PatchTypeOf(const schema::Kind& kind, const net::Request& re
   }
   if (type.starts_with("application/apply-patch+")) {
     return Error(Reason::kUnsupportedMediaType,
-                 "server-side apply ({}) is not served yet: apply without --server-side, or send a merge patch", type);
+                 "server-side apply ({}) is not served yet: apply without --server-side, or send a "
+                 "merge patch",
+                 type);
   }
-  return Error(Reason::kUnsupportedMediaType,
-               "the body of the request was in an unknown format - accepted media types include: {}",
-               kind.custom ? "application/json-patch+json, application/merge-patch+json"
-                           : "application/json-patch+json, application/merge-patch+json, "
-                             "application/strategic-merge-patch+json");
+  return Error(
+      Reason::kUnsupportedMediaType,
+      "the body of the request was in an unknown format - accepted media types include: {}",
+      kind.custom ? "application/json-patch+json, application/merge-patch+json"
+                  : "application/json-patch+json, application/merge-patch+json, "
+                    "application/strategic-merge-patch+json");
 }
 
 Status Patch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
@@ -76,8 +83,8 @@ Status Patch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(json::Value patched, ApplyPatch(kind, type, found.object, body.value));
   if (!patched.IsObject()) return Error(Reason::kBadRequest, "the patch leaves no object");
   ASSIGN_OR_RETURN(patched, ConformObject(*call, kind, patched, body.duplicate_keys));
-  ASSIGN_OR_RETURN(json::Value after,
-                   PrepareUpdate(*resource, context, found.object, std::move(patched), ScopeOf(call->info())));
+  ASSIGN_OR_RETURN(json::Value after, PrepareUpdate(*resource, context, found.object,
+                                                    std::move(patched), ScopeOf(call->info())));
   Replace(core, call, resource, context, found, std::move(after), format);
   return Status::Ok();
 }
@@ -89,8 +96,9 @@ Status Finalize(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   WriteContext context{*resource->kind, "", call->info().name, core.loop.Now(), false, {}};
   ASSIGN_OR_RETURN(const Found found, FindObject(core, *resource->kind, "", context.name));
   const json::Value* finalizers = object["spec"].Find("finalizers");
-  json::Value after = finalizers != nullptr ? found.object.SetPath({"spec", "finalizers"}, *finalizers)
-                                            : found.object.RemovePath({"spec", "finalizers"});
+  json::Value after = finalizers != nullptr
+                          ? found.object.SetPath({"spec", "finalizers"}, *finalizers)
+                          : found.object.RemovePath({"spec", "finalizers"});
   Replace(core, call, resource, context, found, std::move(after), format);
   return Status::Ok();
 }

@@ -33,14 +33,17 @@ Status PlanStart(Core& core, const ListParameters& list, WatchSpec& spec) {
 }
 
 Status Watch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
-  if (core.shutting_down) return Error(Reason::kServiceUnavailable, "the server is shutting down: watch elsewhere");
+  if (core.shutting_down)
+    return Error(Reason::kServiceUnavailable, "the server is shutting down: watch elsewhere");
   WatchSpec spec;
-  ASSIGN_OR_RETURN(spec.format, MakeFormat(resource->kind, call->request().headers.Get("Accept"), call->info()));
+  ASSIGN_OR_RETURN(spec.format,
+                   MakeFormat(resource->kind, call->request().headers.Get("Accept"), call->info()));
   ASSIGN_OR_RETURN(const ListParameters list, ParseListParameters(call->info(), true));
   ASSIGN_OR_RETURN(spec.selection, Selection::Make(resource->kind, call->info()));
   spec.bookmarks = list.bookmarks;
-  spec.timeout = seconds(list.timeout_seconds > 0 ? list.timeout_seconds
-                                                  : core.rng.Between(kMinWatchSeconds, 2 * kMinWatchSeconds));
+  spec.timeout =
+      seconds(list.timeout_seconds > 0 ? list.timeout_seconds
+                                       : core.rng.Between(kMinWatchSeconds, 2 * kMinWatchSeconds));
   RETURN_IF_ERROR(PlanStart(core, list, spec));
 
   EventHub& hub = core.hubs.For(KeyPrefix(*resource->kind));
@@ -48,7 +51,8 @@ Status Watch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   Task on_close = [&core, &hub, weak = std::weak_ptr<int>(core.alive)] {
     if (weak.lock()) core.loop.Post(core.Guarded([&hub] { hub.Sweep(); }));
   };
-  auto watcher = std::make_shared<Watcher>(core.loop, call->writer(), std::move(spec), std::move(on_close));
+  auto watcher =
+      std::make_shared<Watcher>(core.loop, call->writer(), std::move(spec), std::move(on_close));
   call->writer()->StartStream(200, call->StreamHeaders(200, "application/json"));
   if (const Status status = hub.Add(watcher); !status.ok()) {
     watcher->Close(status);

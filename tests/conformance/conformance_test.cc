@@ -34,17 +34,24 @@ class World {
 
   void Run(const Step& step) {
     switch (step.type) {
-      case Step::Type::kRequest: Check(step, *Send(step)); break;
+      case Step::Type::kRequest:
+        Check(step, *Send(step));
+        break;
       case Step::Type::kWatch:
         streams_[step.stream] = Send(step);
         CheckHead(step, *streams_[step.stream]);
         break;
-      case Step::Type::kFrames: CheckFrames(step); break;
+      case Step::Type::kFrames:
+        CheckFrames(step);
+        break;
       case Step::Type::kEnded:
         loop_.RunReady();
-        EXPECT_TRUE(streams_[step.stream] != nullptr && streams_[step.stream]->ended) << "the stream goes on";
+        EXPECT_TRUE(streams_[step.stream] != nullptr && streams_[step.stream]->ended)
+            << "the stream goes on";
         break;
-      case Step::Type::kWait: loop_.RunFor(seconds(step.wait_seconds)); break;
+      case Step::Type::kWait:
+        loop_.RunFor(seconds(step.wait_seconds));
+        break;
     }
   }
 
@@ -55,7 +62,8 @@ class World {
     std::string body = Substitute(step.body, variables_);
     if (body.starts_with("yaml ")) return body.substr(5);
     if (!body.starts_with("protobuf ")) {
-      if (!body.empty() && !request.headers.Has("Content-Type")) request.headers.Add("Content-Type", "application/json");
+      if (!body.empty() && !request.headers.Has("Content-Type"))
+        request.headers.Add("Content-Type", "application/json");
       return body;
     }
     request.headers.Set("Content-Type", std::string(schema::kProtobufMediaType));
@@ -70,7 +78,8 @@ class World {
     net::Request request;
     request.method = step.method;
     request.target = Substitute(step.target, variables_);
-    for (const auto& [name, value] : step.headers) request.headers.Add(name, Substitute(value, variables_));
+    for (const auto& [name, value] : step.headers)
+      request.headers.Add(name, Substitute(value, variables_));
     request.body = Body(step, request);
     const std::string user = step.user.empty() ? "admin system:masters" : step.user;
     const std::vector<std::string_view> who = SplitNonEmpty(user, ' ');
@@ -91,9 +100,11 @@ class World {
       const bool found = std::ranges::any_of(list, [&](const auto& header) {
         return EqualsIgnoreCase(header.first, name) && (value == header.second || (value == "*"));
       });
-      EXPECT_TRUE(found) << "no header " << name << ": " << value << " (found " << writer.headers.Get(name) << ")";
+      EXPECT_TRUE(found) << "no header " << name << ": " << value << " (found "
+                         << writer.headers.Get(name) << ")";
     }
-    if (std::ranges::none_of(step.expected_headers, [](const auto& one) { return one.first == "Warning"; })) {
+    if (std::ranges::none_of(step.expected_headers,
+                             [](const auto& one) { return one.first == "Warning"; })) {
       EXPECT_EQ(writer.headers.Get("Warning"), "") << "an unexpected warning";
     }
   }

@@ -1,4 +1,5 @@
-// An API server on loopback over a memory store, without controllers or nodes: what stock clients are tried against.
+// An API server on loopback over a memory store, without controllers or nodes: what stock clients
+// are tried against.
 //
 //   memory_apiserver KUBECONFIG_TO_WRITE      prints the address, serves until SIGTERM
 
@@ -24,21 +25,25 @@ Status Serve(const std::string& kubeconfig_path) {
   net::IoThreads io(1);
   ThreadPool pool("pool", 1);
   ASSIGN_OR_RETURN(const net::Pki pki, net::Pki::Create(loop.Now()));
-  ASSIGN_OR_RETURN(const net::KeyPair server_key,
-                   pki.IssueServer("apiserver", net::DefaultServerNames("localhost", {}), loop.Now()));
-  ASSIGN_OR_RETURN(const net::KeyPair admin, pki.IssueClient("admin", {"system:masters"}, loop.Now()));
+  ASSIGN_OR_RETURN(
+      const net::KeyPair server_key,
+      pki.IssueServer("apiserver", net::DefaultServerNames("localhost", {}), loop.Now()));
+  ASSIGN_OR_RETURN(const net::KeyPair admin,
+                   pki.IssueClient("admin", {"system:masters"}, loop.Now()));
 
-  const std::unique_ptr<store::Store> store = store::OpenMemoryStore(loop, apiserver::MakeDecorator());
+  const std::unique_ptr<store::Store> store =
+      store::OpenMemoryStore(loop, apiserver::MakeDecorator());
   apiserver::ServerOptions options;
   options.seed = SeedFromSystem();
   options.pool = &pool;
   apiserver::ApiServer api(loop, *store, std::move(options));
   net::ServerOptions listen;
   listen.tls = net::TlsServerOptions{server_key.certificate_pem, server_key.key_pem, pki.ca_pem()};
-  ASSIGN_OR_RETURN(const std::unique_ptr<net::HttpServer> server, net::HttpServer::Start(loop, io, api, listen));
+  ASSIGN_OR_RETURN(const std::unique_ptr<net::HttpServer> server,
+                   net::HttpServer::Start(loop, io, api, listen));
   RETURN_IF_ERROR(client::WriteKubeconfig(
-      kubeconfig_path, client::MakeKubeconfig("muster", "https://" + server->address(), pki.ca_pem(),
-                                              admin.certificate_pem, admin.key_pem)));
+      kubeconfig_path, client::MakeKubeconfig("muster", "https://" + server->address(),
+                                              pki.ca_pem(), admin.certificate_pem, admin.key_pem)));
   Status started;
   loop.Post([&] {
     api.Start([&](Status status) {

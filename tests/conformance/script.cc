@@ -102,20 +102,25 @@ class Parser {
 
 }  // namespace
 
-std::vector<Step> ParseScript(std::string_view text, std::string& error) { return Parser().Parse(text, error); }
+std::vector<Step> ParseScript(std::string_view text, std::string& error) {
+  return Parser().Parse(text, error);
+}
 
-std::string Mismatch(const json::Value& expected, const json::Value& actual, const std::string& path) {
+std::string Mismatch(const json::Value& expected, const json::Value& actual,
+                     const std::string& path) {
   const std::string at = path.empty() ? "/" : path;
   if (expected.IsString()) {
     const std::string_view text = expected.AsString();
     if (text == "*") return actual.IsNull() ? at + " is absent" : "";
-    if (text.starts_with('~') && actual.IsString() && actual.AsString().find(text.substr(1)) != std::string_view::npos) {
+    if (text.starts_with('~') && actual.IsString() &&
+        actual.AsString().find(text.substr(1)) != std::string_view::npos) {
       return "";
     }
   }
   if (expected.IsObject() && actual.IsObject()) {
     for (const auto& [key, value] : expected.members()) {
-      if (std::string wrong = Mismatch(value, actual[key], path + "/" + key); !wrong.empty()) return wrong;
+      if (std::string wrong = Mismatch(value, actual[key], path + "/" + key); !wrong.empty())
+        return wrong;
     }
     return "";
   }
@@ -131,7 +136,8 @@ std::string Mismatch(const json::Value& expected, const json::Value& actual, con
 }
 
 std::string Substitute(std::string text, const std::map<std::string, std::string>& variables) {
-  for (const auto& [name, value] : variables) text = ReplaceAll(std::move(text), "${" + name + "}", value);
+  for (const auto& [name, value] : variables)
+    text = ReplaceAll(std::move(text), "${" + name + "}", value);
   return text;
 }
 

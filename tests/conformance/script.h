@@ -1,26 +1,23 @@
 // tests/conformance/script.h
 //
-// Scripts of HTTP requests and expected answers. One file is one life of a server; its steps run in order.
+// Scripts of HTTP requests and expected answers. One file is one life of a server; its steps run in
+// order.
 //
-//   # a comment
-//   ## a name for what follows
-//   > POST /api/v1/namespaces/default/pods     a request: method and target
-//   > Content-Type: application/json           its headers
-//   > user: alice                              and its peer: "anonymous", or a name with groups "alice a,b"
-//   {"metadata": {"name": "x"}}                its body; `protobuf {...}` is sent as protobuf, `yaml ...` needs its header
-//   < 201                                      the status that is expected
-//   < Warning: 299 - "..."                     a header that must be there with that value
-//   {"kind": "Pod"}                            what the JSON body must contain, see Matches(); or `text ...`
-//   = rv /metadata/resourceVersion             keeps a part of the body; ${rv} stands for it from here on
+//   # a comment ## a name for what follows > POST /api/v1/namespaces/default/pods     a request:
+//   method and target > Content-Type: application/json           its headers > user: alice
+//   and its peer: "anonymous", or a name with groups "alice a,b" {"metadata": {"name": "x"}}
+//   its body; `protobuf {...}` is sent as protobuf, `yaml ...` needs its header < 201
+//   the status that is expected < Warning: 299 - "..."                     a header that must be
+//   there with that value {"kind": "Pod"}                            what the JSON body must
+//   contain, see Matches(); or `text ...` = rv /metadata/resourceVersion             keeps a part
+//   of the body; ${rv} stands for it from here on
 //
-//   > WATCH w GET /api/v1/pods?watch=true      opens a stream under a name
-//   < 200
-//   < FRAMES w                                 the frames that came since the last look, all of them, in order
-//   [{"type": "ADDED"}]
-//   < ENDED w                                  the server has ended it
-//   > WAIT 61                                  simulated seconds pass
+//   > WATCH w GET /api/v1/pods?watch=true      opens a stream under a name < 200 < FRAMES w
+//   the frames that came since the last look, all of them, in order [{"type": "ADDED"}] < ENDED w
+//   the server has ended it > WAIT 61                                  simulated seconds pass
 //
-// Matches(expected, actual): every member of an expected object must match (null: absent), lists match item by item,
+// Matches(expected, actual): every member of an expected object must match (null: absent), lists
+//                            match item by item,
 // "*" is anything but absent, "~text" is a string that contains text, other values are equal.
 
 #pragma once
@@ -54,7 +51,8 @@ struct Step {
 std::vector<Step> ParseScript(std::string_view text, std::string& error);
 
 // "" if it matches; otherwise where and why not.
-std::string Mismatch(const json::Value& expected, const json::Value& actual, const std::string& path = "");
+std::string Mismatch(const json::Value& expected, const json::Value& actual,
+                     const std::string& path = "");
 
 std::string Substitute(std::string text, const std::map<std::string, std::string>& variables);
 

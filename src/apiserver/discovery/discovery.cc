@@ -58,9 +58,11 @@ std::vector<std::string> GroupsOf(const ResourceRegistry& registry) {
   return {groups.begin(), groups.end()};
 }
 
-json::Value GroupObject(const ResourceRegistry& registry, const std::string& group, bool with_type) {
+json::Value GroupObject(const ResourceRegistry& registry, const std::string& group,
+                        bool with_type) {
   json::Array versions;
-  for (const std::string& version : VersionsOf(registry, group)) versions.push_back(VersionEntry(group, version));
+  for (const std::string& version : VersionsOf(registry, group))
+    versions.push_back(VersionEntry(group, version));
   json::Object object;
   if (with_type) object = {{"kind", "APIGroup"}, {"apiVersion", "v1"}};
   const json::Value preferred = versions.empty() ? json::Value() : versions.front();
@@ -116,11 +118,13 @@ json::Value AggregatedResource(const schema::Kind& kind) {
   if (!kind.categories.empty()) object.emplace_back("categories", json::Strings(kind.categories));
   json::Array subresources;
   for (const schema::Subresource& sub : AllSubresources(kind)) {
-    subresources.push_back(json::Obj({{"subresource", sub.name},
-                                      {"responseKind", ResponseKind(sub.group, sub.version, sub.kind)},
-                                      {"verbs", json::Strings(VerbsOfMethods(sub.verbs))}}));
+    subresources.push_back(
+        json::Obj({{"subresource", sub.name},
+                   {"responseKind", ResponseKind(sub.group, sub.version, sub.kind)},
+                   {"verbs", json::Strings(VerbsOfMethods(sub.verbs))}}));
   }
-  if (!subresources.empty()) object.emplace_back("subresources", json::Value(std::move(subresources)));
+  if (!subresources.empty())
+    object.emplace_back("subresources", json::Value(std::move(subresources)));
   return json::Value(std::move(object));
 }
 
@@ -140,12 +144,15 @@ json::Value BindingsEntry(bool aggregated) {
                     {"verbs", json::List({"create"})}});
 }
 
-// "v2" or "v2beta1" when the client prefers aggregated discovery in a version that we write; "" otherwise.
+// "v2" or "v2beta1" when the client prefers aggregated discovery in a version that we write; ""
+// otherwise.
 std::string AggregatedVersion(std::string_view accept) {
   for (const MediaType& type : ParseAccept(accept)) {
     if (type.type != "application/json") continue;
     if (type.Parameter("as").empty()) return {};
-    if (type.Parameter("as") != "APIGroupDiscoveryList" || type.Parameter("g") != "apidiscovery.k8s.io") continue;
+    if (type.Parameter("as") != "APIGroupDiscoveryList" ||
+        type.Parameter("g") != "apidiscovery.k8s.io")
+      continue;
     const std::string_view version = type.Parameter("v");
     if (version == "v2" || version == "v2beta1") return std::string(version);
   }
@@ -175,7 +182,8 @@ bool Discovery::Handle(Call& call) {
   }
   if (info.HasGroupVersion()) {
     if (!registry_.HasGroupVersion(info.group, info.version)) return false;
-    const std::string group_version = info.group.empty() ? info.version : info.group + "/" + info.version;
+    const std::string group_version =
+        info.group.empty() ? info.version : info.group + "/" + info.version;
     Reply(call, "list " + group_version, &Discovery::ResourceList, group_version);
     return true;
   }
@@ -188,14 +196,16 @@ bool Discovery::Handle(Call& call) {
   if (!version.empty()) {
     const std::string which = info.parts[0] + "/" + version;
     Reply(call, "aggregated " + which, &Discovery::Aggregated, which,
-          fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
+          fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList",
+                      version));
   } else {
     Reply(call, info.parts[0], core ? &Discovery::CoreVersions : &Discovery::GroupList, "");
   }
   return true;
 }
 
-void Discovery::Reply(Call& call, const std::string& key, json::Value (Discovery::*make)(std::string_view) const,
+void Discovery::Reply(Call& call, const std::string& key,
+                      json::Value (Discovery::*make)(std::string_view) const,
                       std::string_view argument, std::string_view content_type) {
   if (revision_ != registry_.revision()) documents_.clear();
   revision_ = registry_.revision();
@@ -211,7 +221,8 @@ void Discovery::Reply(Call& call, const std::string& key, json::Value (Discovery
 json::Value Discovery::CoreVersions(std::string_view) const {
   json::Array addresses;
   if (!server_address_.empty()) {
-    addresses.push_back(json::Obj({{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", server_address_}}));
+    addresses.push_back(
+        json::Obj({{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", server_address_}}));
   }
   return json::Obj({{"kind", "APIVersions"},
                     {"versions", json::List({"v1"})},
@@ -220,8 +231,10 @@ json::Value Discovery::CoreVersions(std::string_view) const {
 
 json::Value Discovery::GroupList(std::string_view) const {
   json::Array groups;
-  for (const std::string& group : GroupsOf(registry_)) groups.push_back(GroupObject(registry_, group, false));
-  return json::Obj({{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", json::Value(std::move(groups))}});
+  for (const std::string& group : GroupsOf(registry_))
+    groups.push_back(GroupObject(registry_, group, false));
+  return json::Obj(
+      {{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", json::Value(std::move(groups))}});
 }
 
 json::Value Discovery::Group(std::string_view group) const {
@@ -235,7 +248,8 @@ json::Value Discovery::ResourceList(std::string_view group_version) const {
     const schema::Kind& kind = *resource->kind;
     if (kind.GroupVersion() != group_version) continue;
     resources.push_back(ApiResource(kind));
-    for (const schema::Subresource& sub : AllSubresources(kind)) resources.push_back(SubresourceEntry(kind, sub));
+    for (const schema::Subresource& sub : AllSubresources(kind))
+      resources.push_back(SubresourceEntry(kind, sub));
   }
   return json::Obj({{"kind", "APIResourceList"},
                     {"apiVersion", "v1"},
@@ -255,7 +269,8 @@ json::Value Discovery::Aggregated(std::string_view which) const {
       if (core) resources.push_back(BindingsEntry(true));
       for (const ResourcePtr& resource : registry_.All()) {
         const schema::Kind& kind = *resource->kind;
-        if (kind.group == group && kind.version == version) resources.push_back(AggregatedResource(kind));
+        if (kind.group == group && kind.version == version)
+          resources.push_back(AggregatedResource(kind));
       }
       versions.push_back(json::Obj({{"version", version},
                                     {"resources", json::Value(std::move(resources))},
@@ -263,7 +278,8 @@ json::Value Discovery::Aggregated(std::string_view which) const {
     }
     json::Value metadata = json::Obj({{"creationTimestamp", nullptr}});
     if (!core) metadata = json::Obj({{"name", group}, {"creationTimestamp", nullptr}});
-    items.push_back(json::Obj({{"metadata", metadata}, {"versions", json::Value(std::move(versions))}}));
+    items.push_back(
+        json::Obj({{"metadata", metadata}, {"versions", json::Value(std::move(versions))}}));
   }
   return json::Obj({{"kind", "APIGroupDiscoveryList"},
                     {"apiVersion", fmt::format("apidiscovery.k8s.io/{}", discovery_version)},

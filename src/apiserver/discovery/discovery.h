@@ -1,7 +1,7 @@
 // src/apiserver/discovery/discovery.h
 //
-// Discovery documents: what is served, for clients' REST mappers. /api, /apis, /apis/G, /api/v1, /apis/G/V, and the
-// aggregated form (apidiscovery.k8s.io v2 and v2beta1) of the first two.
+// Discovery documents: what is served, for clients' REST mappers. /api, /apis, /apis/G, /api/v1,
+// /apis/G/V, and the aggregated form (apidiscovery.k8s.io v2 and v2beta1) of the first two.
 //
 // Life cycle: a member of the server; documents are kept until the registry changes.
 // Thread:     the loop thread.
@@ -28,8 +28,9 @@ class Discovery {
   bool Handle(Call& call);
 
  private:
-  void Reply(Call& call, const std::string& key, json::Value (Discovery::*make)(std::string_view) const,
-             std::string_view argument, std::string_view content_type = "application/json");
+  void Reply(Call& call, const std::string& key,
+             json::Value (Discovery::*make)(std::string_view) const, std::string_view argument,
+             std::string_view content_type = "application/json");
   json::Value CoreVersions(std::string_view) const;
   json::Value GroupList(std::string_view) const;
   json::Value Group(std::string_view group) const;

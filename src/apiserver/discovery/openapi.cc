@@ -26,11 +26,13 @@ bool OpenApi::Handle(const CallPtr& call) {
   return true;
 }
 
-OpenApi::DocumentPtr OpenApi::Render(const std::string& path, const std::vector<schema::KindPtr>& kinds) {
+OpenApi::DocumentPtr OpenApi::Render(const std::string& path,
+                                     const std::vector<schema::KindPtr>& kinds) {
   std::vector<schema::OpenApiKind> described;
   for (const schema::KindPtr& kind : kinds) {
     // `status` and `scale` are described from the kind itself.
-    described.push_back({kind, kind->scale != nullptr ? std::vector<schema::Subresource>() : SubresourcesOf(*kind)});
+    described.push_back({kind, kind->scale != nullptr ? std::vector<schema::Subresource>()
+                                                      : SubresourcesOf(*kind)});
   }
   auto document = std::make_shared<Document>();
   document->path = path;
@@ -49,7 +51,8 @@ void OpenApi::Refresh(std::function<void()> then) {
   // What is to be described now; documents whose kinds are the same objects are kept.
   std::map<std::string, std::vector<schema::KindPtr>> wanted;
   for (const ResourcePtr& resource : registry_.All()) {
-    wanted[schema::OpenApiPath(resource->kind->group, resource->kind->version)].push_back(resource->kind);
+    wanted[schema::OpenApiPath(resource->kind->group, resource->kind->version)].push_back(
+        resource->kind);
   }
   auto rendered = std::make_shared<Documents>();
   Task work = [rendered, wanted = std::move(wanted), old = documents_] {
@@ -74,8 +77,8 @@ void OpenApi::Refresh(std::function<void()> then) {
 void OpenApi::ReplyIndex(Call& call) const {
   json::Object paths;
   for (const auto& [path, document] : documents_) {
-    paths.emplace_back(
-        path, json::Obj({{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={}", path, document->hash)}}));
+    paths.emplace_back(path, json::Obj({{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={}",
+                                                                          path, document->hash)}}));
   }
   call.Reply(200, json::Obj({{"paths", json::Value(std::move(paths))}}));
 }

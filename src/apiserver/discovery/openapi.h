@@ -1,11 +1,13 @@
 // src/apiserver/discovery/openapi.h
 //
-// OpenApi: /openapi/v3 and the documents that it points to. kubectl validates manifests and explains fields by them.
+// OpenApi: /openapi/v3 and the documents that it points to. kubectl validates manifests and
+// explains fields by them.
 //
-// Life cycle: a member of the server. A document is rendered at the first request after its kinds changed, on the pool.
+// Life cycle: a member of the server. A document is rendered at the first request after its kinds
+//             changed, on the pool.
 // Thread:     the loop thread.
-// Invariants: an index and the documents that it names have the same content hash; a document's URL with its hash may
-//             be cached for ever.
+// Invariants: an index and the documents that it names have the same content hash; a document's URL
+//             with its hash may be cached for ever.
 
 #pragma once
 
@@ -32,8 +34,8 @@ class OpenApi {
 
  private:
   struct Document {
-    std::string path;                     // "api/v1"
-    std::vector<schema::KindPtr> kinds;   // that it describes
+    std::string path;                    // "api/v1"
+    std::vector<schema::KindPtr> kinds;  // that it describes
     std::string json;
     std::string hash;
   };

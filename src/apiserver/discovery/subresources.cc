@@ -17,7 +17,8 @@ std::map<std::string, std::vector<schema::Subresource>> MakeTable() {
 }  // namespace
 
 const std::vector<schema::Subresource>& SubresourcesOf(const schema::Kind& kind) {
-  static const auto& table = *new std::map<std::string, std::vector<schema::Subresource>>(MakeTable());
+  static const auto& table =
+      *new std::map<std::string, std::vector<schema::Subresource>>(MakeTable());
   static const auto& scale = *new std::vector<schema::Subresource>{
       {"scale", {"get", "patch", "put"}, "autoscaling", "v1", "Scale"}};
   static const auto& none = *new std::vector<schema::Subresource>();

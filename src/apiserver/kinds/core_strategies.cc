@@ -51,9 +51,13 @@ class NamespaceStrategy : public Strategy {
     return ForbiddenError(kind, name, "this namespace may not be deleted");
   }
 
-  void MarkDeleted(json::Value& ns) override { ns = ns.SetPath({"status", "phase"}, "Terminating"); }
+  void MarkDeleted(json::Value& ns) override {
+    ns = ns.SetPath({"status", "phase"}, "Terminating");
+  }
 
-  bool HasFurtherFinalizers(const json::Value& ns) override { return !ns["spec"]["finalizers"].empty(); }
+  bool HasFurtherFinalizers(const json::Value& ns) override {
+    return !ns["spec"]["finalizers"].empty();
+  }
 };
 
 class SecretStrategy : public Strategy {
@@ -66,7 +70,8 @@ class SecretStrategy : public Strategy {
 
 }  // namespace
 
-std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& store, IpAllocator addresses,
+std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& store,
+                                                                IpAllocator addresses,
                                                                 std::unique_ptr<Strategy> crds) {
   std::map<std::string, std::unique_ptr<Strategy>> strategies;
   strategies["pods"] = std::make_unique<PodStrategy>(store);

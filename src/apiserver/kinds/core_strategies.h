@@ -17,7 +17,8 @@
 namespace muster::apiserver {
 
 // By "plural.group", for the ResourceRegistry. REQUIRES: `store` outlives them.
-std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& store, IpAllocator addresses,
+std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& store,
+                                                                IpAllocator addresses,
                                                                 std::unique_ptr<Strategy> crds);
 
 }  // namespace muster::apiserver

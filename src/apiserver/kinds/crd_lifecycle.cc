@@ -60,7 +60,8 @@ void CrdLifecycle::Serve(const json::Value& crd) {
   } else if (Result<std::vector<schema::KindPtr>> kinds = schema::KindsFromCrd(crd)) {
     core_.registry.SetCustom(name, std::move(*kinds), terminating);
   } else {
-    LOG_ERROR("apiserver: cannot serve a stored definition crd={} error={:?}", name, kinds.error().message());
+    LOG_ERROR("apiserver: cannot serve a stored definition crd={} error={:?}", name,
+              kinds.error().message());
   }
   if (terminating) {
     // Not from inside the commit: the definition itself is being told to watchers.
@@ -74,8 +75,9 @@ void CrdLifecycle::BeginCleanup(const std::string& crd) {
   if (!found) return;
   Cleanup& cleanup = cleanups_[crd];
   cleanup.prefix = PrefixOf(found->object);
-  const auto watch = core_.store.Watch(cleanup.prefix, core_.store.CommittedRevision(),
-                                       [this, crd](const std::vector<store::WatchEvent>&) { FinishIfEmpty(crd); });
+  const auto watch =
+      core_.store.Watch(cleanup.prefix, core_.store.CommittedRevision(),
+                        [this, crd](const std::vector<store::WatchEvent>&) { FinishIfEmpty(crd); });
   if (watch) cleanup.watch = *watch;
   ContinueCleanup(crd);
 }
@@ -110,13 +112,16 @@ void CrdLifecycle::FinishIfEmpty(const std::string& crd) {
   if (!found) return;
   std::vector<std::string> finalizers = json::ToStrings(found->object["metadata"]["finalizers"]);
   if (std::erase(finalizers, kCrdCleanupFinalizer) == 0) return;
-  json::Value after = finalizers.empty()
-                          ? found->object.RemovePath({"metadata", "finalizers"})
-                          : found->object.SetPath({"metadata", "finalizers"}, json::Strings(finalizers));
+  json::Value after = finalizers.empty() ? found->object.RemovePath({"metadata", "finalizers"})
+                                         : found->object.SetPath({"metadata", "finalizers"},
+                                                                 json::Strings(finalizers));
   WriteContext context{*resource->kind, "", crd, core_.loop.Now(), false, {}};
-  ReplaceObject(core_, resource, context, *found, std::move(after), [crd](const Result<store::EntryPtr>& entry) {
-    if (!entry) LOG_WARN("apiserver: cannot finish a deletion crd={} error={:?}", crd, entry.error().message());
-  });
+  ReplaceObject(core_, resource, context, *found, std::move(after),
+                [crd](const Result<store::EntryPtr>& entry) {
+                  if (!entry)
+                    LOG_WARN("apiserver: cannot finish a deletion crd={} error={:?}", crd,
+                             entry.error().message());
+                });
 }
 
 }  // namespace muster::apiserver

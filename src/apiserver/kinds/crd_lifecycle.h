@@ -1,11 +1,12 @@
 // src/apiserver/kinds/crd_lifecycle.h
 //
-// CrdLifecycle: serves custom kinds as their definitions come, change and go, and removes the objects of a definition
-// that is being deleted before the definition itself.
+// CrdLifecycle: serves custom kinds as their definitions come, change and go, and removes the
+// objects of a definition that is being deleted before the definition itself.
 //
 // Life cycle: a member of Core; Load() once, before the first request.
 // Thread:     the loop thread.
-// Invariants: what is served equals the established definitions in the store, from the task of their commit on.
+// Invariants: what is served equals the established definitions in the store, from the task of
+//             their commit on.
 
 #pragma once
 
@@ -29,9 +30,9 @@ class CrdLifecycle {
 
  private:
   struct Cleanup {
-    std::string prefix;              // of the objects
+    std::string prefix;  // of the objects
     store::Store::WatchId watch = 0;
-    std::string after;               // key of the last object that was deleted
+    std::string after;  // key of the last object that was deleted
   };
 
   void Serve(const json::Value& crd);

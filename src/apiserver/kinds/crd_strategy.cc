@@ -10,12 +10,13 @@
 namespace muster::apiserver {
 namespace {
 
-json::Value Condition(std::string_view type, bool holds, std::string_view reason, std::string_view message,
-                      const json::Value& old_conditions, Time now) {
+json::Value Condition(std::string_view type, bool holds, std::string_view reason,
+                      std::string_view message, const json::Value& old_conditions, Time now) {
   const std::string_view status = holds ? "True" : "False";
   std::string since = FormatTime(now);
   for (const json::Value& old : old_conditions.items()) {
-    if (old["type"].AsString() == type && old["status"].AsString() == status) since = old["lastTransitionTime"].Str();
+    if (old["type"].AsString() == type && old["status"].AsString() == status)
+      since = old["lastTransitionTime"].Str();
   }
   return json::Obj({{"type", type},
                     {"status", status},
@@ -28,7 +29,8 @@ json::Value StoredVersions(const json::Value& crd, const json::Value& old_status
   std::vector<std::string> versions = json::ToStrings(old_status["storedVersions"]);
   for (const json::Value& version : crd["spec"]["versions"].items()) {
     const std::string name = version["name"].Str();
-    if (version["storage"].AsBool() && std::ranges::find(versions, name) == versions.end()) versions.push_back(name);
+    if (version["storage"].AsBool() && std::ranges::find(versions, name) == versions.end())
+      versions.push_back(name);
   }
   return json::Strings(versions);
 }
@@ -45,7 +47,9 @@ std::pair<std::string, std::string> CrdStrategy::FindNameConflict(const json::Va
     if (taken.group != crd["spec"]["group"].AsString()) continue;
     if (resource->crd == crd["metadata"]["name"].AsString()) continue;
     // Of several conflicts the one that upstream checks last is told.
-    const auto used = [](const json::Value& name) { return fmt::format("\"{}\" is already in use", name.AsString()); };
+    const auto used = [](const json::Value& name) {
+      return fmt::format("\"{}\" is already in use", name.AsString());
+    };
     const auto is_kind = [&](const json::Value& name) {
       return name.AsString() == taken.kind || name.AsString() == taken.list_kind;
     };
@@ -64,16 +68,19 @@ std::pair<std::string, std::string> CrdStrategy::FindNameConflict(const json::Va
   return {};
 }
 
-json::Value CrdStrategy::StatusFor(const json::Value& crd, const json::Value& old_status, Time now) const {
+json::Value CrdStrategy::StatusFor(const json::Value& crd, const json::Value& old_status,
+                                   Time now) const {
   const auto [reason, message] = FindNameConflict(crd);
   const json::Value& old = old_status["conditions"];
   const bool accepted = reason.empty();
   json::Array conditions;
-  conditions.push_back(accepted ? Condition("NamesAccepted", true, "NoConflicts", "no conflicts found", old, now)
-                                : Condition("NamesAccepted", false, reason, message, old, now));
   conditions.push_back(
-      accepted ? Condition("Established", true, "InitialNamesAccepted", "the initial names have been accepted", old, now)
-               : Condition("Established", false, "NotAccepted", "not all names are accepted", old, now));
+      accepted ? Condition("NamesAccepted", true, "NoConflicts", "no conflicts found", old, now)
+               : Condition("NamesAccepted", false, reason, message, old, now));
+  conditions.push_back(accepted ? Condition("Established", true, "InitialNamesAccepted",
+                                            "the initial names have been accepted", old, now)
+                                : Condition("Established", false, "NotAccepted",
+                                            "not all names are accepted", old, now));
   for (const json::Value& condition : old.items()) {
     const std::string_view type = condition["type"].AsString();
     if (type != "NamesAccepted" && type != "Established") conditions.push_back(condition);
@@ -92,16 +99,17 @@ Status CrdStrategy::PrepareCreate(WriteContext& context, json::Value& crd) {
   return Status::Ok();
 }
 
-Status CrdStrategy::PrepareUpdate(WriteContext& context, const json::Value& before, json::Value& after) {
+Status CrdStrategy::PrepareUpdate(WriteContext& context, const json::Value& before,
+                                  json::Value& after) {
   after = schema::ApplyDefaults(context.kind, std::move(after));
   after = after.Set("status", StatusFor(after, before["status"], context.now));
   return Status::Ok();
 }
 
-void CrdStrategy::Validate(const WriteContext& context, const json::Value*, const json::Value& after,
-                           std::vector<StatusCause>& causes) {
-  const std::string expected =
-      fmt::format("{}.{}", after["spec"]["names"]["plural"].AsString(), after["spec"]["group"].AsString());
+void CrdStrategy::Validate(const WriteContext& context, const json::Value*,
+                           const json::Value& after, std::vector<StatusCause>& causes) {
+  const std::string expected = fmt::format("{}.{}", after["spec"]["names"]["plural"].AsString(),
+                                           after["spec"]["group"].AsString());
   const auto about_name = [](const StatusCause& cause) { return cause.field == "metadata.name"; };
   if (context.name != expected && std::ranges::none_of(causes, about_name)) {
     causes.push_back(InvalidField("metadata.name", json::Value(context.name),
@@ -112,27 +120,30 @@ void CrdStrategy::Validate(const WriteContext& context, const json::Value*, cons
     const json::Array& columns = versions[i]["additionalPrinterColumns"].items();
     for (size_t j = 0; j < columns.size(); ++j) {
       if (const Result<JsonPath> path = JsonPath::Parse(columns[j]["jsonPath"].AsString()); !path) {
-        causes.push_back(
-            InvalidField(fmt::format("spec.versions[{}].additionalPrinterColumns[{}].jsonPath", i, j),
-                         columns[j]["jsonPath"], path.error().message()));
+        causes.push_back(InvalidField(
+            fmt::format("spec.versions[{}].additionalPrinterColumns[{}].jsonPath", i, j),
+            columns[j]["jsonPath"], path.error().message()));
       }
     }
   }
   if (!causes.empty()) return;
   if (const Result<std::vector<schema::KindPtr>> kinds = schema::KindsFromCrd(after); !kinds) {
     causes = kinds.error().details().causes;
-    if (causes.empty()) causes.push_back({"FieldValueInvalid", "spec.versions", kinds.error().message()});
+    if (causes.empty())
+      causes.push_back({"FieldValueInvalid", "spec.versions", kinds.error().message()});
   }
 }
 
 void CrdStrategy::MarkDeleted(json::Value& crd) {
   // As long as objects are left; the finalizer goes when the last one has.
-  const json::Value condition = json::Obj({{"type", "Terminating"},
-                                           {"status", "True"},
-                                           {"lastTransitionTime", crd["metadata"]["deletionTimestamp"]},
-                                           {"reason", "InstanceDeletionPending"},
-                                           {"message", "CustomResourceDefinition marked for deletion; "
-                                                       "CustomResource deletion will begin soon"}});
+  const json::Value condition =
+      json::Obj({{"type", "Terminating"},
+                 {"status", "True"},
+                 {"lastTransitionTime", crd["metadata"]["deletionTimestamp"]},
+                 {"reason", "InstanceDeletionPending"},
+                 {"message",
+                  "CustomResourceDefinition marked for deletion; "
+                  "CustomResource deletion will begin soon"}});
   json::Value conditions = crd["status"]["conditions"];
   for (const json::Value& old : conditions.items()) {
     if (old["type"].AsString() == "Terminating") return;
@@ -140,11 +151,14 @@ void CrdStrategy::MarkDeleted(json::Value& crd) {
   crd = crd.SetPath({"status", "conditions"}, conditions.Append(condition));
 }
 
-void CrdStrategy::Committed(const json::Value* before, const json::Value* after) { on_commit_(before, after); }
+void CrdStrategy::Committed(const json::Value* before, const json::Value* after) {
+  on_commit_(before, after);
+}
 
 bool IsEstablished(const json::Value& crd) {
   for (const json::Value& condition : crd["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "Established") return condition["status"].AsString() == "True";
+    if (condition["type"].AsString() == "Established")
+      return condition["status"].AsString() == "True";
   }
   return false;
 }

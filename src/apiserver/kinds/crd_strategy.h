@@ -1,7 +1,7 @@
 // src/apiserver/kinds/crd_strategy.h
 //
-// CustomResourceDefinitions: their conditions are decided in the very write that creates or changes them, so that the
-// kind is served when the client has its answer.
+// CustomResourceDefinitions: their conditions are decided in the very write that creates or changes
+// them, so that the kind is served when the client has its answer.
 //
 // Thread: the loop thread.
 
@@ -18,7 +18,8 @@
 
 namespace muster::apiserver {
 
-inline constexpr std::string_view kCrdCleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io";
+inline constexpr std::string_view kCrdCleanupFinalizer =
+    "customresourcecleanup.apiextensions.k8s.io";
 
 class CrdStrategy : public Strategy {
  public:
@@ -31,7 +32,8 @@ class CrdStrategy : public Strategy {
   bool allows_unconditional_update() const override { return false; }
   bool watches_commits() const override { return true; }
   Status PrepareCreate(WriteContext& context, json::Value& crd) override;
-  Status PrepareUpdate(WriteContext& context, const json::Value& before, json::Value& after) override;
+  Status PrepareUpdate(WriteContext& context, const json::Value& before,
+                       json::Value& after) override;
   void Validate(const WriteContext& context, const json::Value* before, const json::Value& after,
                 std::vector<StatusCause>& causes) override;
   void MarkDeleted(json::Value& crd) override;

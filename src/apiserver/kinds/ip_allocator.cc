@@ -21,7 +21,8 @@ std::optional<uint32_t> ParseIpv4(std::string_view text) {
 }
 
 std::string FormatIpv4(uint32_t address) {
-  return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255);
+  return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 255, address >> 8 & 255,
+                     address & 255);
 }
 
 }  // namespace
@@ -32,7 +33,8 @@ Result<IpAllocator> IpAllocator::Make(std::string_view cidr) {
   const std::optional<int64_t> bits =
       slash == std::string_view::npos ? std::nullopt : ParseInt(cidr.substr(slash + 1));
   if (!base || !bits || *bits < 8 || *bits > 30) {
-    return Error(Reason::kBadRequest, "service range {:?} must be an IPv4 range such as 10.43.0.0/16", cidr);
+    return Error(Reason::kBadRequest,
+                 "service range {:?} must be an IPv4 range such as 10.43.0.0/16", cidr);
   }
   const uint32_t size = uint32_t{1} << (32 - *bits);
   return IpAllocator(*base & ~(size - 1), size);
@@ -43,13 +45,15 @@ Result<std::string> IpAllocator::AllocateNext() {
     cursor_ = cursor_ + 1 < size_ - 1 ? cursor_ + 1 : 1;
     if (taken_.insert(cursor_).second) return FormatIpv4(base_ + cursor_);
   }
-  return Error(Reason::kServiceUnavailable, "range is full: no address is left in {}/{}", FormatIpv4(base_), size_);
+  return Error(Reason::kServiceUnavailable, "range is full: no address is left in {}/{}",
+               FormatIpv4(base_), size_);
 }
 
 Status IpAllocator::Allocate(std::string_view address) {
   const std::optional<uint32_t> parsed = ParseIpv4(address);
   if (!parsed || *parsed - base_ == 0 || *parsed - base_ >= size_ - 1) {
-    return Error(Reason::kBadRequest, "the provided IP ({}) is not in the valid range. The range of valid IPs is {}/{}",
+    return Error(Reason::kBadRequest,
+                 "the provided IP ({}) is not in the valid range. The range of valid IPs is {}/{}",
                  address, FormatIpv4(base_), 32 - __builtin_ctz(size_));
   }
   if (!taken_.insert(*parsed - base_).second) {

@@ -1,12 +1,12 @@
 // src/apiserver/kinds/ip_allocator.h
 //
-// IpAllocator: the IPv4 addresses of the service range. The services in the store are the truth; this set is derived
-// from them at start and kept beside them.
+// IpAllocator: the IPv4 addresses of the service range. The services in the store are the truth;
+// this set is derived from them at start and kept beside them.
 //
 // Life cycle: owned by the ServiceStrategy.
 // Thread:     the loop thread.
-// Invariants: the network and broadcast addresses are never given out; an address has one owner; a freed address is
-//             not given out again before the others had their turn.
+// Invariants: the network and broadcast addresses are never given out; an address has one owner; a
+//             freed address is not given out again before the others had their turn.
 
 #pragma once
 

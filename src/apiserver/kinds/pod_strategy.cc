@@ -18,14 +18,16 @@ bool Tolerates(const json::Value& tolerations, std::string_view taint) {
 }
 
 void AddDefaultTolerations(json::Value& pod) {
-  for (std::string_view taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+  for (std::string_view taint :
+       {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
     const json::Value& tolerations = pod["spec"]["tolerations"];
     if (Tolerates(tolerations, taint)) continue;
-    pod = pod.SetPath({"spec", "tolerations"},
-                      tolerations.Append(json::Obj({{"key", taint},
-                                                    {"operator", "Exists"},
-                                                    {"effect", "NoExecute"},
-                                                    {"tolerationSeconds", kDefaultTolerationSeconds}})));
+    pod = pod.SetPath(
+        {"spec", "tolerations"},
+        tolerations.Append(json::Obj({{"key", taint},
+                                      {"operator", "Exists"},
+                                      {"effect", "NoExecute"},
+                                      {"tolerationSeconds", kDefaultTolerationSeconds}})));
   }
 }
 
@@ -38,7 +40,8 @@ void SetServiceAccount(json::Value& pod) {
 constexpr std::string_view kQosResources[] = {"cpu", "memory"};
 
 bool IsZero(const json::Value& quantity) {
-  return quantity.IsNull() || quantity.AsString() == "0" || (quantity.IsNumber() && quantity.AsDouble() == 0);
+  return quantity.IsNull() || quantity.AsString() == "0" ||
+         (quantity.IsNumber() && quantity.AsDouble() == 0);
 }
 
 }  // namespace
@@ -51,7 +54,8 @@ std::string QosClassOf(const json::Value& pod) {
         const json::Value& limit = container["resources"]["limits"][resource];
         const json::Value& request = container["resources"]["requests"][resource];
         any = any || !IsZero(limit) || !IsZero(request);
-        // Quantities are canonical here: equal amounts have equal texts. An absent request is the limit.
+        // Quantities are canonical here: equal amounts have equal texts. An absent request is the
+        // limit.
         guaranteed = guaranteed && !IsZero(limit) && (request.IsNull() || request == limit);
       }
     }
@@ -73,22 +77,25 @@ Status PodStrategy::SetPriority(const WriteContext& context, json::Value& pod) c
   const std::string name = spec["priorityClassName"].Str();
   const json::Value found = name.empty() ? DefaultPriorityClass() : FindPriorityClass(name);
   if (found.IsNull() && !name.empty()) {
-    return ForbiddenError(context.kind, context.name, fmt::format("no PriorityClass with name {} was found", name));
+    return ForbiddenError(context.kind, context.name,
+                          fmt::format("no PriorityClass with name {} was found", name));
   }
   const int64_t priority = found["value"].AsInt();
   if (const std::optional<int64_t> sent = spec["priority"].Int(); sent && *sent != priority) {
-    return ForbiddenError(context.kind, context.name,
-                          fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority "
-                                      "admission controller computed {} from the given PriorityClass name",
-                                      *sent, priority));
+    return ForbiddenError(
+        context.kind, context.name,
+        fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority "
+                    "admission controller computed {} from the given PriorityClass name",
+                    *sent, priority));
   }
   const std::string policy = found["preemptionPolicy"].Str("PreemptLowerPriority");
   const std::string_view sent_policy = spec["preemptionPolicy"].AsString();
   if (!sent_policy.empty() && sent_policy != policy) {
-    return ForbiddenError(context.kind, context.name,
-                          fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; "
-                                      "priority admission controller computed {} from the given PriorityClass name",
-                                      sent_policy, policy));
+    return ForbiddenError(
+        context.kind, context.name,
+        fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; "
+                    "priority admission controller computed {} from the given PriorityClass name",
+                    sent_policy, policy));
   }
   if (name.empty() && !found.IsNull()) {
     pod = pod.SetPath({"spec", "priorityClassName"}, found["metadata"]["name"]);
@@ -98,13 +105,15 @@ Status PodStrategy::SetPriority(const WriteContext& context, json::Value& pod) c
 }
 
 json::Value PodStrategy::FindPriorityClass(std::string_view name) const {
-  const schema::KindPtr kind = schema::Registry::BuiltIn().Find("scheduling.k8s.io", "v1", "priorityclasses");
+  const schema::KindPtr kind =
+      schema::Registry::BuiltIn().Find("scheduling.k8s.io", "v1", "priorityclasses");
   const store::EntryPtr entry = store_.GetLatest(ObjectKey(*kind, "", name));
   return entry == nullptr ? json::Value() : DecodeStored(*kind, *entry->value);
 }
 
 json::Value PodStrategy::DefaultPriorityClass() const {
-  const schema::KindPtr kind = schema::Registry::BuiltIn().Find("scheduling.k8s.io", "v1", "priorityclasses");
+  const schema::KindPtr kind =
+      schema::Registry::BuiltIn().Find("scheduling.k8s.io", "v1", "priorityclasses");
   const Result<store::RangeResult> range = store_.Range(KeyPrefix(*kind), "", 0, 0);
   json::Value lowest;
   if (!range) return lowest;
@@ -112,7 +121,8 @@ json::Value PodStrategy::DefaultPriorityClass() const {
     // Few classes exist, and the word is only in those that set it.
     if (entry->value->find("\"globalDefault\":true") == std::string::npos) continue;
     json::Value one = DecodeStored(*kind, *entry->value);
-    if (one["globalDefault"].AsBool() && (lowest.IsNull() || one["value"].AsInt() < lowest["value"].AsInt())) {
+    if (one["globalDefault"].AsBool() &&
+        (lowest.IsNull() || one["value"].AsInt() < lowest["value"].AsInt())) {
       lowest = std::move(one);
     }
   }
@@ -120,10 +130,12 @@ json::Value PodStrategy::DefaultPriorityClass() const {
 }
 
 Deletion PodStrategy::PlanDeletion(const json::Value& pod, std::optional<int64_t> requested) {
-  int64_t grace = requested.value_or(pod["spec"]["terminationGracePeriodSeconds"].AsInt(kDefaultTerminationSeconds));
+  int64_t grace = requested.value_or(
+      pod["spec"]["terminationGracePeriodSeconds"].AsInt(kDefaultTerminationSeconds));
   const std::string_view phase = pod["status"]["phase"].AsString();
   // Nobody runs it: nothing has to be waited for.
-  if (pod["spec"]["nodeName"].AsString().empty() || phase == "Succeeded" || phase == "Failed") grace = 0;
+  if (pod["spec"]["nodeName"].AsString().empty() || phase == "Succeeded" || phase == "Failed")
+    grace = 0;
   if (grace < 0) grace = 1;
   return {.graceful = grace > 0, .grace_period_seconds = grace};
 }

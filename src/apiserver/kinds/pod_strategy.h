@@ -1,7 +1,7 @@
 // src/apiserver/kinds/pod_strategy.h
 //
-// Pods: what upstream's admission plugins Priority, DefaultTolerationSeconds and ServiceAccount do, the first status,
-// and graceful deletion.
+// Pods: what upstream's admission plugins Priority, DefaultTolerationSeconds and ServiceAccount do,
+// the first status, and graceful deletion.
 //
 // Thread: the loop thread.
 
@@ -12,8 +12,8 @@
 
 namespace muster::apiserver {
 
-inline constexpr int64_t kDefaultTolerationSeconds = 300;    // of not-ready and unreachable
-inline constexpr int64_t kDefaultTerminationSeconds = 30;    // terminationGracePeriodSeconds
+inline constexpr int64_t kDefaultTolerationSeconds = 300;  // of not-ready and unreachable
+inline constexpr int64_t kDefaultTerminationSeconds = 30;  // terminationGracePeriodSeconds
 
 class PodStrategy : public Strategy {
  public:
@@ -27,8 +27,8 @@ class PodStrategy : public Strategy {
 
  private:
   Status SetPriority(const WriteContext& context, json::Value& pod) const;
-  json::Value FindPriorityClass(std::string_view name) const;     // null if there is none
-  json::Value DefaultPriorityClass() const;                       // null if there is none
+  json::Value FindPriorityClass(std::string_view name) const;  // null if there is none
+  json::Value DefaultPriorityClass() const;                    // null if there is none
 
   const store::Store& store_;
 };

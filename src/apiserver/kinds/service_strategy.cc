@@ -14,7 +14,8 @@ namespace {
 constexpr std::string_view kHeadless = "None";
 
 bool NeedsAddress(const json::Value& service) {
-  return service["spec"]["type"].AsString() != "ExternalName" && service["spec"]["clusterIP"].AsString() != kHeadless;
+  return service["spec"]["type"].AsString() != "ExternalName" &&
+         service["spec"]["clusterIP"].AsString() != kHeadless;
 }
 
 // "" when the service has no cluster address.
@@ -46,7 +47,8 @@ void SetFamilies(json::Value& service) {
 
 }  // namespace
 
-ServiceStrategy::ServiceStrategy(IpAllocator allocator, const store::Store& store) : allocator_(std::move(allocator)) {
+ServiceStrategy::ServiceStrategy(IpAllocator allocator, const store::Store& store)
+    : allocator_(std::move(allocator)) {
   const schema::KindPtr kind = schema::Registry::BuiltIn().Find("", "v1", "services");
   const Result<store::RangeResult> range = store.Range(KeyPrefix(*kind), "", 0, 0);
   if (!range) return;
@@ -55,8 +57,10 @@ ServiceStrategy::ServiceStrategy(IpAllocator allocator, const store::Store& stor
     const std::string_view address = AddressOf(service);
     if (address.empty()) continue;
     if (const Status status = allocator_.Allocate(address); !status.ok()) {
-      LOG_WARN("apiserver: kept a service whose address cannot be reserved service={} address={} error={:?}",
-               entry->key, address, status.message());
+      LOG_WARN(
+          "apiserver: kept a service whose address cannot be reserved service={} address={} "
+          "error={:?}",
+          entry->key, address, status.message());
     }
   }
 }
@@ -68,11 +72,14 @@ Status ServiceStrategy::PrepareCreate(WriteContext&, json::Value& object) {
   return Status::Ok();
 }
 
-Status ServiceStrategy::PrepareUpdate(WriteContext&, const json::Value& before, json::Value& after) {
+Status ServiceStrategy::PrepareUpdate(WriteContext&, const json::Value& before,
+                                      json::Value& after) {
   // A client that leaves the address out keeps it (kubectl apply of the first manifest).
-  const bool absent = after["spec"]["clusterIP"].AsString().empty() && after["spec"]["clusterIPs"].empty();
+  const bool absent =
+      after["spec"]["clusterIP"].AsString().empty() && after["spec"]["clusterIPs"].empty();
   const bool headless = before["spec"]["clusterIP"].AsString() == kHeadless;
-  if (absent && after["spec"]["type"].AsString() != "ExternalName" && (headless || !AddressOf(before).empty())) {
+  if (absent && after["spec"]["type"].AsString() != "ExternalName" &&
+      (headless || !AddressOf(before).empty())) {
     after = after.SetPath({"spec", "clusterIP"}, before["spec"]["clusterIP"]);
     after = after.SetPath({"spec", "clusterIPs"}, before["spec"]["clusterIPs"]);
   }
@@ -81,17 +88,19 @@ Status ServiceStrategy::PrepareUpdate(WriteContext&, const json::Value& before, 
   return Status::Ok();
 }
 
-Status ServiceStrategy::Reserve(WriteContext& context, const json::Value* before, json::Value& object) {
+Status ServiceStrategy::Reserve(WriteContext& context, const json::Value* before,
+                                json::Value& object) {
   if (!NeedsAddress(object) || context.dry_run) return Status::Ok();
   const std::string address = object["spec"]["clusterIP"].Str();
   if (before != nullptr && !address.empty() && AddressOf(*before) == address) return Status::Ok();
   if (!address.empty()) {
     const Status taken = allocator_.Allocate(address);
     if (taken.ok()) return taken;
-    return schema::InvalidError(context.kind, context.name,
-                                {{"FieldValueInvalid", "spec.clusterIPs",
-                                  fmt::format("Invalid value: [\"{}\"]: failed to allocate IP {}: {}", address, address,
-                                              taken.message())}});
+    return schema::InvalidError(
+        context.kind, context.name,
+        {{"FieldValueInvalid", "spec.clusterIPs",
+          fmt::format("Invalid value: [\"{}\"]: failed to allocate IP {}: {}", address, address,
+                      taken.message())}});
   }
   ASSIGN_OR_RETURN(const std::string chosen, allocator_.AllocateNext());
   object = object.SetPath({"spec", "clusterIP"}, chosen);
@@ -100,7 +109,8 @@ Status ServiceStrategy::Reserve(WriteContext& context, const json::Value* before
 }
 
 void ServiceStrategy::Abandon(const json::Value& object) {
-  if (const std::string_view address = AddressOf(object); !address.empty()) allocator_.Release(address);
+  if (const std::string_view address = AddressOf(object); !address.empty())
+    allocator_.Release(address);
 }
 
 void ServiceStrategy::Committed(const json::Value* before, const json::Value* after) {

@@ -21,7 +21,8 @@ class ServiceStrategy : public Strategy {
   bool returns_deleted_object() const override { return true; }
   bool watches_commits() const override { return true; }
   Status PrepareCreate(WriteContext& context, json::Value& object) override;
-  Status PrepareUpdate(WriteContext& context, const json::Value& before, json::Value& after) override;
+  Status PrepareUpdate(WriteContext& context, const json::Value& before,
+                       json::Value& after) override;
   Status Reserve(WriteContext& context, const json::Value* before, json::Value& object) override;
   void Abandon(const json::Value& object) override;
   void Committed(const json::Value* before, const json::Value* after) override;

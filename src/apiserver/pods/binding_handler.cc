@@ -13,7 +13,8 @@ Status BindingConflict(std::string_view pod, std::string_view why) {
   StatusDetails details;
   details.name = std::string(pod);
   details.kind = "pods/binding";
-  return Status(Reason::kConflict, fmt::format("Operation cannot be fulfilled on pods/binding \"{}\": {}", pod, why),
+  return Status(Reason::kConflict,
+                fmt::format("Operation cannot be fulfilled on pods/binding \"{}\": {}", pod, why),
                 std::move(details));
 }
 
@@ -22,21 +23,25 @@ Status InvalidBinding(std::string_view pod, std::string_view field, std::string_
   details.name = std::string(pod);
   details.kind = "Binding";
   details.causes.push_back({"FieldValueInvalid", std::string(field), std::string(message)});
-  return Status(Reason::kInvalid, fmt::format("Binding \"{}\" is invalid: {}: {}", pod, field, message),
+  return Status(Reason::kInvalid,
+                fmt::format("Binding \"{}\" is invalid: {}: {}", pod, field, message),
                 std::move(details));
 }
 
 Status CheckBinding(const json::Value& binding, std::string_view pod) {
-  if (const std::string_view kind = binding["kind"].AsString(); !kind.empty() && kind != "Binding") {
+  if (const std::string_view kind = binding["kind"].AsString();
+      !kind.empty() && kind != "Binding") {
     return Error(Reason::kBadRequest, "the body must be a Binding, not a {}", kind);
   }
   const json::Value& target = binding["target"];
   const std::string_view kind = target["kind"].AsString();
   if (!kind.empty() && kind != "Node") {
-    return InvalidBinding(pod, "target.kind",
-                          fmt::format("Unsupported value: \"{}\": supported values: \"Node\", \"<empty>\"", kind));
+    return InvalidBinding(
+        pod, "target.kind",
+        fmt::format("Unsupported value: \"{}\": supported values: \"Node\", \"<empty>\"", kind));
   }
-  if (target["name"].AsString().empty()) return InvalidBinding(pod, "target.name", "Required value");
+  if (target["name"].AsString().empty())
+    return InvalidBinding(pod, "target.name", "Required value");
   return Status::Ok();
 }
 
@@ -46,14 +51,17 @@ Status CheckBindable(const json::Value& pod, const json::Value& binding) {
   const json::Value& metadata = pod["metadata"];
   for (std::string_view field : {"uid", "resourceVersion"}) {
     if (wanted[field].AsString().empty() || wanted[field] == metadata[field]) continue;
-    return BindingConflict(name, fmt::format("Precondition failed: {} in precondition: {}, in object meta: {}", field,
-                                             wanted[field].AsString(), metadata[field].AsString()));
+    return BindingConflict(
+        name, fmt::format("Precondition failed: {} in precondition: {}, in object meta: {}", field,
+                          wanted[field].AsString(), metadata[field].AsString()));
   }
   if (metadata.Has("deletionTimestamp")) {
-    return BindingConflict(name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name));
+    return BindingConflict(
+        name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name));
   }
   if (const std::string_view node = pod["spec"]["nodeName"].AsString(); !node.empty()) {
-    return BindingConflict(name, fmt::format("pod {} is already assigned to node \"{}\"", name, node));
+    return BindingConflict(name,
+                           fmt::format("pod {} is already assigned to node \"{}\"", name, node));
   }
   if (!pod["spec"]["schedulingGates"].empty()) {
     return BindingConflict(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name));

@@ -1,4 +1,5 @@
-// GET or POST pods/NAME/exec: the upgraded connection is joined, byte for byte, with one to the node agent.
+// GET or POST pods/NAME/exec: the upgraded connection is joined, byte for byte, with one to the
+// node agent.
 
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
@@ -9,13 +10,14 @@
 namespace muster::apiserver {
 namespace {
 
-// Two byte streams that feed each other until one closes. Their callbacks own the pair; dropping the streams drops the
-// callbacks, and a dropped stream still sends what was written to it.
+// Two byte streams that feed each other until one closes. Their callbacks own the pair; dropping
+// the streams drops the callbacks, and a dropped stream still sends what was written to it.
 struct Splice {
   std::unique_ptr<net::ByteStream> client, node;
 };
 
-void Join(Loop& loop, std::unique_ptr<net::ByteStream> client, std::unique_ptr<net::ByteStream> node) {
+void Join(Loop& loop, std::unique_ptr<net::ByteStream> client,
+          std::unique_ptr<net::ByteStream> node) {
   auto splice = std::make_shared<Splice>(Splice{std::move(client), std::move(node)});
   const auto connect = [&](net::ByteStream& from, net::ByteStream& to) {
     from.OnData([splice, &to](std::string_view bytes) { to.Write(std::string(bytes)); });
@@ -38,44 +40,55 @@ net::Request NodeRequest(const Call& call, const PodLocation& location) {
   }
   net::Request request;
   request.method = info.method;
-  request.target = fmt::format("/exec/{}/{}/{}?{}", PercentEncode(info.ns), PercentEncode(info.name),
-                               PercentEncode(location.container), query.Encode());
+  request.target =
+      fmt::format("/exec/{}/{}/{}?{}", PercentEncode(info.ns), PercentEncode(info.name),
+                  PercentEncode(location.container), query.Encode());
   for (const auto& [name, value] : call.request().headers.list()) {
     const std::string lower = ToLower(name);
-    if (lower == "upgrade" || lower.starts_with("sec-websocket-") || lower.starts_with("x-stream-protocol")) {
+    if (lower == "upgrade" || lower.starts_with("sec-websocket-") ||
+        lower.starts_with("x-stream-protocol")) {
       request.headers.Add(name, value);
     }
   }
   return request;
 }
 
-void OnNodeAnswer(Loop& loop, const CallPtr& call, const std::string& node, Result<NodeUpgrade> upgrade) {
-  if (!upgrade) return call->Fail(upgrade.error().WithPrefix(fmt::format("cannot reach node {:?}: ", node)));
+void OnNodeAnswer(Loop& loop, const CallPtr& call, const std::string& node,
+                  Result<NodeUpgrade> upgrade) {
+  if (!upgrade)
+    return call->Fail(upgrade.error().WithPrefix(fmt::format("cannot reach node {:?}: ", node)));
   if (upgrade->response.status != 101 || upgrade->stream == nullptr) {
     const std::string text(Trim(upgrade->response.body));
-    return call->Fail(Status(ReasonFromName("", upgrade->response.status),
-                             text.empty() ? fmt::format("the node answered {}", upgrade->response.status) : text));
+    return call->Fail(Status(
+        ReasonFromName("", upgrade->response.status),
+        text.empty() ? fmt::format("the node answered {}", upgrade->response.status) : text));
   }
   call->StreamHeaders(101, "");
-  std::unique_ptr<net::ByteStream> client = call->writer()->Upgrade(std::move(upgrade->response.headers));
+  std::unique_ptr<net::ByteStream> client =
+      call->writer()->Upgrade(std::move(upgrade->response.headers));
   if (client != nullptr) Join(loop, std::move(client), std::move(upgrade->stream));
 }
 
 Status StartExec(Core& core, const CallPtr& call, const ResourcePtr& pods) {
   const RequestInfo& info = call->info();
   if (info.method != "GET" && info.method != "POST") return MethodNotAllowedError();
-  if (!call->request().headers.Has("Upgrade")) return Error(Reason::kBadRequest, "Upgrade request required");
-  if (info.query.GetAll("command").empty()) return Error(Reason::kBadRequest, "you must specify at least 1 command");
+  if (!call->request().headers.Has("Upgrade"))
+    return Error(Reason::kBadRequest, "Upgrade request required");
+  if (info.query.GetAll("command").empty())
+    return Error(Reason::kBadRequest, "you must specify at least 1 command");
   ASSIGN_OR_RETURN(const Found found, FindObject(core, *pods->kind, info.ns, info.name));
-  ASSIGN_OR_RETURN(const PodLocation location, LocatePod(core, found.object, info.query.Get("container")));
+  ASSIGN_OR_RETURN(const PodLocation location,
+                   LocatePod(core, found.object, info.query.Get("container")));
   const std::string_view phase = found.object["status"]["phase"].AsString();
   if (phase == "Succeeded" || phase == "Failed") {
-    return Error(Reason::kBadRequest, "cannot exec in a stopped container: pod {} has phase {}", info.name, phase);
+    return Error(Reason::kBadRequest, "cannot exec in a stopped container: pod {} has phase {}",
+                 info.name, phase);
   }
-  core.options.node_proxy->Upgrade(location.node, NodeRequest(*call, location),
-                                   [&core, call, node = location.node.node](Result<NodeUpgrade> upgrade) {
-                                     OnNodeAnswer(core.loop, call, node, std::move(upgrade));
-                                   });
+  core.options.node_proxy->Upgrade(
+      location.node, NodeRequest(*call, location),
+      [&core, call, node = location.node.node](Result<NodeUpgrade> upgrade) {
+        OnNodeAnswer(core.loop, call, node, std::move(upgrade));
+      });
   return Status::Ok();
 }
 

@@ -11,7 +11,8 @@
 namespace muster::apiserver {
 namespace {
 
-// One log on its way from the node to the client. Owns itself through the callbacks of the node's stream.
+// One log on its way from the node to the client. Owns itself through the callbacks of the node's
+// stream.
 class LogRelay : public std::enable_shared_from_this<LogRelay> {
  public:
   LogRelay(Core& core, CallPtr call, json::Value pod, PodLocation location)
@@ -33,7 +34,8 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
     callbacks.on_end = [weak](const Status& status) {
       if (const auto self = weak.lock()) self->OnEnd(status);
     };
-    stream_ = core_.options.node_proxy->Stream(location_.node, std::move(request), std::move(callbacks));
+    stream_ =
+        core_.options.node_proxy->Stream(location_.node, std::move(request), std::move(callbacks));
   }
 
  private:
@@ -46,7 +48,8 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
 
   void OnData(std::string_view bytes) {
     if (!started_) {
-      error_text_ += bytes.substr(0, kMaxNodeErrorBytes - std::min(kMaxNodeErrorBytes, error_text_.size()));
+      error_text_ +=
+          bytes.substr(0, kMaxNodeErrorBytes - std::min(kMaxNodeErrorBytes, error_text_.size()));
       return;
     }
     call_->writer()->Write(std::make_shared<const std::string>(bytes));
@@ -67,12 +70,15 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
     Finish();
   }
 
-  // What the pod's status says is clearer than what the node says of a container that it has not started.
+  // What the pod's status says is clearer than what the node says of a container that it has not
+  // started.
   Status NodeError() const {
     const bool previous = call_->info().query.GetBool("previous");
-    if (Status waiting = WaitingToStart(pod_, location_.container, previous); !waiting.ok()) return waiting;
+    if (Status waiting = WaitingToStart(pod_, location_.container, previous); !waiting.ok())
+      return waiting;
     const std::string text(Trim(error_text_));
-    return Status(ReasonFromName("", status_), text.empty() ? fmt::format("the node answered {}", status_) : text);
+    return Status(ReasonFromName("", status_),
+                  text.empty() ? fmt::format("the node answered {}", status_) : text);
   }
 
   // Later: this may run inside a callback of the stream that it destroys.
@@ -105,12 +111,14 @@ Result<std::string> LogQuery(const net::Query& query) {
     if (*value < (zero_allowed ? 0 : 1)) {
       return Error(InvalidOptionsError(
           "PodLogOptions", {InvalidField(number, json::Value(*value),
-                                         zero_allowed ? "must be greater than or equal to 0" : "must be greater than 0")}));
+                                         zero_allowed ? "must be greater than or equal to 0"
+                                                      : "must be greater than 0")}));
     }
     out.Add(number, std::to_string(*value));
   }
   if (const std::string_view since = query.Get("sinceTime"); !since.empty()) {
-    if (!ParseTime(since)) return Error(Reason::kBadRequest, "sinceTime {:?} must be an RFC 3339 time", since);
+    if (!ParseTime(since))
+      return Error(Reason::kBadRequest, "sinceTime {:?} must be an RFC 3339 time", since);
     out.Add("sinceTime", std::string(since));
   }
   return out.Encode();
@@ -121,12 +129,15 @@ Status StartLog(Core& core, const CallPtr& call, const ResourcePtr& pods) {
   if (info.method != "GET") return MethodNotAllowedError();
   ASSIGN_OR_RETURN(const std::string query, LogQuery(info.query));
   ASSIGN_OR_RETURN(Found found, FindObject(core, *pods->kind, info.ns, info.name));
-  ASSIGN_OR_RETURN(PodLocation location, LocatePod(core, found.object, info.query.Get("container")));
+  ASSIGN_OR_RETURN(PodLocation location,
+                   LocatePod(core, found.object, info.query.Get("container")));
   net::Request request;
   request.method = "GET";
-  request.target = fmt::format("/containerLogs/{}/{}/{}{}{}", PercentEncode(info.ns), PercentEncode(info.name),
-                               PercentEncode(location.container), query.empty() ? "" : "?", query);
-  std::make_shared<LogRelay>(core, call, std::move(found.object), std::move(location))->Start(std::move(request));
+  request.target =
+      fmt::format("/containerLogs/{}/{}/{}{}{}", PercentEncode(info.ns), PercentEncode(info.name),
+                  PercentEncode(location.container), query.empty() ? "" : "?", query);
+  std::make_shared<LogRelay>(core, call, std::move(found.object), std::move(location))
+      ->Start(std::move(request));
   return Status::Ok();
 }
 

@@ -23,9 +23,10 @@ Result<std::string> ChooseContainer(const json::Value& pod, std::string_view wan
     const std::vector<std::string> names = NamesOf(spec["containers"]);
     if (names.size() == 1) return names[0];
     const std::vector<std::string> init = NamesOf(spec["initContainers"]);
-    return Error(Reason::kBadRequest, "a container name must be specified for pod {}, choose one of: [{}]{}", name,
-                 Join(names, " "),
-                 init.empty() ? "" : fmt::format(" or one of the init containers: [{}]", Join(init, " ")));
+    return Error(
+        Reason::kBadRequest, "a container name must be specified for pod {}, choose one of: [{}]{}",
+        name, Join(names, " "),
+        init.empty() ? "" : fmt::format(" or one of the init containers: [{}]", Join(init, " ")));
   }
   for (std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
     for (const std::string& one : NamesOf(spec[list])) {
@@ -51,16 +52,20 @@ Result<PodLocation> LocatePod(Core& core, const json::Value& pod, std::string_vi
   ASSIGN_OR_RETURN(location.container, ChooseContainer(pod, container));
   location.node.node = pod["spec"]["nodeName"].Str();
   if (location.node.node.empty()) {
-    return Error(Reason::kBadRequest, "pod {} does not have a host assigned", pod["metadata"]["name"].AsString());
+    return Error(Reason::kBadRequest, "pod {} does not have a host assigned",
+                 pod["metadata"]["name"].AsString());
   }
   const schema::KindPtr nodes = schema::Registry::BuiltIn().Find("", "v1", "nodes");
   ASSIGN_OR_RETURN(const Found node, FindObject(core, *nodes, "", location.node.node));
   location.node.address = AddressOf(node.object);
   const json::Value& status = node.object["status"];
-  location.node.port = static_cast<uint16_t>(status["daemonEndpoints"]["kubeletEndpoint"]["Port"].AsInt());
-  if (location.node.address.empty() || location.node.port == 0 || core.options.node_proxy == nullptr) {
+  location.node.port =
+      static_cast<uint16_t>(status["daemonEndpoints"]["kubeletEndpoint"]["Port"].AsInt());
+  if (location.node.address.empty() || location.node.port == 0 ||
+      core.options.node_proxy == nullptr) {
     return Error(Reason::kServiceUnavailable,
-                 "node {:?} offers no kubelet API (status.addresses, status.daemonEndpoints): logs and exec need one",
+                 "node {:?} offers no kubelet API (status.addresses, status.daemonEndpoints): logs "
+                 "and exec need one",
                  location.node.node);
   }
   return location;
@@ -73,7 +78,8 @@ Status WaitingToStart(const json::Value& pod, std::string_view container, bool p
       if (status["name"].AsString() != container) continue;
       const bool ended_before = !status["lastState"]["terminated"].IsNull();
       if (previous && !ended_before) {
-        return Error(Reason::kBadRequest, "previous terminated container \"{}\" in pod \"{}\" not found", container,
+        return Error(Reason::kBadRequest,
+                     "previous terminated container \"{}\" in pod \"{}\" not found", container,
                      name);
       }
       const json::Value& waiting = status["state"]["waiting"];
@@ -82,10 +88,12 @@ Status WaitingToStart(const json::Value& pod, std::string_view container, bool p
       std::string_view why = reason;
       if (reason == "ErrImagePull") why = "image can't be pulled";
       if (reason == "ImagePullBackOff") why = "trying and failing to pull image";
-      return Error(Reason::kBadRequest, "container \"{}\" in pod \"{}\" is waiting to start: {}", container, name, why);
+      return Error(Reason::kBadRequest, "container \"{}\" in pod \"{}\" is waiting to start: {}",
+                   container, name, why);
     }
   }
-  return Error(Reason::kBadRequest, "container \"{}\" in pod \"{}\" is not available", container, name);
+  return Error(Reason::kBadRequest, "container \"{}\" in pod \"{}\" is not available", container,
+               name);
 }
 
 }  // namespace muster::apiserver

@@ -16,18 +16,21 @@
 
 namespace muster::apiserver {
 
-inline constexpr size_t kMaxLogBacklogBytes = 64 * 1024 * 1024;  // unread by the client: the log is cut
-inline constexpr size_t kMaxNodeErrorBytes = 16 * 1024;          // of an error text of a node
+inline constexpr size_t kMaxLogBacklogBytes =
+    64 * 1024 * 1024;                                    // unread by the client: the log is cut
+inline constexpr size_t kMaxNodeErrorBytes = 16 * 1024;  // of an error text of a node
 
 struct PodLocation {
   NodeEndpoint node;
   std::string container;
 };
 
-// BadRequest: no node yet, container unknown or to be chosen. NotFound: the node. ServiceUnavailable: it has no address.
+// BadRequest: no node yet, container unknown or to be chosen. NotFound: the node.
+// ServiceUnavailable: it has no address.
 Result<PodLocation> LocatePod(Core& core, const json::Value& pod, std::string_view container);
 
-// Why a container that has not started has no log, in the kubelet's words; Ok if its status gives no reason.
+// Why a container that has not started has no log, in the kubelet's words; Ok if its status gives
+// no reason.
 Status WaitingToStart(const json::Value& pod, std::string_view container, bool previous);
 
 }  // namespace muster::apiserver

@@ -20,7 +20,9 @@ struct FakeStream : net::ByteStream {
     state->on_data = nullptr;
     state->on_close = nullptr;
   }
-  void OnData(Function<void(std::string_view)> on_data) override { state->on_data = std::move(on_data); }
+  void OnData(Function<void(std::string_view)> on_data) override {
+    state->on_data = std::move(on_data);
+  }
   void OnClose(Task on_close) override { state->on_close = std::move(on_close); }
   void Write(std::string bytes) override { state->written += bytes; }
   void Close() override { state->closed = true; }
@@ -37,7 +39,8 @@ class FakeNode : public NodeProxy {
     stream = std::move(callbacks);
     return std::make_unique<NodeStream>();
   }
-  void Upgrade(const NodeEndpoint& node, net::Request request, Function<void(Result<NodeUpgrade>)> done) override {
+  void Upgrade(const NodeEndpoint& node, net::Request request,
+               Function<void(Result<NodeUpgrade>)> done) override {
     endpoint = node;
     target = request.target;
     protocol = request.headers.Get("Sec-WebSocket-Protocol");
@@ -52,11 +55,15 @@ class FakeNode : public NodeProxy {
 class PodProxyTest : public testing::Test {
  protected:
   PodProxyTest() : test_(Options()) {
-    test_.Send("POST", "/api/v1/nodes",
-               R"({"metadata":{"name":"n1"},"status":{"addresses":[{"type":"InternalIP","address":"10.1.1.1"}],
+    test_.Send(
+        "POST", "/api/v1/nodes",
+        R"({"metadata":{"name":"n1"},"status":{"addresses":[{"type":"InternalIP",
+        "address":"10.1.1.1"}],
                    "daemonEndpoints":{"kubeletEndpoint":{"Port":10250}}}})");
-    test_.Send("POST", "/api/v1/namespaces/default/pods",
-               R"({"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}]}})");
+    test_.Send(
+        "POST", "/api/v1/namespaces/default/pods",
+        R"({"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"name":"c",
+        "image":"i"}]}})");
   }
   ServerOptions Options() {
     ServerOptions options;
@@ -66,8 +73,9 @@ class PodProxyTest : public testing::Test {
   void SetStatus(const std::string& container_status) {
     net::Headers headers;
     headers.Add("Content-Type", "application/merge-patch+json");
-    const auto writer = test_.Send("PATCH", "/api/v1/namespaces/default/pods/p/status",
-                                   "{\"status\":{\"containerStatuses\":[" + container_status + "]}}", headers);
+    const auto writer =
+        test_.Send("PATCH", "/api/v1/namespaces/default/pods/p/status",
+                   "{\"status\":{\"containerStatuses\":[" + container_status + "]}}", headers);
     ASSERT_EQ(writer->status, 200) << writer->body;
   }
 
@@ -120,7 +128,8 @@ TEST_F(PodProxyTest, NamesTheNodeThatCannotBeReached) {
   const auto writer = test_.Send("GET", kLog);
   node_.stream.on_end(Status(Reason::kServiceUnavailable, "connection refused"));
   EXPECT_EQ(writer->status, 503);
-  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "cannot reach node \"n1\": connection refused");
+  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(),
+            "cannot reach node \"n1\": connection refused");
 }
 
 TEST_F(PodProxyTest, PreviousWithoutAnEarlierRun) {
@@ -140,8 +149,9 @@ TEST_F(PodProxyTest, JoinsAnExecWithTheNode) {
   auto writer = std::make_shared<FakeWriter>();
   auto client = std::make_shared<FakeStream::State>();
   writer->upgrade = std::make_unique<FakeStream>(client);
-  test_.Begin("GET", "/api/v1/namespaces/default/pods/p/exec?command=ls&command=-l&container=c&stdout=true", "",
-              headers, writer);
+  test_.Begin(
+      "GET", "/api/v1/namespaces/default/pods/p/exec?command=ls&command=-l&container=c&stdout=true",
+      "", headers, writer);
   EXPECT_EQ(node_.target, "/exec/default/p/c?command=ls&command=-l&stdout=true");
   EXPECT_EQ(node_.protocol, "v5.channel.k8s.io");
 
@@ -166,8 +176,8 @@ TEST_F(PodProxyTest, JoinsAnExecWithTheNode) {
 TEST_F(PodProxyTest, ARefusedExecIsAnOrdinaryError) {
   net::Headers headers;
   headers.Add("Upgrade", "websocket");
-  const auto writer =
-      test_.Send("POST", "/api/v1/namespaces/default/pods/p/exec?command=ls", "", std::move(headers));
+  const auto writer = test_.Send("POST", "/api/v1/namespaces/default/pods/p/exec?command=ls", "",
+                                 std::move(headers));
   NodeUpgrade upgrade;
   upgrade.response.status = 404;
   upgrade.response.body = "container not found (\"c\")";

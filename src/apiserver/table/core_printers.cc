@@ -15,7 +15,9 @@ constexpr size_t kMaxListedInCell = 3;  // ports and addresses of an EndpointSli
 
 json::Value Name(const json::Value& object) { return object["metadata"]["name"]; }
 
-std::string Age(const json::Value& object, Time now) { return AgeCell(object["metadata"]["creationTimestamp"], now); }
+std::string Age(const json::Value& object, Time now) {
+  return AgeCell(object["metadata"]["creationTimestamp"], now);
+}
 
 std::string Or(std::string_view text, std::string_view otherwise) {
   return std::string(text.empty() ? otherwise : text);
@@ -85,7 +87,8 @@ std::string ServicePorts(const json::Value& service) {
 
 std::string FormatLabels(const json::Value& labels) {
   std::vector<std::string> pairs;
-  for (const auto& [key, value] : labels.members()) pairs.push_back(fmt::format("{}={}", key, value.AsString()));
+  for (const auto& [key, value] : labels.members())
+    pairs.push_back(fmt::format("{}={}", key, value.AsString()));
   std::ranges::sort(pairs);
   return OrNone(Join(pairs, ","));
 }
@@ -114,7 +117,8 @@ std::string EventSource(const json::Value& event) {
   if (component.empty()) component = event["reportingComponent"].Str();
   std::string host = event["source"]["host"].Str();
   if (host.empty()) host = event["reportingInstance"].Str();
-  return host.empty() || event["source"]["host"].AsString().empty() ? component : component + ", " + host;
+  return host.empty() || event["source"]["host"].AsString().empty() ? component
+                                                                    : component + ", " + host;
 }
 
 }  // namespace
@@ -151,7 +155,8 @@ json::Array ServiceCells(const json::Value& service, Time now) {
 }
 
 json::Array ConfigMapCells(const json::Value& config_map, Time now) {
-  return {Name(config_map), Count(config_map["data"]) + Count(config_map["binaryData"]), Age(config_map, now)};
+  return {Name(config_map), Count(config_map["data"]) + Count(config_map["binaryData"]),
+          Age(config_map, now)};
 }
 
 json::Array SecretCells(const json::Value& secret, Time now) {
@@ -208,9 +213,11 @@ json::Array EndpointSliceCells(const json::Value& slice, Time now) {
     ports.push_back(port["port"].IsNull() ? "*" : std::to_string(port["port"].AsInt()));
   }
   for (const json::Value& endpoint : slice["endpoints"].items()) {
-    for (const json::Value& address : endpoint["addresses"].items()) addresses.push_back(address.Str());
+    for (const json::Value& address : endpoint["addresses"].items())
+      addresses.push_back(address.Str());
   }
-  return {Name(slice), slice["addressType"].Str(), FirstFew(ports), FirstFew(addresses), Age(slice, now)};
+  return {Name(slice), slice["addressType"].Str(), FirstFew(ports), FirstFew(addresses),
+          Age(slice, now)};
 }
 
 json::Array LeaseCells(const json::Value& lease, Time now) {
@@ -218,8 +225,9 @@ json::Array LeaseCells(const json::Value& lease, Time now) {
 }
 
 json::Array PriorityClassCells(const json::Value& priority_class, Time now) {
-  return {Name(priority_class), priority_class["value"].AsInt(), priority_class["globalDefault"].AsBool(),
-          Age(priority_class, now), priority_class["preemptionPolicy"].Str("PreemptLowerPriority")};
+  return {Name(priority_class), priority_class["value"].AsInt(),
+          priority_class["globalDefault"].AsBool(), Age(priority_class, now),
+          priority_class["preemptionPolicy"].Str("PreemptLowerPriority")};
 }
 
 json::Array CustomResourceDefinitionCells(const json::Value& crd, Time) {

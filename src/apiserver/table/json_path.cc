@@ -15,7 +15,8 @@ ErrorStatus Malformed(std::string_view text, std::string_view expected) {
 
 // A literal of a filter: 'text', "text", a number, true or false.
 std::optional<json::Value> ParseLiteral(std::string_view text) {
-  if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') && text.back() == text.front()) {
+  if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') &&
+      text.back() == text.front()) {
     return json::Value(text.substr(1, text.size() - 2));
   }
   if (text == "true" || text == "false") return json::Value(text == "true");
@@ -45,7 +46,8 @@ size_t ClosingBracket(std::string_view text, size_t open) {
 
 Result<JsonPath> JsonPath::Parse(std::string_view text) {
   std::string_view inside = Trim(text);
-  if (inside.starts_with('{') && inside.ends_with('}')) inside = inside.substr(1, inside.size() - 2);
+  if (inside.starts_with('{') && inside.ends_with('}'))
+    inside = inside.substr(1, inside.size() - 2);
   if (inside.starts_with('$')) inside.remove_prefix(1);
   JsonPath path;
   RETURN_IF_ERROR(ParseSteps(inside, path.steps_));
@@ -69,7 +71,8 @@ Status JsonPath::ParseSteps(std::string_view text, std::vector<Step>& steps) {
       if (text[at] == '\\' && at + 1 < text.size()) ++at;
       name += text[at++];
     }
-    if (name.empty() && at < text.size() && text[at] == '.') return Malformed(text, "a field name between two dots");
+    if (name.empty() && at < text.size() && text[at] == '.')
+      return Malformed(text, "a field name between two dots");
     if (name.empty()) continue;
     Step step;
     step.type = name == "*" ? Type::kAll : Type::kField;
@@ -91,7 +94,8 @@ Status JsonPath::ParseBracket(std::string_view inside, std::vector<Step>& steps)
     step.index = *index;
   } else if (ParseSlice(inside, step)) {
     step.type = Type::kSlice;
-  } else if (const std::optional<json::Value> name = ParseLiteral(inside); name && name->IsString()) {
+  } else if (const std::optional<json::Value> name = ParseLiteral(inside);
+             name && name->IsString()) {
     step.name = name->Str();
   } else {
     return Malformed(inside, "an index, a range, *, a quoted name or ?(...) in brackets");
@@ -119,8 +123,10 @@ Status JsonPath::ParseFilter(std::string_view text, Step& step) {
   for (std::string_view comparison : kComparisons) {
     const size_t found = text.find(comparison);
     if (found == std::string_view::npos) continue;
-    const std::optional<json::Value> right = ParseLiteral(Trim(text.substr(found + comparison.size())));
-    if (!right) return Malformed(text, "a quoted text, a number, true or false after the comparison");
+    const std::optional<json::Value> right =
+        ParseLiteral(Trim(text.substr(found + comparison.size())));
+    if (!right)
+      return Malformed(text, "a quoted text, a number, true or false after the comparison");
     step.comparison = comparison;
     step.right = *right;
     end = found;
@@ -129,7 +135,9 @@ Status JsonPath::ParseFilter(std::string_view text, Step& step) {
   return ParseSteps(Trim(text.substr(1, end - 1)), step.left);
 }
 
-std::vector<json::Value> JsonPath::Find(const json::Value& root) const { return Walk(steps_, root); }
+std::vector<json::Value> JsonPath::Find(const json::Value& root) const {
+  return Walk(steps_, root);
+}
 
 std::vector<json::Value> JsonPath::Walk(const std::vector<Step>& steps, const json::Value& root) {
   std::vector<json::Value> found = {root};
@@ -154,7 +162,9 @@ void JsonPath::Take(const Step& step, const json::Value& from, std::vector<json:
     }
     case Type::kSlice: {
       const int64_t size = static_cast<int64_t>(from.items().size());
-      const auto place = [size](int64_t index) { return std::clamp<int64_t>(index < 0 ? size + index : index, 0, size); };
+      const auto place = [size](int64_t index) {
+        return std::clamp<int64_t>(index < 0 ? size + index : index, 0, size);
+      };
       for (int64_t i = place(step.index); i < place(step.end.value_or(size)); ++i) {
         out.push_back(from.items()[static_cast<size_t>(i)]);
       }
@@ -180,7 +190,8 @@ bool JsonPath::Holds(const Step& filter, const json::Value& item) {
   if (filter.comparison == "==") return left == filter.right;
   if (filter.comparison == "!=") return !(left == filter.right);
   const bool text = left.IsString() && filter.right.IsString();
-  const bool less = text ? left.AsString() < filter.right.AsString() : left.AsDouble() < filter.right.AsDouble();
+  const bool less =
+      text ? left.AsString() < filter.right.AsString() : left.AsDouble() < filter.right.AsDouble();
   const bool equal = left == filter.right;
   if (filter.comparison == "<") return less;
   if (filter.comparison == "<=") return less || equal;

@@ -1,7 +1,8 @@
 // src/apiserver/table/json_path.h
 //
-// JsonPath: the subset of k8s.io/client-go/util/jsonpath that additionalPrinterColumns use: .a.b, ['a.b'], [0], [-1],
-// [1:3], [-1:], [*], [?(@.type=="Ready")] with ==, !=, <, <=, >, >=, and `\.` inside a name.
+// JsonPath: the subset of k8s.io/client-go/util/jsonpath that additionalPrinterColumns use: .a.b,
+// ['a.b'], [0], [-1], [1:3], [-1:], [*], [?(@.type=="Ready")] with ==, !=, <, <=, >, >=, and `\.`
+// inside a name.
 //
 // Life cycle: parsed once per column, immutable.
 // Thread:     any.
@@ -33,12 +34,12 @@ class JsonPath {
   enum class Type : uint8_t { kField, kIndex, kSlice, kAll, kFilter };
   struct Step {
     Type type = Type::kField;
-    std::string name;          // kField
-    int64_t index = 0;         // kIndex, start of kSlice; negative counts from the end
+    std::string name;            // kField
+    int64_t index = 0;           // kIndex, start of kSlice; negative counts from the end
     std::optional<int64_t> end;  // kSlice: before this; nullopt: to the end
-    std::vector<Step> left;    // kFilter: path below @
-    std::string comparison;    // kFilter: "==", ...; "" asks for existence
-    json::Value right;         // kFilter
+    std::vector<Step> left;      // kFilter: path below @
+    std::string comparison;      // kFilter: "==", ...; "" asks for existence
+    json::Value right;           // kFilter
   };
   static Status ParseSteps(std::string_view text, std::vector<Step>& steps);
   static Status ParseBracket(std::string_view inside, std::vector<Step>& steps);

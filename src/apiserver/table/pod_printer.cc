@@ -36,17 +36,20 @@ bool IsSidecar(const json::Value& pod, std::string_view container) {
 // "OOMKilled", "Signal:9", "ExitCode:3".
 std::string TerminationText(const json::Value& terminated) {
   if (!terminated["reason"].AsString().empty()) return terminated["reason"].Str();
-  if (terminated["signal"].AsInt() != 0) return fmt::format("Signal:{}", terminated["signal"].AsInt());
+  if (terminated["signal"].AsInt() != 0)
+    return fmt::format("Signal:{}", terminated["signal"].AsInt());
   return fmt::format("ExitCode:{}", terminated["exitCode"].AsInt());
 }
 
 void CountRestarts(const json::Value& status, int64_t& restarts, std::optional<Time>& last) {
   restarts += status["restartCount"].AsInt();
-  const std::optional<Time> finished = ParseTime(status["lastState"]["terminated"]["finishedAt"].AsString());
+  const std::optional<Time> finished =
+      ParseTime(status["lastState"]["terminated"]["finishedAt"].AsString());
   if (finished && (!last || *last < *finished)) last = finished;
 }
 
-// True while an init container keeps the pod from starting; `summary.reason` then says which or why.
+// True while an init container keeps the pod from starting; `summary.reason` then says which or
+// why.
 bool SummarizeInitContainers(const json::Value& pod, PodSummary& summary, PodSummary& sidecars) {
   const json::Array& statuses = pod["status"]["initContainerStatuses"].items();
   for (size_t i = 0; i < statuses.size(); ++i) {
@@ -101,7 +104,8 @@ PodSummary Summarize(const json::Value& pod) {
   summary.reason = status["reason"].Str(phase);
   if (summary.reason.empty()) summary.reason = phase;
   for (const json::Value& condition : status["conditions"].items()) {
-    if (condition["type"].AsString() == "PodScheduled" && condition["reason"].AsString() == "SchedulingGated") {
+    if (condition["type"].AsString() == "PodScheduled" &&
+        condition["reason"].AsString() == "SchedulingGated") {
       summary.reason = "SchedulingGated";
     }
   }

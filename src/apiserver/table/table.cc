@@ -11,9 +11,12 @@ namespace {
 
 class BuiltInPrinter : public TablePrinter {
  public:
-  BuiltInPrinter(std::vector<TableColumn> columns, CellsOf cells) : columns_(std::move(columns)), cells_(cells) {}
+  BuiltInPrinter(std::vector<TableColumn> columns, CellsOf cells)
+      : columns_(std::move(columns)), cells_(cells) {}
   const std::vector<TableColumn>& columns() const override { return columns_; }
-  json::Array Cells(const json::Value& object, Time now) const override { return cells_(object, now); }
+  json::Array Cells(const json::Value& object, Time now) const override {
+    return cells_(object, now);
+  }
 
  private:
   std::vector<TableColumn> columns_;
@@ -24,12 +27,15 @@ class BuiltInPrinter : public TablePrinter {
 class PathPrinter : public TablePrinter {
  public:
   explicit PathPrinter(const schema::Kind& kind) {
-    columns_.push_back({"Name", "string", "name", "Name of the object, unique within its namespace"});
+    columns_.push_back(
+        {"Name", "string", "name", "Name of the object, unique within its namespace"});
     paths_.emplace_back();
     for (const schema::PrinterColumn& column : kind.columns) {
       Result<JsonPath> path = JsonPath::Parse(column.json_path);
-      if (!path || column.json_path.empty()) continue;  // a CRD with such a path is refused when it is written
-      columns_.push_back({column.name, column.type, column.format, column.description, column.priority});
+      if (!path || column.json_path.empty())
+        continue;  // a CRD with such a path is refused when it is written
+      columns_.push_back(
+          {column.name, column.type, column.format, column.description, column.priority});
       paths_.push_back(std::move(*path));
     }
     if (columns_.size() > 1) return;
@@ -41,16 +47,19 @@ class PathPrinter : public TablePrinter {
 
   json::Array Cells(const json::Value& object, Time now) const override {
     json::Array cells = {object["metadata"]["name"]};
-    for (size_t i = 1; i < columns_.size(); ++i) cells.push_back(Cell(columns_[i], paths_[i].Find(object), now));
+    for (size_t i = 1; i < columns_.size(); ++i)
+      cells.push_back(Cell(columns_[i], paths_[i].Find(object), now));
     return cells;
   }
 
  private:
-  static json::Value Cell(const TableColumn& column, const std::vector<json::Value>& found, Time now) {
+  static json::Value Cell(const TableColumn& column, const std::vector<json::Value>& found,
+                          Time now) {
     if (found.empty() || found.front().IsNull()) return nullptr;
     const json::Value& first = found.front();
     if (column.type == "date") return AgeCell(first, now);
-    if (column.type == "integer" || column.type == "number") return first.IsNumber() ? first : json::Value();
+    if (column.type == "integer" || column.type == "number")
+      return first.IsNumber() ? first : json::Value();
     if (column.type == "boolean") return first.IsBool() ? first : json::Value();
     std::string text;
     for (const json::Value& value : found) {
@@ -64,9 +73,13 @@ class PathPrinter : public TablePrinter {
   std::vector<JsonPath> paths_;
 };
 
-TableColumn NameColumn() { return {"Name", "string", "name", "Name of the object, unique within its namespace"}; }
+TableColumn NameColumn() {
+  return {"Name", "string", "name", "Name of the object, unique within its namespace"};
+}
 TableColumn AgeColumn() { return {"Age", "string", "", "How long ago the object was created"}; }
-TableColumn Column(std::string name, std::string description) { return {std::move(name), "string", "", description}; }
+TableColumn Column(std::string name, std::string description) {
+  return {std::move(name), "string", "", description};
+}
 TableColumn Wide(std::string name, std::string description) {
   return {std::move(name), "string", "", std::move(description), 1};
 }
@@ -81,39 +94,54 @@ void AddCorePrinters(Printers& printers) {
     printers[resource] = std::make_shared<BuiltInPrinter>(std::move(columns), cells);
   };
   add("pods",
-      {NameColumn(), Column("Ready", "Containers that are ready, of all"), Column("Status", "What the pod does, or why not"),
+      {NameColumn(), Column("Ready", "Containers that are ready, of all"),
+       Column("Status", "What the pod does, or why not"),
        Column("Restarts", "Container restarts, and how long ago the last one was"), AgeColumn(),
        Wide("IP", "Address of the pod"), Wide("Node", "Node that the pod is bound to"),
        Wide("Nominated Node", "Node that is being made free for the pod"),
        Wide("Readiness Gates", "Readiness gates that are met, of all")},
       PodCells);
   add("nodes",
-      {NameColumn(), Column("Status", "Whether the node takes part"), Column("Roles", "From node-role.kubernetes.io labels"),
-       AgeColumn(), Column("Version", "Version of the node agent"), Wide("Internal-IP", "Address inside the cluster"),
+      {NameColumn(), Column("Status", "Whether the node takes part"),
+       Column("Roles", "From node-role.kubernetes.io labels"), AgeColumn(),
+       Column("Version", "Version of the node agent"),
+       Wide("Internal-IP", "Address inside the cluster"),
        Wide("External-IP", "Address from outside"), Wide("OS-Image", "Operating system"),
        Wide("Kernel-Version", "Kernel"), Wide("Container-Runtime", "What runs the containers")},
       NodeCells);
-  add("namespaces", {NameColumn(), Column("Status", "Active or Terminating"), AgeColumn()}, NamespaceCells);
+  add("namespaces", {NameColumn(), Column("Status", "Active or Terminating"), AgeColumn()},
+      NamespaceCells);
   add("services",
-      {NameColumn(), Column("Type", "How the service is reached"), Column("Cluster-IP", "Address inside the cluster"),
-       Column("External-IP", "Addresses from outside"), Column("Port(s)", "Ports and protocols"), AgeColumn(),
-       Wide("Selector", "Labels of the pods behind the service")},
+      {NameColumn(), Column("Type", "How the service is reached"),
+       Column("Cluster-IP", "Address inside the cluster"),
+       Column("External-IP", "Addresses from outside"), Column("Port(s)", "Ports and protocols"),
+       AgeColumn(), Wide("Selector", "Labels of the pods behind the service")},
       ServiceCells);
   add("configmaps", {NameColumn(), Number("Data", "Number of keys"), AgeColumn()}, ConfigMapCells);
-  add("secrets", {NameColumn(), Column("Type", "What the secret is for"), Number("Data", "Number of keys"), AgeColumn()},
+  add("secrets",
+      {NameColumn(), Column("Type", "What the secret is for"), Number("Data", "Number of keys"),
+       AgeColumn()},
       SecretCells);
-  add("serviceaccounts", {NameColumn(), Number("Secrets", "Number of secrets"), AgeColumn()}, ServiceAccountCells);
+  add("serviceaccounts", {NameColumn(), Number("Secrets", "Number of secrets"), AgeColumn()},
+      ServiceAccountCells);
   add("persistentvolumeclaims",
-      {NameColumn(), Column("Status", "Phase of the claim"), Column("Volume", "Volume that it is bound to"),
-       Column("Capacity", "Size of the volume"), Column("Access Modes", "How the volume may be mounted"),
-       Column("StorageClass", "Class of the volume"), Column("VolumeAttributesClass", "Attributes of the volume"),
-       AgeColumn(), Wide("VolumeMode", "Filesystem or Block")},
+      {NameColumn(), Column("Status", "Phase of the claim"),
+       Column("Volume", "Volume that it is bound to"), Column("Capacity", "Size of the volume"),
+       Column("Access Modes", "How the volume may be mounted"),
+       Column("StorageClass", "Class of the volume"),
+       Column("VolumeAttributesClass", "Attributes of the volume"), AgeColumn(),
+       Wide("VolumeMode", "Filesystem or Block")},
       PersistentVolumeClaimCells);
   add("events",
-      {Column("Last Seen", "How long ago it happened last"), Column("Type", "Normal or Warning"),
-       Column("Reason", "Why, in one word"), Column("Object", "What it is about"),
-       Wide("Subobject", "Part of the object"), Wide("Source", "Who reported it"), Column("Message", "What happened"),
-       Wide("First Seen", "How long ago it happened first"), Number("Count", "How often it happened", 1),
+      {Column("Last Seen", "How long ago it happened last"),
+       Column("Type", "Normal or Warning"),
+       Column("Reason", "Why, in one word"),
+       Column("Object", "What it is about"),
+       Wide("Subobject", "Part of the object"),
+       Wide("Source", "Who reported it"),
+       Column("Message", "What happened"),
+       Wide("First Seen", "How long ago it happened first"),
+       Number("Count", "How often it happened", 1),
        {"Name", "string", "name", "Name of the event", 1}},
       EventCells);
 }
@@ -123,17 +151,22 @@ void AddGroupPrinters(Printers& printers) {
     printers[resource] = std::make_shared<BuiltInPrinter>(std::move(columns), cells);
   };
   add("endpointslices.discovery.k8s.io",
-      {NameColumn(), Column("AddressType", "Kind of address"), Column("Ports", "Ports of the endpoints"),
-       Column("Endpoints", "Addresses of the endpoints"), AgeColumn()},
+      {NameColumn(), Column("AddressType", "Kind of address"),
+       Column("Ports", "Ports of the endpoints"), Column("Endpoints", "Addresses of the endpoints"),
+       AgeColumn()},
       EndpointSliceCells);
-  add("leases.coordination.k8s.io", {NameColumn(), Column("Holder", "Who holds the lease"), AgeColumn()}, LeaseCells);
+  add("leases.coordination.k8s.io",
+      {NameColumn(), Column("Holder", "Who holds the lease"), AgeColumn()}, LeaseCells);
   add("priorityclasses.scheduling.k8s.io",
-      {NameColumn(), Number("Value", "Priority of pods with this class"),
-       {"Global-Default", "boolean", "", "Whether pods without a class get this one"}, AgeColumn(),
+      {NameColumn(),
+       Number("Value", "Priority of pods with this class"),
+       {"Global-Default", "boolean", "", "Whether pods without a class get this one"},
+       AgeColumn(),
        Column("PreemptionPolicy", "Whether pods of this class may preempt others")},
       PriorityClassCells);
   add("customresourcedefinitions.apiextensions.k8s.io",
-      {NameColumn(), {"Created At", "date", "", "When the definition was created"}}, CustomResourceDefinitionCells);
+      {NameColumn(), {"Created At", "date", "", "When the definition was created"}},
+      CustomResourceDefinitionCells);
 }
 
 Printers MakePrinters() {

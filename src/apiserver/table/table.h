@@ -1,7 +1,8 @@
 // src/apiserver/table/table.h
 //
-// TablePrinter: the columns and cells of `kubectl get`. Built-in kinds print what upstream prints for them
-// (k8s.io/kubernetes pkg/printers/internalversion); custom kinds print their additionalPrinterColumns.
+// TablePrinter: the columns and cells of `kubectl get`. Built-in kinds print what upstream prints
+// for them (k8s.io/kubernetes pkg/printers/internalversion); custom kinds print their
+// additionalPrinterColumns.
 //
 // Life cycle: immutable, shared.
 // Thread:     any.

@@ -27,41 +27,59 @@ json::Array Cells(const char* plural, const std::string& object, const char* gro
 }
 
 // READY, STATUS and RESTARTS of a pod with the given status and containers a, b.
-std::string Pod(const std::string& status, const std::string& metadata = "", const std::string& init = "") {
+std::string Pod(const std::string& status, const std::string& metadata = "",
+                const std::string& init = "") {
   const json::Array cells =
-      Cells("pods", "{\"metadata\":{\"name\":\"p\"" + metadata + "},\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]" +
-                        init + "},\"status\":" + status + "}");
+      Cells("pods", "{\"metadata\":{\"name\":\"p\"" + metadata +
+                        "},\"spec\":{\"containers\":[{\"name\":\"a\"},{\"name\":\"b\"}]" + init +
+                        "},\"status\":" + status + "}");
   return cells[1].Str() + " " + cells[2].Str() + " " + cells[3].Str();
 }
 
 TEST(PodTable, PhaseAloneWhenNothingElseIsKnown) {
   EXPECT_EQ(Pod(R"({"phase":"Pending"})"), "0/2 Pending 0");
   EXPECT_EQ(Pod(R"({"phase":"Failed","reason":"Evicted"})"), "0/2 Evicted 0");
-  EXPECT_EQ(Pod(R"({"phase":"Pending","conditions":[{"type":"PodScheduled","reason":"SchedulingGated"}]})"),
-            "0/2 SchedulingGated 0");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Pending","conditions":[{"type":"PodScheduled",
+        "reason":"SchedulingGated"}]})"),
+      "0/2 SchedulingGated 0");
 }
 
 TEST(PodTable, WaitingAndTerminatedReasons) {
-  EXPECT_EQ(Pod(R"({"phase":"Pending","containerStatuses":[{"state":{"waiting":{"reason":"ContainerCreating"}}}]})"),
-            "0/2 ContainerCreating 0");
-  EXPECT_EQ(Pod(R"({"phase":"Running","containerStatuses":[{"restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}},
+  EXPECT_EQ(
+      Pod(R"({"phase":"Pending",
+        "containerStatuses":[{"state":{"waiting":{"reason":"ContainerCreating"}}}]})"),
+      "0/2 ContainerCreating 0");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Running","containerStatuses":[{"restartCount":3,
+        "state":{"waiting":{"reason":"CrashLoopBackOff"}},
                     "lastState":{"terminated":{"finishedAt":"2026-01-01T00:55:00Z"}}}]})"),
-            "0/2 CrashLoopBackOff 3 (5m ago)");
-  EXPECT_EQ(Pod(R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"reason":"OOMKilled","exitCode":137}}}]})"),
-            "0/2 OOMKilled 0");
-  EXPECT_EQ(Pod(R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":3}}}]})"),
-            "0/2 ExitCode:3 0");
-  EXPECT_EQ(Pod(R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"signal":9}}}]})"), "0/2 Signal:9 0");
+      "0/2 CrashLoopBackOff 3 (5m ago)");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"reason":"OOMKilled",
+        "exitCode":137}}}]})"),
+      "0/2 OOMKilled 0");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"exitCode":3}}}]})"),
+      "0/2 ExitCode:3 0");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"signal":9}}}]})"),
+      "0/2 Signal:9 0");
 }
 
 TEST(PodTable, CompletedBesideRunning) {
-  const std::string statuses = R"("containerStatuses":[{"state":{"terminated":{"reason":"Completed"}}},
+  const std::string statuses =
+      R"("containerStatuses":[{"state":{"terminated":{"reason":"Completed"}}},
                                    {"ready":true,"state":{"running":{}}}])";
-  EXPECT_EQ(Pod("{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]," + statuses + "}"),
-            "1/2 Running 0");
+  EXPECT_EQ(
+      Pod("{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]," +
+          statuses + "}"),
+      "1/2 Running 0");
   EXPECT_EQ(Pod("{\"phase\":\"Running\"," + statuses + "}"), "1/2 NotReady 0");
-  EXPECT_EQ(Pod(R"({"phase":"Succeeded","containerStatuses":[{"state":{"terminated":{"reason":"Completed"}}}]})"),
-            "0/2 Completed 0");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Succeeded",
+        "containerStatuses":[{"state":{"terminated":{"reason":"Completed"}}}]})"),
+      "0/2 Completed 0");
 }
 
 TEST(PodTable, Terminating) {
@@ -73,56 +91,82 @@ TEST(PodTable, Terminating) {
 
 TEST(PodTable, InitContainers) {
   const std::string init = R"(,"initContainers":[{"name":"i"},{"name":"j"}])";
-  const std::string done = R"({"name":"i","state":{"terminated":{"exitCode":0,"reason":"Completed"}}})";
-  EXPECT_EQ(Pod("{\"phase\":\"Pending\",\"initContainerStatuses\":[" + done + R"(,{"name":"j","state":{"running":{}}}]})", "", init),
+  const std::string done =
+      R"({"name":"i","state":{"terminated":{"exitCode":0,"reason":"Completed"}}})";
+  EXPECT_EQ(Pod("{\"phase\":\"Pending\",\"initContainerStatuses\":[" + done +
+                    R"(,{"name":"j","state":{"running":{}}}]})",
+                "", init),
             "0/2 Init:1/2 0");
-  EXPECT_EQ(Pod(R"({"phase":"Pending","initContainerStatuses":[{"name":"i","state":{"waiting":{"reason":"PodInitializing"}}}]})", "", init),
-            "0/2 Init:0/2 0");
-  EXPECT_EQ(Pod(R"({"phase":"Pending","initContainerStatuses":[{"name":"i","restartCount":2,"state":{"terminated":{"exitCode":1,"reason":"Error"}}}]})", "", init),
-            "0/2 Init:Error 2");
-  EXPECT_EQ(Pod(R"({"phase":"Failed","initContainerStatuses":[{"name":"i","state":{"terminated":{"exitCode":7}}}]})", "", init),
-            "0/2 Init:ExitCode:7 0");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Pending","initContainerStatuses":[{"name":"i",
+        "state":{"waiting":{"reason":"PodInitializing"}}}]})",
+          "", init),
+      "0/2 Init:0/2 0");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Pending","initContainerStatuses":[{"name":"i","restartCount":2,
+        "state":{"terminated":{"exitCode":1,"reason":"Error"}}}]})",
+          "", init),
+      "0/2 Init:Error 2");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Failed","initContainerStatuses":[{"name":"i",
+        "state":{"terminated":{"exitCode":7}}}]})",
+          "", init),
+      "0/2 Init:ExitCode:7 0");
 }
 
 TEST(PodTable, SidecarsCountAsContainers) {
-  EXPECT_EQ(Pod(R"({"phase":"Running","initContainerStatuses":[{"name":"s","started":true,"ready":true,"state":{"running":{}}}],
-                    "containerStatuses":[{"ready":true,"state":{"running":{}}},{"ready":true,"state":{"running":{}}}]})",
-                "", R"(,"initContainers":[{"name":"s","restartPolicy":"Always"}])"),
-            "3/3 Running 0");
+  EXPECT_EQ(
+      Pod(R"({"phase":"Running","initContainerStatuses":[{"name":"s","started":true,"ready":true,
+        "state":{"running":{}}}],
+                    "containerStatuses":[{"ready":true,"state":{"running":{}}},{"ready":true,
+        "state":{"running":{}}}]})",
+          "", R"(,"initContainers":[{"name":"s","restartPolicy":"Always"}])"),
+      "3/3 Running 0");
 }
 
 TEST(Tables, Nodes) {
-  const json::Array cells = Cells("nodes", R"({"metadata":{"name":"n","labels":{"node-role.kubernetes.io/control-plane":"",
-      "kubernetes.io/role":"gpu"},"creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"unschedulable":true},
+  const json::Array cells = Cells(
+      "nodes", R"({"metadata":{"name":"n","labels":{"node-role.kubernetes.io/control-plane":"",
+      "kubernetes.io/role":"gpu"},"creationTimestamp":"2026-01-01T00:00:00Z"},
+        "spec":{"unschedulable":true},
       "status":{"conditions":[{"type":"Ready","status":"True"}],"nodeInfo":{"kubeletVersion":"v1"},
       "addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}})");
   EXPECT_EQ(json::Write(json::Value(cells)),
-            "[\"n\",\"Ready,SchedulingDisabled\",\"control-plane,gpu\",\"60m\",\"v1\",\"10.0.0.1\",\"\\u003cnone\\u003e\","
+            "[\"n\",\"Ready,SchedulingDisabled\",\"control-plane,gpu\",\"60m\",\"v1\",\"10.0.0.1\","
+            "\"\\u003cnone\\u003e\","
             "\"\\u003cunknown\\u003e\",\"\\u003cunknown\\u003e\",\"\\u003cunknown\\u003e\"]");
 }
 
 TEST(Tables, ServicesOfEveryType) {
   const auto row = [](const std::string& spec, const std::string& status = "{}") {
-    const json::Array cells = Cells("services", "{\"metadata\":{\"name\":\"s\"},\"spec\":" + spec + ",\"status\":" + status + "}");
+    const json::Array cells = Cells("services", "{\"metadata\":{\"name\":\"s\"},\"spec\":" + spec +
+                                                    ",\"status\":" + status + "}");
     return cells[1].Str() + " " + cells[2].Str() + " " + cells[3].Str() + " " + cells[4].Str();
   };
   EXPECT_EQ(row(R"({"type":"ClusterIP","clusterIP":"None"})"), "ClusterIP None <none> <none>");
-  EXPECT_EQ(row(R"({"type":"NodePort","clusterIP":"10.43.0.9","ports":[{"port":80,"nodePort":30080,"protocol":"TCP"}]})"),
-            "NodePort 10.43.0.9 <none> 80:30080/TCP");
-  EXPECT_EQ(row(R"({"type":"LoadBalancer","clusterIP":"10.43.0.9"})"), "LoadBalancer 10.43.0.9 <pending> <none>");
-  EXPECT_EQ(row(R"({"type":"ExternalName","externalName":"example.com"})"), "ExternalName <none> example.com <none>");
+  EXPECT_EQ(
+      row(R"({"type":"NodePort","clusterIP":"10.43.0.9","ports":[{"port":80,"nodePort":30080,
+        "protocol":"TCP"}]})"),
+      "NodePort 10.43.0.9 <none> 80:30080/TCP");
+  EXPECT_EQ(row(R"({"type":"LoadBalancer","clusterIP":"10.43.0.9"})"),
+            "LoadBalancer 10.43.0.9 <pending> <none>");
+  EXPECT_EQ(row(R"({"type":"ExternalName","externalName":"example.com"})"),
+            "ExternalName <none> example.com <none>");
 }
 
 TEST(Tables, EndpointSlicesListAFew) {
-  const json::Array cells = Cells("endpointslices", R"({"metadata":{"name":"e"},"addressType":"IPv4","ports":[{"port":80}],
-      "endpoints":[{"addresses":["1"]},{"addresses":["2"]},{"addresses":["3"]},{"addresses":["4"]},{"addresses":["5"]}]})",
-                                  "discovery.k8s.io");
+  const json::Array cells = Cells(
+      "endpointslices", R"({"metadata":{"name":"e"},"addressType":"IPv4","ports":[{"port":80}],
+      "endpoints":[{"addresses":["1"]},{"addresses":["2"]},{"addresses":["3"]},
+        {"addresses":["4"]},{"addresses":["5"]}]})",
+      "discovery.k8s.io");
   EXPECT_EQ(cells[2].AsString(), "80");
   EXPECT_EQ(cells[3].AsString(), "1,2,3 + 2 more...");
 }
 
 TEST(JsonPath, FindsWhatColumnsNeed) {
-  const json::Value root = Read(R"({"a":{"b.c":[{"type":"x","v":1},{"type":"y","v":2},{"type":"z","v":3}]}})");
+  const json::Value root =
+      Read(R"({"a":{"b.c":[{"type":"x","v":1},{"type":"y","v":2},{"type":"z","v":3}]}})");
   const auto find = [&](std::string_view path) {
     const Result<JsonPath> parsed = JsonPath::Parse(path);
     EXPECT_TRUE(parsed.has_value()) << path;

@@ -7,10 +7,14 @@
 namespace muster::apiserver {
 
 EventHub::EventHub(Loop& loop, store::Store& store, std::string prefix)
-    : loop_(loop), store_(store), prefix_(std::move(prefix)), ring_start_(store.CommittedRevision()) {
+    : loop_(loop),
+      store_(store),
+      prefix_(std::move(prefix)),
+      ring_start_(store.CommittedRevision()) {
   // The present is never compacted, so this cannot fail.
   const Result<store::Store::WatchId> watch =
-      store_.Watch(prefix_, ring_start_, [this](const std::vector<store::WatchEvent>& events) { OnEvents(events); });
+      store_.Watch(prefix_, ring_start_,
+                   [this](const std::vector<store::WatchEvent>& events) { OnEvents(events); });
   if (watch) watch_ = *watch;
 }
 
@@ -24,7 +28,8 @@ Status EventHub::Add(const WatcherPtr& watcher) {
   const store::Revision committed = store_.CommittedRevision();
   if (watcher->spec().after > committed) {
     // Only a client of an earlier life of this store can ask for it; it has to list again.
-    return Error(Reason::kExpired, "too old resource version: {} ({})", watcher->spec().after, committed);
+    return Error(Reason::kExpired, "too old resource version: {} ({})", watcher->spec().after,
+                 committed);
   }
   if (watcher->spec().bookmarks) ArmBookmarks();
   if (watcher->spec().after < ring_start_) return AddReplay(watcher);
@@ -81,8 +86,8 @@ void EventHub::ArmBookmarks() {
   bookmark_timer_ = loop_.After(kBookmarkPeriod, [this] {
     bookmark_timer_ = 0;
     Sweep();
-    // The store tells all watchers of a commit before it ends the commit's task, so the present has been offered. A
-    // replay may still be behind: its client gets its revision with the next event.
+    // The store tells all watchers of a commit before it ends the commit's task, so the present has
+    // been offered. A replay may still be behind: its client gets its revision with the next event.
     const store::Revision revision = store_.CommittedRevision();
     bool wanted = !replays_.empty();
     for (const WatcherPtr& watcher : watchers_) {

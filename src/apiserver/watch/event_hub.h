@@ -1,13 +1,13 @@
 // src/apiserver/watch/event_hub.h
 //
-// EventHub: the events of one kind, taken from the store once and given to all watchers of that kind. A ring of the
-// latest events lets a client that lists and then watches join without a replay; who comes from further back gets a
-// replay of its own from the store.
+// EventHub: the events of one kind, taken from the store once and given to all watchers of that
+// kind. A ring of the latest events lets a client that lists and then watches join without a
+// replay; who comes from further back gets a replay of its own from the store.
 //
 // Life cycle: made at the first watch of a kind, lives as long as its EventHubs.
 // Thread:     the loop thread.
-// Invariants: all watchers of a kind see its events in the same order; a bookmark says a revision only after every event
-//             up to it was offered.
+// Invariants: all watchers of a kind see its events in the same order; a bookmark says a revision
+//             only after every event up to it was offered.
 
 #pragma once
 
@@ -25,7 +25,8 @@
 namespace muster::apiserver {
 
 inline constexpr size_t kHubRingEvents = 1024;
-inline constexpr size_t kHubRingBytes = 4 * 1024 * 1024;  // of object bytes that the ring keeps alive
+inline constexpr size_t kHubRingBytes =
+    4 * 1024 * 1024;  // of object bytes that the ring keeps alive
 inline constexpr Duration kBookmarkPeriod = minutes(1);
 
 class EventHub {

@@ -11,14 +11,18 @@ constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end";
 
 std::string_view NameOf(EventType type) {
   switch (type) {
-    case EventType::kAdded: return "ADDED";
-    case EventType::kModified: return "MODIFIED";
-    case EventType::kDeleted: return "DELETED";
+    case EventType::kAdded:
+      return "ADDED";
+    case EventType::kModified:
+      return "MODIFIED";
+    case EventType::kDeleted:
+      return "DELETED";
   }
   return "";
 }
 
-// The last state of an object, as of `revision`: a client that sees it leave its selection goes on from there.
+// The last state of an object, as of `revision`: a client that sees it leave its selection goes on
+// from there.
 store::EntryPtr AtRevision(const store::Entry& entry, store::Revision revision) {
   auto copy = std::make_shared<store::Entry>(entry);
   copy->mod_revision = revision;
@@ -34,7 +38,8 @@ store::EntryPtr AtRevision(const store::Entry& entry, store::Revision revision) 
 
 }  // namespace
 
-std::string EncodeFrame(EventType type, const AnswerFormat& format, const store::Entry& entry, Time now) {
+std::string EncodeFrame(EventType type, const AnswerFormat& format, const store::Entry& entry,
+                        Time now) {
   std::string out;
   out.reserve(entry.value->size() + 128);
   out += "{\"type\":\"";
@@ -45,23 +50,28 @@ std::string EncodeFrame(EventType type, const AnswerFormat& format, const store:
   return out;
 }
 
-std::string EncodeBookmark(const AnswerFormat& format, store::Revision revision, bool initial_events_end) {
-  json::Value metadata = json::Obj({{"resourceVersion", std::to_string(revision)}, {"creationTimestamp", nullptr}});
+std::string EncodeBookmark(const AnswerFormat& format, store::Revision revision,
+                           bool initial_events_end) {
+  json::Value metadata =
+      json::Obj({{"resourceVersion", std::to_string(revision)}, {"creationTimestamp", nullptr}});
   if (initial_events_end) {
     metadata = metadata.SetPath({"annotations", kInitialEventsEnd}, "true");
   }
-  json::Value object = json::Obj({{"kind", format.kind->kind}, {"apiVersion", format.kind->GroupVersion()}});
+  json::Value object =
+      json::Obj({{"kind", format.kind->kind}, {"apiVersion", format.kind->GroupVersion()}});
   if (format.form == AnswerForm::kPartialMetadata) {
-    object = json::Obj({{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/" + format.meta_version}});
+    object = json::Obj(
+        {{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/" + format.meta_version}});
   } else if (format.form == AnswerForm::kTable) {
     // The row's object carries the revision; the table itself has no cells to show.
     const json::Value partial = json::Obj({{"kind", "PartialObjectMetadata"},
                                            {"apiVersion", "meta.k8s.io/" + format.meta_version},
                                            {"metadata", metadata}});
-    object = json::Obj({{"kind", "Table"},
-                        {"apiVersion", "meta.k8s.io/" + format.meta_version},
-                        {"columnDefinitions", json::List()},
-                        {"rows", json::List({json::Obj({{"cells", json::List()}, {"object", partial}})})}});
+    object = json::Obj(
+        {{"kind", "Table"},
+         {"apiVersion", "meta.k8s.io/" + format.meta_version},
+         {"columnDefinitions", json::List()},
+         {"rows", json::List({json::Obj({{"cells", json::List()}, {"object", partial}})})}});
     metadata = json::Obj({{"resourceVersion", std::to_string(revision)}});
   }
   object = object.Set("metadata", metadata);

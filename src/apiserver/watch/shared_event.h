@@ -1,9 +1,10 @@
 // src/apiserver/watch/shared_event.h
 //
-// SharedEvent: one change of one object on its way to many watchers. Each form in which a client wants it is encoded at
-// most once; the bytes are shared.
+// SharedEvent: one change of one object on its way to many watchers. Each form in which a client
+// wants it is encoded at most once; the bytes are shared.
 //
-// Life cycle: made by the EventHub for each event of the store, dropped when no watcher and no ring needs it.
+// Life cycle: made by the EventHub for each event of the store, dropped when no watcher and no ring
+//             needs it.
 // Thread:     the loop thread.
 
 #pragma once
@@ -25,9 +26,12 @@ using FramePtr = std::shared_ptr<const std::string>;
 enum class EventType : uint8_t { kAdded, kModified, kDeleted };
 
 // {"type":"ADDED","object":...} and a line feed.
-std::string EncodeFrame(EventType type, const AnswerFormat& format, const store::Entry& entry, Time now);
-// A bookmark at `revision`; `initial_events_end` adds the annotation that ends a WatchList's first part.
-std::string EncodeBookmark(const AnswerFormat& format, store::Revision revision, bool initial_events_end);
+std::string EncodeFrame(EventType type, const AnswerFormat& format, const store::Entry& entry,
+                        Time now);
+// A bookmark at `revision`; `initial_events_end` adds the annotation that ends a WatchList's first
+// part.
+std::string EncodeBookmark(const AnswerFormat& format, store::Revision revision,
+                           bool initial_events_end);
 std::string EncodeErrorFrame(const Status& status);
 
 class SharedEvent {
@@ -35,8 +39,8 @@ class SharedEvent {
   SharedEvent(store::WatchEvent event, Time now);
 
   store::Revision revision() const { return event_.revision; }
-  // The frame for a watcher of this selection and format: nullptr when the change does not concern it. An object that
-  // enters a selection is ADDED, one that leaves it DELETED.
+  // The frame for a watcher of this selection and format: nullptr when the change does not concern
+  // it. An object that enters a selection is ADDED, one that leaves it DELETED.
   FramePtr FrameFor(const Selection& selection, const AnswerFormat& format);
 
  private:

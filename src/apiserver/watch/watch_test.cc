@@ -18,8 +18,9 @@ size_t Count(const std::string& text, std::string_view word) {
 }
 
 void Create(TestServer& test, const std::string& name, const std::string& data = "") {
-  const auto writer = test.Send("POST", "/api/v1/namespaces/default/configmaps",
-                                "{\"metadata\":{\"name\":\"" + name + "\"},\"data\":{\"k\":\"" + data + "\"}}");
+  const auto writer =
+      test.Send("POST", "/api/v1/namespaces/default/configmaps",
+                "{\"metadata\":{\"name\":\"" + name + "\"},\"data\":{\"k\":\"" + data + "\"}}");
   ASSERT_EQ(writer->status, 201) << writer->body;
 }
 
@@ -159,7 +160,8 @@ TEST(List, ASearchThatTakesTooLongGoesOnWithAToken) {
   EXPECT_EQ(first["items"].size(), 0u);
   const std::string token = first["metadata"]["continue"].Str();
   ASSERT_NE(token, "");
-  const json::Value rest = TestServer::Json(*test.Send("GET", url + "&continue=" + PercentEncode(token)));
+  const json::Value rest =
+      TestServer::Json(*test.Send("GET", url + "&continue=" + PercentEncode(token)));
   EXPECT_EQ(rest["items"].size(), 1u);
 }
 
@@ -192,13 +194,20 @@ TEST(Server, RefusesBodiesOverTheLimit) {
 
 TEST(Server, DefinitionsAreServedAgainAfterARestart) {
   TestServer test;
-  const std::string crd = R"({"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Cluster",
-      "names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,
-      "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}})";
-  const auto created = test.Send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
+  const std::string crd =
+      R"({"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Cluster",
+      "names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,
+        "storage":true,
+      "schema":{"openAPIV3Schema":{"type":"object",
+        "x-kubernetes-preserve-unknown-fields":true}}}]}})";
+  const auto created =
+      test.Send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
   ASSERT_EQ(created->status, 201) << created->body;
-  ASSERT_EQ(test.Send("POST", "/apis/example.com/v1/widgets", R"({"apiVersion":"example.com/v1","kind":"Widget",
-      "metadata":{"name":"w"}})")->status, 201);
+  ASSERT_EQ(test.Send("POST", "/apis/example.com/v1/widgets",
+                      R"({"apiVersion":"example.com/v1","kind":"Widget",
+      "metadata":{"name":"w"}})")
+                ->status,
+            201);
   test.server.reset();
   test.server = std::make_unique<ApiServer>(test.loop, *test.store, ServerOptions());
   EXPECT_EQ(test.Send("GET", "/apis/example.com/v1/widgets/w")->status, 200);

@@ -3,7 +3,10 @@
 namespace muster::apiserver {
 
 Watcher::Watcher(Loop& loop, net::ResponseWriterPtr writer, WatchSpec spec, Task on_close)
-    : loop_(loop), writer_(std::move(writer)), spec_(std::move(spec)), on_close_(std::move(on_close)) {}
+    : loop_(loop),
+      writer_(std::move(writer)),
+      spec_(std::move(spec)),
+      on_close_(std::move(on_close)) {}
 
 Watcher::~Watcher() { loop_.Cancel(timeout_); }
 
@@ -47,7 +50,8 @@ void Watcher::FinishInitial() {
   spec_.initial.clear();
   spec_.initial.shrink_to_fit();
   if (spec_.initial_events_end) {
-    writer_->Write(std::make_shared<const std::string>(EncodeBookmark(spec_.format, spec_.after, true)));
+    writer_->Write(
+        std::make_shared<const std::string>(EncodeBookmark(spec_.format, spec_.after, true)));
   }
   initial_done_ = true;
   for (FramePtr& frame : std::exchange(waiting_, {})) Send(std::move(frame));

@@ -1,12 +1,13 @@
 // src/apiserver/watch/watcher.h
 //
-// Watcher: one client's watch. First it may send the objects that exist (in slices, never faster than the client
-// reads), then it passes on frames as events come.
+// Watcher: one client's watch. First it may send the objects that exist (in slices, never faster
+// than the client reads), then it passes on frames as events come.
 //
 // Life cycle: made by the watch handler and given to an EventHub, which drops it once it is closed.
 // Thread:     the loop thread.
-// Invariants: frames go out in revision order; what arrives during the first part waits behind it; a client that lets
-//             more than kMaxWatchBacklogBytes pile up is cut off, it will list again.
+// Invariants: frames go out in revision order; what arrives during the first part waits behind it;
+//             a client that lets more than kMaxWatchBacklogBytes pile up is cut off, it will list
+//             again.
 
 #pragma once
 
@@ -24,17 +25,19 @@
 namespace muster::apiserver {
 
 inline constexpr size_t kMaxWatchBacklogBytes = 8 * 1024 * 1024;  // unread bytes of one watch
-inline constexpr size_t kInitialBacklogBytes = 1024 * 1024;       // more than this unread: the first part waits
-inline constexpr size_t kInitialSliceObjects = 100;               // of the first part, per loop task
-inline constexpr Duration kInitialRetry = milliseconds(5);        // until a waiting first part looks again
+inline constexpr size_t kInitialBacklogBytes =
+    1024 * 1024;                                     // more than this unread: the first part waits
+inline constexpr size_t kInitialSliceObjects = 100;  // of the first part, per loop task
+inline constexpr Duration kInitialRetry =
+    milliseconds(5);  // until a waiting first part looks again
 
 struct WatchSpec {
   SelectionPtr selection;
   AnswerFormat format;
   store::Revision after = 0;  // events with a greater revision are wanted
   bool bookmarks = false;
-  bool initial_events_end = false;          // a bookmark closes the first part
-  std::vector<store::EntryPtr> initial;     // candidates for the first part; consistent at `after`
+  bool initial_events_end = false;       // a bookmark closes the first part
+  std::vector<store::EntryPtr> initial;  // candidates for the first part; consistent at `after`
   Duration timeout{};
 };
 

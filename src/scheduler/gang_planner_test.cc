@@ -52,6 +52,20 @@ TEST(GangPlanner, PlacesAtLeastTheMinimumAndAsManyAsFit) {
   EXPECT_EQ(c.WhyNot("g").pods_waiting, 2);
 }
 
+TEST(GangPlanner, NeighbouringRanksBecomeNeighbours) {
+  TestCluster c;
+  c.AddNodes(3, kFourGpus);
+  c.AddGang("g", 12, 0, {});
+  for (int i = 11; i >= 0; --i) {
+    cluster::PodInfo pod = c.MakePod("g-worker-" + std::to_string(i), kOneGpu);
+    pod.group = "g";
+    pod.created = Time(seconds(5));
+    c.AddPod(pod);
+  }
+  EXPECT_EQ(c.Plan(), 12u);
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(c.NodeOf("g-worker-" + std::to_string(i)), "n" + std::to_string(i / 4));
+}
+
 TEST(GangPlanner, WaitsWhileMembersAreMissing) {
   TestCluster c;
   c.AddNodes(2, kFourGpus);

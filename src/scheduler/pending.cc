@@ -99,9 +99,12 @@ Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending, const Priori
   }
   for (const auto& [key, position] : gangs) {
     std::vector<QueuedPod>& pods = queue[position].pods;
-    std::stable_sort(pods.begin(), pods.end(), [&](const QueuedPod& a, const QueuedPod& b) {
-      return cache.FindPod(a.key)->info.created < cache.FindPod(b.key)->info.created;
-    });
+    // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours on the nodes.
+    const auto order = [&](const QueuedPod& pod) {
+      return std::tuple(cache.FindPod(pod.key)->info.created, pod.key.name.size());
+    };
+    std::stable_sort(pods.begin(), pods.end(),
+                     [&](const QueuedPod& a, const QueuedPod& b) { return order(a) < order(b); });
   }
   return queue;
 }

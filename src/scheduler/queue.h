@@ -34,7 +34,7 @@ struct Unit {
   int64_t occupied = 0;       // of these, bound, assumed or succeeded
   int64_t priority = 0;
   Time created{};
-  std::vector<QueuedPod> pods;  // pending ones, in the order in which they are placed (creation, then name)
+  std::vector<QueuedPod> pods;  // pending ones, in the order in which they are placed (creation, length of the name, name)
 
   // How many of `pods` must be placed for any of them to be.
   int64_t Needed() const;

@@ -266,13 +266,16 @@ struct Scheduler::Impl {
   void PublishReason(const Unit& unit, const Infeasible& infeasible) {
     const auto shared = std::make_shared<const Infeasible>(infeasible);
     const std::string message = Explain(infeasible);
+    const bool passing =
+        infeasible.why == Infeasible::Why::kMembersMissing || infeasible.why == Infeasible::Why::kGroupMissing;
+    const Duration delay = passing ? kPassingReasonDelay : Duration(0);
     bool any_waits = false;
     for (const QueuedPod& pod : unit.pods) {
       if (!pending.contains(pod.key)) continue;
       any_waits = true;
       verdicts[pod.key] = shared;
       ++metrics.unschedulable;
-      publisher.PodWaits(ToObjectKey(pod.key), {"Unschedulable", message});
+      publisher.PodWaits(ToObjectKey(pod.key), {"Unschedulable", message}, delay);
     }
     if (!unit.is_gang || !any_waits) return;
     group_verdicts[{unit.ns, unit.name}] = shared;

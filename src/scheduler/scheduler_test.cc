@@ -256,6 +256,20 @@ TEST_F(SchedulerTest, PodGroupStatusFollowsTheGang) {
   EXPECT_EQ(GroupStatus("g")["succeeded"].AsInt(), 2);
 }
 
+TEST_F(SchedulerTest, AGangWhosePodsComeOneByOneIsNotToldOfEachThatIsMissing) {
+  AddNode("n1", 4);
+  AddGroup("g", 4);
+  for (int i = 0; i < 4; ++i) {
+    api_.Put(kPods, MakePod(fmt::format("g-{}", i), 1, "g"));
+    loop_.RunFor(milliseconds(20));
+  }
+  Settle();
+  EXPECT_EQ(BoundOf("g", 4), 4);
+  EXPECT_EQ(pod_status_writes_, 0);
+  EXPECT_EQ(Events("FailedScheduling", ""), 0);
+  EXPECT_EQ(GroupStatus("g")["conditions"].size(), 1u);
+}
+
 TEST_F(SchedulerTest, PlansOnlyWhenSomethingRelevantChanged) {
   AddNode("n1", 1);
   AddPod("p", 2);

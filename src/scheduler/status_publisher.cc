@@ -51,13 +51,14 @@ StatusPublisher::StatusPublisher(client::ApiClient& api, client::Informer& pods,
       group_status_(std::move(group_status)),
       events_(api, "default-scheduler", "") {}
 
-void StatusPublisher::PodWaits(const client::ObjectKey& pod, WaitReason reason) {
+void StatusPublisher::PodWaits(const client::ObjectKey& pod, WaitReason reason, Duration delay) {
   const Subject subject{false, pod};
   const auto [at, added] = entries_.try_emplace(subject);
   Entry& entry = at->second;
   entry.forgotten = false;
   if (!added && entry.wanted == reason) return;
   entry.wanted = std::move(reason);
+  if (delay > Duration(0)) entry.next_allowed = std::max(entry.next_allowed, api_.loop().Now() + delay);
   MarkDirty(subject, entry);
 }
 
@@ -84,9 +85,11 @@ void StatusPublisher::EraseIfDone(std::map<Subject, Entry>::iterator at) {
 
 void StatusPublisher::GroupChanged(const client::ObjectKey& group) {
   const Subject subject{true, group};
-  Entry& entry = entries_[subject];
-  entry.forgotten = false;
-  MarkDirty(subject, entry);
+  const auto [at, added] = entries_.try_emplace(subject);
+  // Its pods are about to come, one event each.
+  if (added) at->second.next_allowed = api_.loop().Now() + kGroupWriteInterval;
+  at->second.forgotten = false;
+  MarkDirty(subject, at->second);
 }
 
 void StatusPublisher::MarkDirty(const Subject& subject, Entry& entry) {
@@ -156,7 +159,7 @@ void StatusPublisher::Write(const Subject& subject, Entry& entry) {
   // Calm for a while: the next change is written at once again.
   if (now - entry.next_allowed > kMaxRewriteInterval) entry.interval = kFirstRewriteInterval;
   // The status of a gang is what people and controllers wait for: it may follow faster than a pod's reason.
-  const Duration interval = subject.is_group ? kFirstRewriteInterval / 10 : entry.interval;
+  const Duration interval = subject.is_group ? kGroupWriteInterval : entry.interval;
   entry.next_allowed = now + interval;
   entry.interval = std::min(entry.interval * 2, kMaxRewriteInterval);
 }

@@ -34,6 +34,9 @@ inline constexpr size_t kMaxStatusWritesInFlight = 32;
 inline constexpr int kMaxStatusAttempts = 5;
 inline constexpr Duration kFirstRewriteInterval = seconds(1);
 inline constexpr Duration kMaxRewriteInterval = seconds(30);
+// What usually passes by itself (the pods of a gang are created one by one) is written only if it stays this long.
+inline constexpr Duration kPassingReasonDelay = milliseconds(500);
+inline constexpr Duration kGroupWriteInterval = milliseconds(100);
 
 struct WaitReason {
   std::string reason;   // "Unschedulable", "SchedulingGated", "SchedulerError"
@@ -48,7 +51,8 @@ class StatusPublisher {
 
   StatusPublisher(client::ApiClient& api, client::Informer& pods, client::Informer& groups, GroupStatus group_status);
 
-  void PodWaits(const client::ObjectKey& pod, WaitReason reason);
+  // Written after `delay` at the earliest, and then as it is by that time.
+  void PodWaits(const client::ObjectKey& pod, WaitReason reason, Duration delay = {});
   void PodBound(const client::ObjectKey& pod, std::string_view node);
   void ForgetPod(const client::ObjectKey& pod);
   void GroupChanged(const client::ObjectKey& group);

@@ -48,9 +48,7 @@ struct ObjectRep : Rep {
   size_t Position(std::string_view key) const {  // members.size() if absent
     if (by_key.empty()) {
       for (size_t i = 0; i < members.size(); ++i) {
-        const std::string& name = members[i].first;
-        if (name.size() == key.size() && std::memcmp(name.data(), key.data(), key.size()) == 0)
-          return i;
+        if (members[i].first == key) return i;
       }
       return members.size();
     }

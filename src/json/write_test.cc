@@ -54,6 +54,7 @@ TEST(WriteYaml, LaysOutNestedLists) {
       "l:\n- - 1\n  - 2\n- a:\n    c: 1\n  b:\n  - x\n- s\n- []\n- {}\n");
   EXPECT_EQ(WriteYaml(List({1, "a"})), "- 1\n- a\n");
   EXPECT_EQ(WriteYaml(Value("text")), "text\n");
+  EXPECT_EQ(WriteYaml(Value("two\nlines}")), "|-\n  two\n  lines}\n");
   EXPECT_EQ(WriteYaml(Obj()), "{}\n");
 }
 

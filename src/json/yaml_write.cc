@@ -178,7 +178,11 @@ bool KeyBefore(std::string_view left, std::string_view right) {
 class Emitter {
  public:
   std::string Document(const Value& value) {
-    Node(value, -kIndent, false);
+    if (value.empty()) {
+      Scalar(value, kIndent);  // its further lines are indented also at the top
+    } else {
+      Node(value, -kIndent, false);
+    }
     StartLine(0);
     return std::move(out_);
   }

@@ -14,8 +14,8 @@
 
 namespace muster::cli {
 
-// `words` is what follows the command's name. Invalid with a sentence for the user. "--help" is in Arguments::values
-// as "help" and then nothing else is checked.
+// `words` is what follows the command's name. Invalid with a sentence for the user. "--help" is in
+// Arguments::values as "help" and then nothing else is checked.
 Result<Arguments> ParseArguments(const Command& command, const std::vector<std::string>& words);
 
 }  // namespace muster::cli

@@ -48,8 +48,8 @@ class FakeCluster {
                                                {"namespaces", "Namespace", "ns", false},
                                                {"nodes", "Node", "no", false},
                                                {"events", "Event", "ev", true}});
-    api.static_answers["/apis"] = *json::Parse(
-        R"({"groups":[{"name":"kubeflow.org","versions":[{"version":"v1"}],"preferredVersion":{"version":"v1"}}]})");
+    api.static_answers["/apis"] = *json::Parse(R"({"groups":[{"name":"kubeflow.org",
+        "versions":[{"version":"v1"}],"preferredVersion":{"version":"v1"}}]})");
     api.static_answers["/apis/kubeflow.org/v1"] =
         Resources({{"pytorchjobs", "PyTorchJob", "", true}});
   }

@@ -1,6 +1,7 @@
 // src/cli/command.h
 //
-// Command: one subcommand, declared once. Parsing, --help and shell completion are all made from this declaration.
+// Command: one subcommand, declared once. Parsing, --help and shell completion are all made from
+// this declaration.
 //
 // Life cycle: commands are static values (AllCommands()); an Invocation lives for one run.
 // Thread:     the loop thread.

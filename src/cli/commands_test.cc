@@ -62,7 +62,8 @@ TEST_F(CommandsTest, ApplyReadsDirectoriesListsAndManyDocuments) {
                      "\n---\n{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j}}");
   File(
       "b.json",
-      R"({"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}]})");
+      R"({"apiVersion":"v1","kind":"List","items":[
+            {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}]})");
   File("notes.txt", "not a manifest");
   File("below/c.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: deep}}");
   EXPECT_EQ(cluster_.Run("apply", {"-f", dir_}).out,
@@ -146,9 +147,12 @@ TEST_F(CommandsTest, WaitGivesUpInTimeOrWhenThereIsNoHope) {
 
 TEST_F(CommandsTest, GetPrintsTablesAndWholeObjects) {
   json::Value table = *json::Parse(
-      R"({"kind":"Table","columnDefinitions":[{"name":"Name"},{"name":"Status"},{"name":"IP","priority":1}],
-          "rows":[{"cells":["web","Running","10.0.0.1"],"object":{"metadata":{"namespace":"default","labels":{"a":"b"}}}},
-                  {"cells":["database","Pending",null],"object":{"metadata":{"namespace":"default"}}}]})");
+      R"({"kind":"Table",
+          "columnDefinitions":[{"name":"Name"},{"name":"Status"},{"name":"IP","priority":1}],
+          "rows":[{"cells":["web","Running","10.0.0.1"],
+                   "object":{"metadata":{"namespace":"default","labels":{"a":"b"}}}},
+                  {"cells":["database","Pending",null],
+                   "object":{"metadata":{"namespace":"default"}}}]})");
   cluster_.api.static_answers["/api/v1/namespaces/default/pods"] = table;
   EXPECT_EQ(cluster_.Run("get", {"po"}).out,
             "NAME       STATUS\nweb        Running\ndatabase   Pending\n");

@@ -31,7 +31,8 @@ class Console {
     Out(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // One line on standard error that the next one replaces; "" takes it away. Nothing unless on a terminal.
+  // One line on standard error that the next one replaces; "" takes it away. Nothing unless on a
+  // terminal.
   void StatusLine(const std::string& text);
 
   std::string Paint(Colour colour, std::string_view text) const;  // for Out

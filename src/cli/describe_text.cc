@@ -159,9 +159,11 @@ std::string Containers(std::string_view title, const Value& containers, const Va
       if (!container[field].empty())
         out += Line(4, Title(field), Join(json::ToStrings(container[field]), " "));
     }
-    out += State(4, "State", status["state"]) + State(4, "Last State", status["lastState"]);
-    out += Line(4, "Ready", status["ready"].AsBool() ? "True" : "False");
-    out += Line(4, "Restart Count", status.IsNull() ? "0" : Scalar(status["restartCount"]));
+    if (!status.IsNull()) {
+      out += State(4, "State", status["state"]) + State(4, "Last State", status["lastState"]);
+      out += Line(4, "Ready", status["ready"].AsBool() ? "True" : "False");
+      out += Line(4, "Restart Count", Scalar(status["restartCount"]));
+    }
     for (const char* field : {"limits", "requests"}) {
       const Value& amounts = container["resources"][field];
       if (!amounts.empty()) out += Map(4, Title(field), amounts, ": ");

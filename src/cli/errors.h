@@ -1,8 +1,10 @@
 // src/cli/errors.h
 //
-// How a command says what went wrong: as kubectl words it where kubectl has words, and with what to do about it.
+// How a command says what went wrong: as kubectl words it where kubectl has words, and with what to
+// do about it.
 //
-// Rule:   our own objections have the reason Invalid and no details; everything else comes from a server.
+// Rule:   our own objections have the reason Invalid and no details; everything else comes from a
+//         server.
 // Thread: any (pure function).
 
 #pragma once

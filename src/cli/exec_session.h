@@ -1,8 +1,8 @@
 // src/cli/exec_session.h
 //
-// ExecSession: the channels of a remote command over one WebSocket, as upstream's v5.channel.k8s.io (and v4) define
-// them: the first byte of a message is its channel (0 stdin, 1 stdout, 2 stderr, 3 the final Status, 4 the size of the
-// terminal, 255 closes a channel, v5 only).
+// ExecSession: the channels of a remote command over one WebSocket, as upstream's v5.channel.k8s.io
+// (and v4) define them: the first byte of a message is its channel (0 stdin, 1 stdout, 2 stderr, 3
+// the final Status, 4 the size of the terminal, 255 closes a channel, v5 only).
 //
 // Life cycle: made on an upgraded stream; destroy to close.
 // Thread:     the loop thread.

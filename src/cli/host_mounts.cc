@@ -28,10 +28,11 @@ bool IsHidden(const std::string& path) {
 
 std::string Parent(const std::string& path) { return fs::path(path).parent_path().string(); }
 
-// ".../bin/python3" -> "..."; programs elsewhere -> their own directory.
+// ".../bin/python3" and ".../shims/python3" (pyenv) -> "..."; programs elsewhere -> their directory.
 std::string PrefixOf(const std::string& program) {
   const std::string directory = Parent(program);
-  return fs::path(directory).filename() == "bin" ? Parent(directory) : directory;
+  const fs::path last = fs::path(directory).filename();
+  return last == "bin" || last == "shims" ? Parent(directory) : directory;
 }
 
 // pyvenv.cfg: "home = /opt/python/bin", where the interpreter of a virtual environment really is.

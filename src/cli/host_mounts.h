@@ -1,7 +1,8 @@
 // src/cli/host_mounts.h
 //
-// Which directories of this machine a program needs inside a pod: the current directory, its virtual environment, and
-// what that points to. A pod sees this machine's / but neither /root nor /home.
+// Which directories of this machine a program needs inside a pod: the current directory, its
+// virtual environment, and what that points to. A pod sees this machine's / but neither /root nor
+// /home.
 //
 // Thread: any. Looks at files only through FileFacts, so tests need none.
 
@@ -32,8 +33,8 @@ FileFacts RealFiles();
 
 using Environment = std::map<std::string, std::string>;
 
-// `directory` is writable, the rest read-only. No mount lies inside another one that can do the same; a directory that
-// the pod sees anyway is not mounted.
+// `directory` is writable, the rest read-only. No mount lies inside another one that can do the
+// same; a directory that the pod sees anyway is not mounted.
 std::vector<HostMount> PlanMounts(const std::string& directory, const Environment& environment,
                                   const std::vector<std::string>& program, const FileFacts& files);
 

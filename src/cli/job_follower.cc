@@ -93,7 +93,8 @@ void JobFollower::ShowProgress() {
   } else {
     console_.StatusLine(name_ + " waits: " + why);
   }
-  // Without a terminal there is no live line, but a job that cannot be placed is worth one sentence.
+  // Without a terminal there is no live line, but a job that cannot be placed is worth one
+  // sentence.
   if (unschedulable && !console_.err_is_terminal() && told_reason_.empty()) {
     told_reason_ = why;
     console_.Err("muster: " + name_ + " waits: " + why);

@@ -1,7 +1,7 @@
 // src/cli/job_follower.h
 //
-// JobFollower: watches a job and its pods, prints their logs, shows on the status line what it waits for, and says when
-// it is over and everything was read.
+// JobFollower: watches a job and its pods, prints their logs, shows on the status line what it
+// waits for, and says when it is over and everything was read.
 //
 // Life cycle: begins in the constructor; destroy to stop.
 // Thread:     the loop thread.
@@ -27,7 +27,8 @@ inline constexpr Duration kLastWordsLimit = seconds(5);
 
 class JobFollower {
  public:
-  // `job` exists. `on_over`: the job is finished and its logs are read, or it was deleted (then the job is null).
+  // `job` exists. `on_over`: the job is finished and its logs are read, or it was deleted (then the
+  // job is null).
   JobFollower(Session& session, Console& console, const ApiResource& resource,
               const json::Value& job, LogOptions options,
               std::function<void(const json::Value& job)> on_over);

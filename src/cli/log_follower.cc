@@ -192,7 +192,8 @@ void LogFollower::OnEnd(Reader& reader, const Status& status) {
   }));
 }
 
-// After a reconnect the server repeats what it wrote in the second of the break: known lines are skipped by their time.
+// After a reconnect the server repeats what it wrote in the second of the break: known lines are
+// skipped by their time.
 bool LogFollower::IsNew(Reader& reader, Time time, std::string_view text) {
   if (reader.resuming) {
     if (time < reader.last_time) return false;

@@ -1,7 +1,8 @@
 // src/cli/log_follower.h
 //
-// LogFollower: prints what the containers of pods write, each line with the name of its pod in front if there are
-// several. Survives restarts of a container, replaced pods and a server that goes away: a line is printed once.
+// LogFollower: prints what the containers of pods write, each line with the name of its pod in
+// front if there are several. Survives restarts of a container, replaced pods and a server that
+// goes away: a line is printed once.
 //
 // Life cycle: OnPod() for every state of every pod; destroy to stop.
 // Thread:     the loop thread.
@@ -48,7 +49,8 @@ class LogFollower {
   LogFollower(Session& session, Console& console, LogOptions options);
   ~LogFollower();
 
-  // A pod as it is now; null objects are ignored (what was written before stays readable only with the pod).
+  // A pod as it is now; null objects are ignored (what was written before stays readable only with
+  // the pod).
   void OnPod(const json::Value& pod);
   // Nothing is being read, and every pod seen that has written something was read to its end.
   bool Idle() const;

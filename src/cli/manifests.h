@@ -1,7 +1,7 @@
 // src/cli/manifests.h
 //
-// Objects from files, as `-f` names them: a YAML or JSON file with any number of documents, a directory of such files,
-// or "-" for standard input. Lists are taken apart.
+// Objects from files, as `-f` names them: a YAML or JSON file with any number of documents, a
+// directory of such files, or "-" for standard input. Lists are taken apart.
 //
 // Thread: any; reads files.
 

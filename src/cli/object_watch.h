@@ -1,7 +1,7 @@
 // src/cli/object_watch.h
 //
-// ObjectWatch: the objects of one namespace that match a selector, kept current. It survives a server that goes away
-// and comes back: it lists again and tells the difference.
+// ObjectWatch: the objects of one namespace that match a selector, kept current. It survives a
+// server that goes away and comes back: it lists again and tells the difference.
 //
 // Life cycle: begins in the constructor, ends with the destructor; no callback runs afterwards.
 // Thread:     the loop thread.

@@ -1,6 +1,7 @@
 // src/cli/resource_arguments.h
 //
-// Which objects a command line means: "TYPE NAME...", "TYPE/NAME ...", "TYPE[,TYPE...]", with -l and --all.
+// Which objects a command line means: "TYPE NAME...", "TYPE/NAME ...", "TYPE[,TYPE...]", with -l
+// and --all.
 //
 // Thread: the loop thread.
 

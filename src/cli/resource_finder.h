@@ -2,8 +2,8 @@
 //
 // ResourceFinder: what the server serves, by whatever name a user or a manifest has for it.
 //
-// Life cycle: one per run; asks the server when it must and remembers. The core group is asked first, so the usual
-//             commands cost one request.
+// Life cycle: one per run; asks the server when it must and remembers. The core group is asked
+//             first, so the usual commands cost one request.
 // Thread:     the loop thread.
 
 #pragma once

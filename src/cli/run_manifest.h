@@ -1,7 +1,7 @@
 // src/cli/run_manifest.h
 //
-// The PyTorchJob that `muster run` makes: one Master and workers-1 Workers, all with the same command, in the caller's
-// directory and environment.
+// The PyTorchJob that `muster run` makes: one Master and workers-1 Workers, all with the same
+// command, in the caller's directory and environment.
 //
 // Thread: any (pure functions).
 

@@ -124,6 +124,12 @@ TEST(PlanMounts, FindsInterpretersInHomes) {
           {"/home/me/.local", true}, {"/home/me/.pyenv/versions/3.12", true}, {"/srv", false}}));
 }
 
+TEST(PlanMounts, TakesAllOfPyenvForAShim) {
+  FileFacts files = Machine({"/root/.pyenv"}, {{"/root/.pyenv/shims/python3", ""}}, {});
+  EXPECT_EQ(PlanMounts("/srv", {{"PATH", "/root/.pyenv/shims"}}, {"python3"}, files),
+            (std::vector<HostMount>{{"/root/.pyenv", true}, {"/srv", false}}));
+}
+
 TEST(TakenEnvironment, TakesOnlyWhatThePodNeeds) {
   std::map<std::string, const char*> here = {
       {"PATH", "/bin"}, {"HOME", "/root"}, {"VIRTUAL_ENV", ""}};

@@ -1,7 +1,7 @@
 // src/cli/session.h
 //
-// Session: a command's way to one API server. The program is asynchronous, a command is not: the calls here run the
-// loop until the answer is there.
+// Session: a command's way to one API server. The program is asynchronous, a command is not: the
+// calls here run the loop until the answer is there.
 //
 // Life cycle: one per run. `Open` connects to nothing yet: the first call does.
 // Thread:     the loop thread, which is the main thread.
@@ -34,7 +34,8 @@ class Pump {
 
 class Session {
  public:
-  // The kubeconfig of --kubeconfig, $KUBECONFIG, the data directory of `muster up`, or ~/.kube/config: the first there.
+  // The kubeconfig of --kubeconfig, $KUBECONFIG, the data directory of `muster up`, or
+  // ~/.kube/config: the first there.
   static Result<std::unique_ptr<Session>> Open(const Arguments& arguments);
   // Over something else: for tests.
   Session(Loop& loop, Pump& pump, client::Transport& transport, std::string ns);
@@ -86,7 +87,8 @@ class Session {
   std::vector<std::string> warnings_;
 };
 
-// Where `muster up` keeps its state unless told otherwise: $MUSTER_DATA_DIR, /var/lib/muster for root, ~/.muster.
+// Where `muster up` keeps its state unless told otherwise: $MUSTER_DATA_DIR, /var/lib/muster for
+// root, ~/.muster.
 std::string DefaultDataDir();
 // The kubeconfig files that Open looks at, in order; each entry may be a list as in $KUBECONFIG.
 std::vector<std::vector<std::string>> KubeconfigCandidates(const std::string& flag);

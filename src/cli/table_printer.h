@@ -1,8 +1,10 @@
 // src/cli/table_printer.h
 //
-// Prints meta.k8s.io Tables as kubectl does: columns three blanks apart, as wide as their widest cell so far.
+// Prints meta.k8s.io Tables as kubectl does: columns three blanks apart, as wide as their widest
+// cell so far.
 //
-// Life cycle: one per table; Add() may be called again while watching, with the header printed once.
+// Life cycle: one per table; Add() may be called again while watching, with the header printed
+//             once.
 // Thread:     the loop thread.
 
 #pragma once

@@ -1,6 +1,7 @@
 // src/cli/waiting.h
 //
-// Why pods and jobs do not run yet, from what their status says: the scheduler's sentence, or the node's.
+// Why pods and jobs do not run yet, from what their status says: the scheduler's sentence, or the
+// node's.
 //
 // Thread: any (pure functions).
 
@@ -16,7 +17,8 @@ namespace muster::cli {
 
 // "" if the pod runs or is over.
 std::string WhyPodWaits(const json::Value& pod);
-// The most telling reason among the pods of a job: unschedulable before slow to start; "" if none waits.
+// The most telling reason among the pods of a job: unschedulable before slow to start; "" if none
+// waits.
 std::string WhyPodsWait(const std::map<std::string, json::Value>& pods);
 
 // True if the condition is there and "True".

@@ -20,7 +20,8 @@
 namespace muster::cli {
 namespace {
 
-// The files of the first candidate that exists: for --merge never those of $KUBECONFIG, which is where it goes.
+// The files of the first candidate that exists: for --merge never those of $KUBECONFIG, which is
+// where it goes.
 Result<std::string> FindFile(const Arguments& arguments) {
   std::vector<std::string> looked_at;
   std::vector<std::vector<std::string>> candidates =

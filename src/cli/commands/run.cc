@@ -1,4 +1,5 @@
-// muster run: a program on the cluster as if it ran here. Its directory, its environment, its output, its exit code.
+// muster run: a program on the cluster as if it ran here. Its directory, its environment, its
+// output, its exit code.
 
 #include <csignal>
 #include <cstdlib>

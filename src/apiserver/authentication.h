@@ -27,7 +27,9 @@ struct User {
   bool InGroup(std::string_view group) const;
 };
 
-// Unauthorized when an Authorization header is present: no token is known to this server.
+// Unauthorized when an Authorization header is present: no token is known to this server. With
+// Impersonate-User (kubectl --as) the user that it names, for members of system:masters; Forbidden
+// for everybody else.
 Result<User> Authenticate(const net::Request& request);
 
 }  // namespace muster::apiserver

@@ -160,9 +160,10 @@ net::Response ErrorResponse(const Status& status) {
   net::Response response;
   response.status = status.code();
   response.headers.Add("Content-Type", "application/json");
-  if (const int retry = status.details().retry_after_seconds; retry > 0) {
-    response.headers.Add("Retry-After", std::to_string(retry));
-  }
+  int retry = status.details().retry_after_seconds;
+  // Without this header clients give up where they should only slow down.
+  if (retry == 0 && status.reason() == Reason::kTooManyRequests) retry = 1;
+  if (retry > 0) response.headers.Add("Retry-After", std::to_string(retry));
   response.body = json::Write(StatusObject(status));
   response.body += '\n';
   return response;

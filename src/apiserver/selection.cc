@@ -1,8 +1,26 @@
 #include "apiserver/selection.h"
 
+#include <algorithm>
+
 #include "json/parse.h"
 
 namespace muster::apiserver {
+namespace {
+
+// Custom kinds have none: their entries may have been loaded before their definition was known.
+std::optional<Selection::Route> RouteOf(const schema::Kind& kind,
+                                        const schema::FieldSelector& selector) {
+  if (kind.custom) return std::nullopt;
+  for (const schema::FieldTerm& term : selector.terms()) {
+    const auto field = std::ranges::find(kind.selectable_fields, term.field);
+    if (term.negated || field == kind.selectable_fields.end()) continue;
+    return Selection::Route{static_cast<size_t>(field - kind.selectable_fields.begin()),
+                            term.value};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Selection>> Selection::Make(schema::KindPtr kind,
                                                          const RequestInfo& info) {
@@ -16,8 +34,13 @@ Result<std::shared_ptr<const Selection>> Selection::Make(schema::KindPtr kind,
   for (const schema::FieldTerm& term : selection->fields_.terms()) {
     if (term.field == "metadata.name" && !term.negated) selection->name_ = term.value;
   }
+  selection->route_ = RouteOf(*kind, selection->fields_);
   // A collection URL may name its one object: /pods/x?watch=true.
   if (!info.name.empty()) selection->name_ = info.name;
+  // Then only its key has to be looked at (and those that begin with it).
+  if (selection->name_ && (!kind->namespaced || !info.ns.empty())) {
+    selection->prefix_ += *selection->name_;
+  }
   selection->kind_ = std::move(kind);
   return selection;
 }

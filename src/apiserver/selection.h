@@ -36,6 +36,13 @@ class Selection {
   bool everything() const { return labels_.empty() && fields_.empty() && !name_; }
   // `entry` must be of this kind; its key need not start with prefix().
   bool Matches(const store::Entry& entry) const;
+  // One selectable field that must have one value, if the selector says so (an agent: its own
+  // node's pods): watchers are found by it instead of being asked one by one.
+  struct Route {
+    size_t field = 0;  // index into kind.selectable_fields and ObjectMeta::fields
+    std::string value;
+  };
+  const std::optional<Route>& route() const { return route_; }
   // metadata.name=x, if the selector says so: the collection has at most one object per namespace.
   const std::optional<std::string>& name() const { return name_; }
 
@@ -45,6 +52,7 @@ class Selection {
   schema::LabelSelector labels_;
   schema::FieldSelector fields_;
   std::optional<std::string> name_;
+  std::optional<Route> route_;
 };
 using SelectionPtr = std::shared_ptr<const Selection>;
 

@@ -47,9 +47,8 @@ Status Watch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   RETURN_IF_ERROR(PlanStart(core, list, spec));
 
   EventHub& hub = core.hubs.For(KeyPrefix(*resource->kind));
-  // Later: a watcher may close while the hub walks over its watchers.
-  Task on_close = [&core, &hub, weak = std::weak_ptr<int>(core.alive)] {
-    if (weak.lock()) core.loop.Post(core.Guarded([&hub] { hub.Sweep(); }));
+  Task on_close = [&hub, weak = std::weak_ptr<int>(core.alive)] {
+    if (weak.lock()) hub.SweepLater();
   };
   auto watcher =
       std::make_shared<Watcher>(core.loop, call->writer(), std::move(spec), std::move(on_close));

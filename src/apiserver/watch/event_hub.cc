@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apiserver/errors.h"
+#include "apiserver/stored_object.h"
 
 namespace muster::apiserver {
 
@@ -34,7 +35,8 @@ Status EventHub::Add(const WatcherPtr& watcher) {
   if (watcher->spec().bookmarks) ArmBookmarks();
   if (watcher->spec().after < ring_start_) return AddReplay(watcher);
   for (const auto& [event, bytes] : ring_) watcher->Offer(*event);
-  watchers_.push_back(watcher);
+  ListFor(*watcher).push_back(watcher);
+  ++count_;
   return Status::Ok();
 }
 
@@ -46,19 +48,50 @@ Status EventHub::AddReplay(const WatcherPtr& watcher) {
                                     SharedEvent shared(event, loop_.Now());
                                     watcher->Offer(shared);
                                   }
-                                  Sweep();
                                 }));
   replays_.push_back({watcher, watch});
+  ++count_;
   return Status::Ok();
 }
 
 void EventHub::OnEvents(const std::vector<store::WatchEvent>& events) {
   for (const store::WatchEvent& event : events) {
     auto shared = std::make_shared<SharedEvent>(event, loop_.Now());
-    for (const WatcherPtr& watcher : watchers_) watcher->Offer(*shared);
+    Offer(*shared, event);
     Remember(std::move(shared), event.entry->value->size());
   }
-  Sweep();
+}
+
+EventHub::Watchers& EventHub::ListFor(const Watcher& watcher) {
+  const std::optional<Selection::Route>& route = watcher.spec().selection->route();
+  return route ? routed_[route->field][route->value] : others_;
+}
+
+template <class Visit>
+void EventHub::ForEachLive(Visit visit) const {
+  for (const WatcherPtr& watcher : others_) visit(watcher);
+  for (const auto& [field, by_value] : routed_) {
+    for (const auto& [value, watchers] : by_value) {
+      for (const WatcherPtr& watcher : watchers) visit(watcher);
+    }
+  }
+}
+
+void EventHub::Offer(SharedEvent& event, const store::WatchEvent& raw) {
+  for (const WatcherPtr& watcher : others_) watcher->Offer(event);
+  for (const auto& [field, by_value] : routed_) {
+    const auto offer = [&](const std::string& value) {
+      const auto found = by_value.find(value);
+      if (found == by_value.end()) return;
+      for (const WatcherPtr& watcher : found->second) watcher->Offer(event);
+    };
+    const std::string& now = MetaOf(*raw.entry).fields[field];
+    offer(now);
+    // Whose selection the object leaves with this change has to hear of it too.
+    if (raw.previous == nullptr) continue;
+    const std::string& before = MetaOf(*raw.previous).fields[field];
+    if (before != now) offer(before);
+  }
 }
 
 void EventHub::Remember(SharedEventPtr event, size_t bytes) {
@@ -71,10 +104,23 @@ void EventHub::Remember(SharedEventPtr event, size_t bytes) {
   }
 }
 
-// Never called while a list is being walked from outside: closing a watcher only marks it.
+void EventHub::SweepLater() {
+  if (std::exchange(sweep_pending_, true)) return;
+  loop_.Post([this, weak = std::weak_ptr<int>(alive_)] {
+    if (weak.lock()) Sweep();
+  });
+}
+
+// In a task of its own: closing a watcher only marks it, since somebody may be walking the lists.
 void EventHub::Sweep() {
-  std::erase_if(watchers_, [](const WatcherPtr& watcher) { return watcher->closed(); });
-  std::erase_if(replays_, [this](const Replay& replay) {
+  sweep_pending_ = false;
+  const auto closed = [](const WatcherPtr& watcher) { return watcher->closed(); };
+  count_ -= std::erase_if(others_, closed);
+  for (auto& [field, by_value] : routed_) {
+    for (auto& [value, watchers] : by_value) count_ -= std::erase_if(watchers, closed);
+    std::erase_if(by_value, [](const auto& one) { return one.second.empty(); });
+  }
+  count_ -= std::erase_if(replays_, [this](const Replay& replay) {
     if (!replay.watcher->closed()) return false;
     store_.CancelWatch(replay.watch);
     return true;
@@ -85,23 +131,21 @@ void EventHub::ArmBookmarks() {
   if (bookmark_timer_ != 0) return;
   bookmark_timer_ = loop_.After(kBookmarkPeriod, [this] {
     bookmark_timer_ = 0;
-    Sweep();
     // The store tells all watchers of a commit before it ends the commit's task, so the present has
     // been offered. A replay may still be behind: its client gets its revision with the next event.
     const store::Revision revision = store_.CommittedRevision();
     bool wanted = !replays_.empty();
-    for (const WatcherPtr& watcher : watchers_) {
+    ForEachLive([&](const WatcherPtr& watcher) {
       watcher->Bookmark(revision);
       wanted = wanted || watcher->spec().bookmarks;
-    }
+    });
     if (wanted) ArmBookmarks();
   });
 }
 
 void EventHub::CloseAll(const Status& status) {
-  for (const WatcherPtr& watcher : watchers_) watcher->Close(status);
+  ForEachLive([&](const WatcherPtr& watcher) { watcher->Close(status); });
   for (const Replay& replay : replays_) replay.watcher->Close(status);
-  Sweep();
 }
 
 EventHub& EventHubs::For(const std::string& prefix) {

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "apiserver/watch/watcher.h"
@@ -37,9 +38,9 @@ class EventHub {
   // Expired when the start lies before what the store remembers.
   Status Add(const WatcherPtr& watcher);
   void CloseAll(const Status& status);
-  // Forgets closed watchers. Not from inside a watcher's callback.
-  void Sweep();
-  size_t watchers() const { return watchers_.size() + replays_.size(); }
+  // A watcher has closed: it is forgotten in a later loop task.
+  void SweepLater();
+  size_t watchers() const { return count_; }
 
  private:
   // A watcher with its own subscription at the store, because it started before the ring.
@@ -48,9 +49,17 @@ class EventHub {
     store::Store::WatchId watch = 0;
   };
 
+  using Watchers = std::vector<WatcherPtr>;
+
   void OnEvents(const std::vector<store::WatchEvent>& events);
+  // Offers an event to those whom it may concern.
+  void Offer(SharedEvent& event, const store::WatchEvent& raw);
+  Watchers& ListFor(const Watcher& watcher);
+  template <class Visit>
+  void ForEachLive(Visit visit) const;
   void Remember(SharedEventPtr event, size_t bytes);
   Status AddReplay(const WatcherPtr& watcher);
+  void Sweep();
   void ArmBookmarks();
 
   Loop& loop_;
@@ -60,8 +69,13 @@ class EventHub {
   store::Revision ring_start_ = 0;  // the ring holds all events after this
   std::deque<std::pair<SharedEventPtr, size_t>> ring_;
   size_t ring_bytes_ = 0;
-  std::vector<WatcherPtr> watchers_;
+  // Live watchers: those who want one value of one field, by field and value; all others.
+  std::map<size_t, std::unordered_map<std::string, Watchers>> routed_;
+  Watchers others_;
   std::vector<Replay> replays_;
+  size_t count_ = 0;
+  bool sweep_pending_ = false;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
   TimerId bookmark_timer_ = 0;
 };
 

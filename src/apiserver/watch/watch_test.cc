@@ -99,6 +99,35 @@ TEST(Watch, AStartBeforeTheRingIsReplayed) {
   EXPECT_NE(late->body.find("\"after\""), std::string::npos);
 }
 
+TEST(Watch, WatchersOfOneNodeHearOnlyOfTheirPods) {
+  TestServer test;
+  const std::string pods = "/api/v1/pods?watch=true&fieldSelector=spec.nodeName%3D";
+  const auto one = test.Send("GET", pods + "n1");
+  const auto other = test.Send("GET", pods + "n2");
+  const auto unbound = test.Send("GET", pods);
+  const auto all = test.Send("GET", "/api/v1/pods?watch=true");
+  ASSERT_EQ(test.Send("POST", "/api/v1/namespaces/default/pods",
+                      R"({"metadata":{"name":"p"},
+                          "spec":{"containers":[{"name":"c","image":"i"}]}})")
+                ->status,
+            201);
+  EXPECT_EQ(Count(unbound->body, "ADDED"), 1u);
+  ASSERT_EQ(
+      test.Send("POST", "/api/v1/namespaces/default/pods/p/binding", R"({"target":{"name":"n1"}})")
+          ->status,
+      201);
+  EXPECT_EQ(Count(one->body, "ADDED"), 1u);
+  EXPECT_EQ(Count(unbound->body, "DELETED"), 1u);  // it has left "bound to no node"
+  EXPECT_EQ(other->body, "");
+  EXPECT_EQ(Count(all->body, "MODIFIED"), 1u);
+  test.Send("DELETE", "/api/v1/namespaces/default/pods/p?gracePeriodSeconds=0");
+  EXPECT_EQ(Count(one->body, "DELETED"), 1u);
+  one->LosePeer();
+  test.loop.RunReady();
+  EXPECT_NE(test.Send("GET", "/metrics")->body.find("apiserver_registered_watchers 3"),
+            std::string::npos);
+}
+
 TEST(Watch, ACompactedStartIsExpired) {
   TestServer test;
   Create(test, "a");

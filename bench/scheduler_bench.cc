@@ -1,12 +1,14 @@
 // bench/scheduler_bench.cc
 //
-// Decisions per second of the planner (design section 8): 10,000 pods on 5,000 nodes, with one shape of pod or 2,000
-// shapes on 50 kinds of node, without and with GPUs; and the time of one gang of 5,000 pods on 5,000 nodes.
+// Decisions per second of the planner (design section 8): 10,000 pods on 5,000 nodes, with one
+// shape of pod or 2,000 shapes on 50 kinds of node, without and with GPUs; and the time of one gang
+// of 5,000 pods on 5,000 nodes.
 //
 //   scheduler_bench [--short]      Prints `name value unit` lines.
 //
-// A decision is a pod placed on a node with its devices chosen: sorting the queue, copying the snapshot and filling the
-// plan are inside the measurement; explanations are not (nothing is refused), and it CHECKs that every pod was placed.
+// A decision is a pod placed on a node with its devices chosen: sorting the queue, copying the
+// snapshot and filling the plan are inside the measurement; explanations are not (nothing is
+// refused), and it CHECKs that every pod was placed.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +34,8 @@ constexpr int kShapes = 2'000;
 void AddNodes(TestCluster& cluster, int kinds, bool gpus) {
   for (int i = 0; i < kNodes; ++i) {
     const int kind = i % kinds;
-    cluster::ResourceList offer = {{"cpu", 16'000 + 1'000 * kind}, {"memory", (64 + 4 * kind) * 1024 * kMi}};
+    cluster::ResourceList offer = {{"cpu", 16'000 + 1'000 * kind},
+                                   {"memory", (64 + 4 * kind) * 1024 * kMi}};
     if (gpus) cluster::AddTo(offer, {{"nvidia.com/gpu", 8}});
     cluster::NodeInfo node = cluster.MakeNode("n" + std::to_string(i), offer);
     node.labels["kind"] = std::to_string(kind);
@@ -88,11 +91,13 @@ void BenchGang() {
   fmt::print("gang_5000_seconds {:.4f} s\n", PlanSeconds(cluster, kNodes));
 }
 
-// 10,000 pods of 2,000 shapes wait on a full cluster: what a plan costs that places nothing and explains everything.
+// 10,000 pods of 2,000 shapes wait on a full cluster: what a plan costs that places nothing and
+// explains everything.
 void BenchNothingFits() {
   TestCluster cluster;
   AddNodes(cluster, kKinds, true);
-  for (int i = 0; i < kNodes; ++i) cluster.AddPod("full" + std::to_string(i), {{"nvidia.com/gpu", 8}});
+  for (int i = 0; i < kNodes; ++i)
+    cluster.AddPod("full" + std::to_string(i), {{"nvidia.com/gpu", 8}});
   CHECK(cluster.Plan() == kNodes);
   AddPods(cluster, kShapes, true);
   fmt::print("nothing_fits_seconds {:.4f} s\n", PlanSeconds(cluster, 0));
@@ -116,14 +121,14 @@ void BenchSnapshot() {
 }  // namespace muster::scheduler
 
 int main(int argc, char** argv) {
-  using namespace muster::scheduler;  // NOLINT: the program is this benchmark
-  if (argc > 1 && std::string_view(argv[1]) == "--short") rounds = 3;
-  BenchDecisions("one_shape", 1, 1, false);
-  BenchDecisions("many_shapes", kShapes, kKinds, false);
-  BenchDecisions("one_shape_gpu", 1, 1, true);
-  BenchDecisions("many_shapes_gpu", kShapes, kKinds, true);
-  BenchGang();
-  BenchNothingFits();
-  BenchSnapshot();
+  namespace bench = muster::scheduler;
+  if (argc > 1 && std::string_view(argv[1]) == "--short") bench::rounds = 3;
+  bench::BenchDecisions("one_shape", 1, 1, false);
+  bench::BenchDecisions("many_shapes", bench::kShapes, bench::kKinds, false);
+  bench::BenchDecisions("one_shape_gpu", 1, 1, true);
+  bench::BenchDecisions("many_shapes_gpu", bench::kShapes, bench::kKinds, true);
+  bench::BenchGang();
+  bench::BenchNothingFits();
+  bench::BenchSnapshot();
   return 0;
 }

@@ -54,7 +54,8 @@ std::string KeyOf(const PodConstraints& constraints) {
     Put(key, toleration.key);
     Put(key, toleration.value);
     key += toleration.exists ? 'e' : '=';
-    key += toleration.any_effect ? '*' : static_cast<char>('a' + static_cast<int>(toleration.effect));
+    key +=
+        toleration.any_effect ? '*' : static_cast<char>('a' + static_cast<int>(toleration.effect));
   }
   return key;
 }
@@ -124,10 +125,12 @@ ShapeIndex ClusterCache::TakeShape(const PodConstraints& constraints) {
       continue;
     }
     shape->requests.push_back({resource, amount});
-    if (shape->device_resource == kNoIndex && IsExtendedResource(name)) shape->device_resource = resource;
+    if (shape->device_resource == kNoIndex && IsExtendedResource(name))
+      shape->device_resource = resource;
   }
-  std::sort(shape->requests.begin(), shape->requests.end(),
-            [](const ResourceAmount& a, const ResourceAmount& b) { return a.resource < b.resource; });
+  std::sort(
+      shape->requests.begin(), shape->requests.end(),
+      [](const ResourceAmount& a, const ResourceAmount& b) { return a.resource < b.resource; });
   snapshot_.SetShape(index, std::move(shape));
   return index;
 }
@@ -135,8 +138,8 @@ ShapeIndex ClusterCache::TakeShape(const PodConstraints& constraints) {
 ClassIndex ClusterCache::TakeClass(const NodeInfo& info) {
   const auto [index, added] = classes_.Take(KeyOf(info));
   if (added) {
-    snapshot_.SetClass(index,
-                       std::make_shared<const NodeClass>(NodeClass{info.labels, info.taints, info.unschedulable}));
+    snapshot_.SetClass(index, std::make_shared<const NodeClass>(
+                                  NodeClass{info.labels, info.taints, info.unschedulable}));
   }
   return index;
 }
@@ -172,8 +175,8 @@ CacheChange ClusterCache::UpsertNode(NodeInfo info) {
   return change;
 }
 
-// Takes the pods off the node that `after` is about to describe. Devices that we gave keep their ids, not their
-// positions.
+// Takes the pods off the node that `after` is about to describe. Devices that we gave keep their
+// ids, not their positions.
 std::vector<PodRecord*> ClusterCache::TakeOff(const NodeInfo& after) {
   std::vector<PodRecord*> taken;
   const auto on = pods_on_.find(after.name);
@@ -185,10 +188,12 @@ std::vector<PodRecord*> ClusterCache::TakeOff(const NodeInfo& after) {
       DeviceSet renumbered;
       for (const size_t position : pod.assumed_devices.Positions()) {
         const auto same = [&](const Device& device) {
-          return device.id == before.devices[position].id && device.resource == before.devices[position].resource;
+          return device.id == before.devices[position].id &&
+                 device.resource == before.devices[position].resource;
         };
         const auto found = std::find_if(after.devices.begin(), after.devices.end(), same);
-        if (found != after.devices.end()) renumbered.Add(static_cast<size_t>(found - after.devices.begin()));
+        if (found != after.devices.end())
+          renumbered.Add(static_cast<size_t>(found - after.devices.begin()));
       }
       pod.assumed_devices = renumbered;
     }
@@ -228,11 +233,13 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
     }
   }
   const bool was_placed = pod.placement != kNoIndex;
-  const std::string node_before = pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name;
+  const std::string node_before =
+      pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name;
   // Taken before the old ones are released, so that what stays the same keeps its index.
   const ShapeIndex shape = TakeShape(info.constraints);
   const HolderIndex holder = TakeHolder(info.holder);
-  if (was_placed && (info.IsFinished() || !info.node_name.empty() || shape != pod.shape)) Unplace(pod);
+  if (was_placed && (info.IsFinished() || !info.node_name.empty() || shape != pod.shape))
+    Unplace(pod);
   if (!added) {
     shapes_.Release(pod.shape);
     holders_.Release(pod.holder);
@@ -306,15 +313,17 @@ CacheChange ClusterCache::RemoveGroup(const PodKey& key) {
 // Places a pod that is bound or assumed and has not finished, if its node is known.
 void ClusterCache::PlaceBound(PodRecord& pod) {
   if (!pod.IsPlaced() || pod.info.IsFinished() || pod.placement != kNoIndex) return;
-  const NodeIndex node = FindNode(pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name);
+  const NodeIndex node =
+      FindNode(pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name);
   if (node == kNoIndex) return;
   // A server that drops the annotation of a Binding does not make us forget which devices we gave.
   DeviceSet devices = pod.assumed_devices;
-  if (!pod.info.assigned_devices.empty()) devices = DevicesOf(pod.info.assigned_devices, snapshot_.Node(node));
+  if (!pod.info.assigned_devices.empty())
+    devices = DevicesOf(pod.info.assigned_devices, snapshot_.Node(node));
   const DeviceSet free = devices.And(snapshot_.FreeDevices(node));
   if (free != devices) {
-    LOG_ERROR("scheduler: saw a device with two owners pod={}/{} node={}", pod.info.ns, pod.info.name,
-              snapshot_.Node(node).name);
+    LOG_ERROR("scheduler: saw a device with two owners pod={}/{} node={}", pod.info.ns,
+              pod.info.name, snapshot_.Node(node).name);
   }
   pod.placement = snapshot_.Place(pod.shape, node, pod.holder, free);
 }
@@ -331,7 +340,8 @@ DeviceSet ClusterCache::DevicesOf(const AssignedDevices& assigned, const NodeInf
     for (const auto& [resource, ids] : resources) {
       for (size_t position = 0; position < node.devices.size(); ++position) {
         const Device& device = node.devices[position];
-        if (device.resource == resource && std::find(ids.begin(), ids.end(), device.id) != ids.end()) {
+        if (device.resource == resource &&
+            std::find(ids.begin(), ids.end(), device.id) != ids.end()) {
           out.Add(position);
         }
       }

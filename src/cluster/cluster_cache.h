@@ -1,12 +1,13 @@
 // src/cluster/cluster_cache.h
 //
-// ClusterCache: the live snapshot and what it is made from: pods, nodes and gangs as the informers know them, plus the
-// placements that were decided and not yet seen ("assumed").
+// ClusterCache: the live snapshot and what it is made from: pods, nodes and gangs as the informers
+// know them, plus the placements that were decided and not yet seen ("assumed").
 //
 // Life cycle: lives as long as its scheduler; fed with every informer event.
 // Thread:     the loop thread.
-// Invariants: a pod is placed in the snapshot exactly while it is assumed, or bound and not finished; a terminating pod
-//             counts as placed until it is gone. The order of events of different objects does not matter.
+// Invariants: a pod is placed in the snapshot exactly while it is assumed, or bound and not
+//             finished; a terminating pod counts as placed until it is gone. The order of events of
+//             different objects does not matter.
 // Cost:       an event costs what it changes: O(1) for a pod, O(pods on it) for a node.
 
 #pragma once
@@ -37,7 +38,7 @@ struct PodRecord {
   ShapeIndex shape = kNoIndex;
   HolderIndex holder = kNoIndex;
   PlacementIndex placement = kNoIndex;
-  std::string assumed_node;  // where it was decided to go; "" once the informer shows it bound
+  std::string assumed_node;   // where it was decided to go; "" once the informer shows it bound
   DeviceSet assumed_devices;  // what it was decided to get; kept when bound
   // Bound or assumed.
   bool IsPlaced() const { return !info.node_name.empty() || !assumed_node.empty(); }
@@ -53,8 +54,8 @@ struct Group {
 
 // What an event means for pods that wait.
 struct CacheChange {
-  bool changed = false;         // something that scheduling looks at changed
-  bool capacity_grew = false;   // pods that did not fit may fit now
+  bool changed = false;        // something that scheduling looks at changed
+  bool capacity_grew = false;  // pods that did not fit may fit now
 };
 
 class ClusterCache {
@@ -66,8 +67,8 @@ class ClusterCache {
   CacheChange UpsertGroup(PodGroupInfo info);
   CacheChange RemoveGroup(const PodKey& key);
 
-  // Counts the pod as placed from now on. False, and nothing changes, if the node is gone or lacks the room, a device
-  // is taken, or the pod is unknown or placed already.
+  // Counts the pod as placed from now on. False, and nothing changes, if the node is gone or lacks
+  // the room, a device is taken, or the pod is unknown or placed already.
   bool Assume(const PodKey& key, std::string_view node, const DeviceSet& devices);
   // Takes an assumption back. No effect on a pod that the informer shows bound.
   void Forget(const PodKey& key);

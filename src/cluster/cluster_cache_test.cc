@@ -14,7 +14,8 @@ NodeInfo MakeNode(const std::string& name, int64_t gpus = 4) {
   node.hostname = name;
   node.has_hostname = true;
   node.allocatable = {{"cpu", 8000}, {"memory", 32 * kGi}, {"nvidia.com/gpu", gpus}, {"pods", 110}};
-  for (int64_t i = 0; i < gpus; ++i) node.devices.push_back({"nvidia.com/gpu", "g" + std::to_string(i), i, "M"});
+  for (int64_t i = 0; i < gpus; ++i)
+    node.devices.push_back({"nvidia.com/gpu", "g" + std::to_string(i), i, "M"});
   return node;
 }
 
@@ -223,7 +224,8 @@ TEST_F(CacheTest, HoldsMoreResourceNamesThanFitOneRow) {
 
 TEST_F(CacheTest, APodThatAsksBeyondTheResourceNameLimitFitsNowhere) {
   NodeInfo node = MakeNode("n1");
-  for (size_t i = 0; i < kMaxResourceNames; ++i) AddTo(node.allocatable, {{"x.com/r" + std::to_string(i), 1}});
+  for (size_t i = 0; i < kMaxResourceNames; ++i)
+    AddTo(node.allocatable, {{"x.com/r" + std::to_string(i), 1}});
   cache_.UpsertNode(node);
   PodInfo pod = MakePod("p");
   pod.constraints.requests = {{"pods", 1}, {"y.com/other", 1}};

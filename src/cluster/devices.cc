@@ -62,8 +62,11 @@ std::vector<Device> NodeDevices(const json::Value& node) {
     }
   }
   const auto order = [](const Device& d) { return std::tie(d.resource, d.index, d.id); };
-  std::sort(out.begin(), out.end(), [&](const Device& a, const Device& b) { return order(a) < order(b); });
-  const auto same = [](const Device& a, const Device& b) { return a.resource == b.resource && a.id == b.id; };
+  std::sort(out.begin(), out.end(),
+            [&](const Device& a, const Device& b) { return order(a) < order(b); });
+  const auto same = [](const Device& a, const Device& b) {
+    return a.resource == b.resource && a.id == b.id;
+  };
   out.erase(std::unique(out.begin(), out.end(), same), out.end());
   if (out.size() > kMaxDevicesPerNode) out.resize(kMaxDevicesPerNode);
   return out;
@@ -73,7 +76,8 @@ AssignedDevices PodAssignedDevices(const json::Value& pod) {
   AssignedDevices out;
   const json::Value parsed = ParsedAnnotation(pod, kAssignedDevicesAnnotation);
   for (const auto& [container, resources] : parsed.members()) {
-    for (const auto& [resource, ids] : resources.members()) out[container][resource] = json::ToStrings(ids);
+    for (const auto& [resource, ids] : resources.members())
+      out[container][resource] = json::ToStrings(ids);
   }
   return out;
 }
@@ -98,8 +102,9 @@ AssignedDevices ShareOutDevices(const json::Value& pod,
       const auto count = static_cast<size_t>(Wanted(container, resource));
       if (count == 0) return from;
       const size_t end = std::min(from + count, ids.size());
-      out[container["name"].Str()][resource] = {ids.begin() + static_cast<ptrdiff_t>(std::min(from, end)),
-                                                ids.begin() + static_cast<ptrdiff_t>(end)};
+      out[container["name"].Str()][resource] = {
+          ids.begin() + static_cast<ptrdiff_t>(std::min(from, end)),
+          ids.begin() + static_cast<ptrdiff_t>(end)};
       return end;
     };
     for (const json::Value& container : spec["initContainers"].items()) {

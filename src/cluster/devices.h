@@ -4,8 +4,8 @@
 //
 // A node says what it has in annotation muster.dev/devices:
 //   {"nvidia.com/gpu":[{"id":"GPU-sim-0","index":0,"model":"Simulated-GPU"}]}
-// The scheduler says what a pod gets in annotation muster.dev/assigned-devices of the Binding, which the API server
-// copies onto the pod:
+// The scheduler says what a pod gets in annotation muster.dev/assigned-devices of the Binding,
+// which the API server copies onto the pod:
 //   {"<container>":{"nvidia.com/gpu":["GPU-sim-0"]}}
 //
 // Thread: any (values and pure functions).
@@ -67,7 +67,8 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-// By resource name, then index, then id; at most kMaxDevicesPerNode. Empty if the annotation is absent or unreadable.
+// By resource name, then index, then id; at most kMaxDevicesPerNode. Empty if the annotation is
+// absent or unreadable.
 std::vector<Device> NodeDevices(const json::Value& node);
 
 // container -> resource -> device ids.
@@ -75,9 +76,10 @@ using AssignedDevices = std::map<std::string, std::map<std::string, std::vector<
 AssignedDevices PodAssignedDevices(const json::Value& pod);
 std::string WriteAssignedDevices(const AssignedDevices& assigned);  // the annotation's text
 
-// Shares the chosen devices (resource -> ids) out to the pod's containers: main containers and sidecars get their own,
-// plain init containers borrow from the main containers, which start after them.
-// REQUIRES: for each resource as many ids as PodRequests() says.
-AssignedDevices ShareOutDevices(const json::Value& pod, const std::map<std::string, std::vector<std::string>>& chosen);
+// Shares the chosen devices (resource -> ids) out to the pod's containers: main containers and
+// sidecars get their own, plain init containers borrow from the main containers, which start after
+// them. REQUIRES: for each resource as many ids as PodRequests() says.
+AssignedDevices ShareOutDevices(const json::Value& pod,
+                                const std::map<std::string, std::vector<std::string>>& chosen);
 
 }  // namespace muster::cluster

@@ -29,7 +29,8 @@ std::vector<Requirement> ToRequirements(const json::Value& requirements) {
 
 bool Holds(const Requirement& requirement, std::optional<std::string_view> value) {
   const auto listed = [&] {
-    return std::find(requirement.values.begin(), requirement.values.end(), *value) != requirement.values.end();
+    return std::find(requirement.values.begin(), requirement.values.end(), *value) !=
+           requirement.values.end();
   };
   switch (requirement.op) {
     case SelectorOperator::kIn:
@@ -88,13 +89,15 @@ bool NodeAffinity::NamesNodes() const {
 
 NodeAffinity ToNodeAffinity(const json::Value& pod_spec) {
   NodeAffinity out;
-  for (const auto& [key, value] : pod_spec["nodeSelector"].members()) out.selector.emplace_back(key, value.Str());
+  for (const auto& [key, value] : pod_spec["nodeSelector"].members())
+    out.selector.emplace_back(key, value.Str());
   std::sort(out.selector.begin(), out.selector.end());
   const json::Value& required =
       pod_spec.Path({"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   out.has_terms = required.IsObject();
   for (const json::Value& term : required["nodeSelectorTerms"].items()) {
-    out.terms.push_back({ToRequirements(term["matchExpressions"]), ToRequirements(term["matchFields"])});
+    out.terms.push_back(
+        {ToRequirements(term["matchExpressions"]), ToRequirements(term["matchFields"])});
   }
   return out;
 }

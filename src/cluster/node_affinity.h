@@ -41,7 +41,7 @@ struct NodeSelectorTerm {
 
 struct NodeAffinity {
   std::vector<std::pair<std::string, std::string>> selector;  // every pair must be a label
-  bool has_terms = false;                                     // required terms are given: one of them must hold
+  bool has_terms = false;  // required terms are given: one of them must hold
   std::vector<NodeSelectorTerm> terms;
 
   bool IsTrivial() const { return selector.empty() && !has_terms; }
@@ -54,10 +54,10 @@ NodeAffinity ToNodeAffinity(const json::Value& pod_spec);
 
 // A node as affinity sees it: the labels that it shares with its class, and its own two names.
 struct NodeLabels {
-  const Labels& shared;         // without the hostname label
-  std::string_view hostname;    // the hostname label; meaningful if has_hostname
+  const Labels& shared;       // without the hostname label
+  std::string_view hostname;  // the hostname label; meaningful if has_hostname
   bool has_hostname = false;
-  std::string_view name;        // metadata.name
+  std::string_view name;  // metadata.name
   std::optional<std::string_view> Find(std::string_view key) const;
 };
 

@@ -15,14 +15,17 @@ PodPhase ToPhase(std::string_view text) {
 }
 
 std::string GroupOf(const json::Value& metadata) {
-  const std::string_view annotated = metadata.Path({"annotations", kGroupNameAnnotation}).AsString();
-  return std::string(annotated.empty() ? metadata.Path({"labels", kPodGroupLabel}).AsString() : annotated);
+  const std::string_view annotated =
+      metadata.Path({"annotations", kGroupNameAnnotation}).AsString();
+  return std::string(annotated.empty() ? metadata.Path({"labels", kPodGroupLabel}).AsString()
+                                       : annotated);
 }
 
 std::string HolderOf(const json::Value& metadata) {
   const std::string ns = metadata["namespace"].Str();
   for (const json::Value& owner : metadata["ownerReferences"].items()) {
-    if (owner["controller"].AsBool()) return ToLower(owner["kind"].AsString()) + " " + ns + "/" + owner["name"].Str();
+    if (owner["controller"].AsBool())
+      return ToLower(owner["kind"].AsString()) + " " + ns + "/" + owner["name"].Str();
   }
   return "pod " + ns + "/" + metadata["name"].Str();
 }

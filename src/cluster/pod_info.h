@@ -1,6 +1,7 @@
 // src/cluster/pod_info.h
 //
-// What scheduling needs to know of a pod, a node and a gang, read once per change from their JSON objects.
+// What scheduling needs to know of a pod, a node and a gang, read once per change from their JSON
+// objects.
 //
 // Thread: any (values and pure functions).
 

@@ -69,11 +69,14 @@ containers:
 }
 
 TEST(PodRequests, AddsOverhead) {
-  EXPECT_EQ(Requested("{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}", "cpu"), 1250);
+  EXPECT_EQ(
+      Requested("{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 250m}}", "cpu"),
+      1250);
 }
 
 TEST(PodRequests, TakesALimitWithoutARequestAsTheRequest) {
-  const char* spec = "{containers: [{resources: {limits: {nvidia.com/gpu: 2, cpu: 4}, requests: {cpu: 1}}}]}";
+  const char* spec =
+      "{containers: [{resources: {limits: {nvidia.com/gpu: 2, cpu: 4}, requests: {cpu: 1}}}]}";
   EXPECT_EQ(Requested(spec, "nvidia.com/gpu"), 2);
   EXPECT_EQ(Requested(spec, "cpu"), 1000);
 }
@@ -117,7 +120,11 @@ status: {phase: Running}
 
 TEST(PodInfo, FallsBackToTheLabelAndToThePodItself) {
   const PodInfo pod = ToPodInfo(Yaml(R"(
-metadata: {namespace: d, name: p, labels: {scheduling.x-k8s.io/pod-group: g}, deletionTimestamp: "2026-01-01T00:00:00Z"}
+metadata:
+  namespace: d
+  name: p
+  labels: {scheduling.x-k8s.io/pod-group: g}
+  deletionTimestamp: "2026-01-01T00:00:00Z"
 spec: {}
 )"));
   EXPECT_EQ(pod.group, "g");
@@ -132,7 +139,7 @@ metadata:
   name: n1
   labels: {kubernetes.io/hostname: host-1, zone: a}
   annotations:
-    muster.dev/devices: '{"nvidia.com/gpu":[{"id":"g1","index":1,"model":"M"},{"id":"g0","index":0,"model":"M"}]}'
+    muster.dev/devices: '{"nvidia.com/gpu":[{"id":"g1","index":1},{"id":"g0","index":0}]}'
 spec: {unschedulable: true, taints: [{key: k, value: v, effect: NoExecute}]}
 status: {allocatable: {cpu: 1500m, nvidia.com/gpu: 2}, capacity: {cpu: 2}}
 )"));
@@ -148,16 +155,19 @@ status: {allocatable: {cpu: 1500m, nvidia.com/gpu: 2}, capacity: {cpu: 2}}
 TEST(NodeInfo, OffersNoMoreDevicesThanTheLimit) {
   json::Array devices;
   for (size_t i = 0; i < kMaxDevicesPerNode + 5; ++i) {
-    devices.push_back(json::Obj({{"id", "d" + std::to_string(i)}, {"index", static_cast<int64_t>(i)}}));
+    devices.push_back(
+        json::Obj({{"id", "d" + std::to_string(i)}, {"index", static_cast<int64_t>(i)}}));
   }
   const json::Value list = json::Obj({{"x.com/d", json::Value(devices)}});
   const json::Value node = json::Obj(
-      {{"metadata", json::Obj({{"annotations", json::Obj({{std::string(kDevicesAnnotation), json::Write(list)}})}})}});
+      {{"metadata", json::Obj({{"annotations", json::Obj({{std::string(kDevicesAnnotation),
+                                                           json::Write(list)}})}})}});
   EXPECT_EQ(NodeDevices(node).size(), kMaxDevicesPerNode);
 }
 
 TEST(NodeInfo, ReadsABrokenDeviceAnnotationAsNoDevices) {
-  EXPECT_TRUE(NodeDevices(Yaml("{metadata: {annotations: {muster.dev/devices: '{oops'}}}")).empty());
+  EXPECT_TRUE(
+      NodeDevices(Yaml("{metadata: {annotations: {muster.dev/devices: '{oops'}}}")).empty());
   EXPECT_TRUE(NodeDevices(Yaml("{metadata: {annotations: {muster.dev/devices: '[1]'}}}")).empty());
 }
 
@@ -185,7 +195,8 @@ TEST(Taints, AreToleratedByKeyValueOperatorAndEffect) {
 }
 
 TEST(Taints, OnlyPreferringTaintsKeepNobodyAway) {
-  const std::vector<Taint> taints = {{"soft", "", TaintEffect::kPreferNoSchedule}, {"hard", "", TaintEffect::kNoExecute}};
+  const std::vector<Taint> taints = {{"soft", "", TaintEffect::kPreferNoSchedule},
+                                     {"hard", "", TaintEffect::kNoExecute}};
   ASSERT_NE(FirstUntolerated(taints, {}), nullptr);
   EXPECT_EQ(FirstUntolerated(taints, {})->key, "hard");
   EXPECT_EQ(FirstUntolerated({taints[0]}, {}), nullptr);
@@ -197,8 +208,10 @@ bool MatchesNode(std::string_view pod_spec) {
 }
 
 bool MatchesTerm(const std::string& term) {
-  return MatchesNode("{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" +
-                     term + "]}}}}");
+  return MatchesNode(
+      "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+      "{nodeSelectorTerms: [" +
+      term + "]}}}}");
 }
 
 TEST(NodeAffinity, SelectorNeedsEveryLabel) {
@@ -215,18 +228,28 @@ TEST(NodeAffinity, EvaluatesEveryOperator) {
     bool holds;
   };
   const Row rows[] = {
-      {"{key: zone, operator: In, values: [b, a]}", true},     {"{key: zone, operator: In, values: [b]}", false},
-      {"{key: none, operator: In, values: [a]}", false},       {"{key: zone, operator: NotIn, values: [b]}", true},
-      {"{key: zone, operator: NotIn, values: [a]}", false},    {"{key: none, operator: NotIn, values: [a]}", true},
-      {"{key: empty, operator: Exists}", true},                {"{key: none, operator: Exists}", false},
-      {"{key: none, operator: DoesNotExist}", true},           {"{key: zone, operator: DoesNotExist}", false},
-      {"{key: cores, operator: Gt, values: ['8']}", true},     {"{key: cores, operator: Gt, values: ['16']}", false},
-      {"{key: cores, operator: Lt, values: ['17']}", true},    {"{key: cores, operator: Lt, values: ['16']}", false},
-      {"{key: zone, operator: Gt, values: ['1']}", false},     {"{key: cores, operator: Gt, values: [x]}", false},
-      {"{key: none, operator: Lt, values: ['1']}", false},     {"{key: zone, operator: Near, values: [a]}", false},
+      {"{key: zone, operator: In, values: [b, a]}", true},
+      {"{key: zone, operator: In, values: [b]}", false},
+      {"{key: none, operator: In, values: [a]}", false},
+      {"{key: zone, operator: NotIn, values: [b]}", true},
+      {"{key: zone, operator: NotIn, values: [a]}", false},
+      {"{key: none, operator: NotIn, values: [a]}", true},
+      {"{key: empty, operator: Exists}", true},
+      {"{key: none, operator: Exists}", false},
+      {"{key: none, operator: DoesNotExist}", true},
+      {"{key: zone, operator: DoesNotExist}", false},
+      {"{key: cores, operator: Gt, values: ['8']}", true},
+      {"{key: cores, operator: Gt, values: ['16']}", false},
+      {"{key: cores, operator: Lt, values: ['17']}", true},
+      {"{key: cores, operator: Lt, values: ['16']}", false},
+      {"{key: zone, operator: Gt, values: ['1']}", false},
+      {"{key: cores, operator: Gt, values: [x]}", false},
+      {"{key: none, operator: Lt, values: ['1']}", false},
+      {"{key: zone, operator: Near, values: [a]}", false},
   };
   for (const Row& row : rows) {
-    EXPECT_EQ(MatchesTerm("{matchExpressions: [" + std::string(row.requirement) + "]}"), row.holds) << row.requirement;
+    EXPECT_EQ(MatchesTerm("{matchExpressions: [" + std::string(row.requirement) + "]}"), row.holds)
+        << row.requirement;
   }
 }
 
@@ -241,7 +264,8 @@ TEST(NodeAffinity, NeedsOneTermWithAllItsRequirements) {
 
 TEST(NodeAffinity, MatchesTheNameField) {
   EXPECT_TRUE(MatchesTerm("{matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}"));
-  EXPECT_FALSE(MatchesTerm("{matchFields: [{key: metadata.name, operator: In, values: [host-1]}]}"));
+  EXPECT_FALSE(
+      MatchesTerm("{matchFields: [{key: metadata.name, operator: In, values: [host-1]}]}"));
   EXPECT_FALSE(MatchesTerm("{matchFields: [{key: metadata.uid, operator: In, values: [node-1]}]}"));
 }
 
@@ -287,7 +311,8 @@ TEST(Devices, AnnotationReadsBackAsWritten) {
   const std::string text = WriteAssignedDevices(assigned);
   EXPECT_EQ(text, R"({"main":{"nvidia.com/gpu":["g0","g1"]}})");
   const json::Value pod = json::Obj(
-      {{"metadata", json::Obj({{"annotations", json::Obj({{std::string(kAssignedDevicesAnnotation), text}})}})}});
+      {{"metadata", json::Obj({{"annotations",
+                                json::Obj({{std::string(kAssignedDevicesAnnotation), text}})}})}});
   EXPECT_EQ(PodAssignedDevices(pod), assigned);
 }
 

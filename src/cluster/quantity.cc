@@ -18,7 +18,7 @@ constexpr Int128 kMaxNano = Int128{std::numeric_limits<int64_t>::max()} * kNano;
 
 struct Suffix {
   std::string_view text;
-  int base;      // 2 or 10
+  int base;  // 2 or 10
   int exponent;
   Quantity::Format format;
 };
@@ -46,7 +46,8 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 ErrorStatus Malformed() {
   return Error(Reason::kBadRequest,
-               "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+               "quantities must match the regular expression "
+               "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
 }
 
 ErrorStatus BadSuffix() { return Error(Reason::kBadRequest, "unable to parse quantity's suffix"); }
@@ -77,7 +78,8 @@ Result<Parts> SplitText(std::string_view text) {
   if (parts.suffix.empty()) return parts;
   // What is left must look like a suffix: letters, then perhaps a signed number.
   size_t end = 0;
-  while (end < parts.suffix.size() && std::string_view("eEinumkKMGTP").find(parts.suffix[end]) != std::string_view::npos)
+  while (end < parts.suffix.size() &&
+         std::string_view("eEinumkKMGTP").find(parts.suffix[end]) != std::string_view::npos)
     ++end;
   if (end < parts.suffix.size() && (parts.suffix[end] == '+' || parts.suffix[end] == '-')) ++end;
   while (end < parts.suffix.size() && IsDigit(parts.suffix[end])) ++end;
@@ -104,8 +106,8 @@ Result<Suffix> ReadSuffix(std::string_view text) {
   return BadSuffix();
 }
 
-// Decimal digits "whole.fraction" as an integer, and the power of ten that it is to be multiplied with. Digits beyond
-// what can matter only say whether anything is left over.
+// Decimal digits "whole.fraction" as an integer, and the power of ten that it is to be multiplied
+// with. Digits beyond what can matter only say whether anything is left over.
 struct Mantissa {
   Int128 value = 0;
   int exponent = 0;
@@ -166,7 +168,8 @@ Int128 Scale(Mantissa mantissa, const Suffix& suffix) {
 std::string Digits(Int128 value) {
   if (value == 0) return "0";
   const bool negative = value < 0;
-  unsigned __int128 rest = negative ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
+  unsigned __int128 rest =
+      negative ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
   std::string out;
   while (rest > 0) {
     out.push_back(static_cast<char>('0' + static_cast<int>(rest % 10)));
@@ -188,7 +191,8 @@ int RemoveThousands(Int128& value, int most) {
 }
 
 std::string WriteDecimal(Int128 nano, bool exponent_form) {
-  static constexpr std::array<std::string_view, 10> kNames = {"n", "u", "m", "", "k", "M", "G", "T", "P", "E"};
+  static constexpr std::array<std::string_view, 10> kNames = {"n", "u", "m", "",  "k",
+                                                              "M", "G", "T", "P", "E"};
   const int thousands = RemoveThousands(nano, 9);
   if (!exponent_form) return Digits(nano) + std::string(kNames[static_cast<size_t>(thousands)]);
   const int exponent = thousands * 3 - 9;
@@ -196,7 +200,8 @@ std::string WriteDecimal(Int128 nano, bool exponent_form) {
 }
 
 std::string WriteBinary(Int128 units) {
-  static constexpr std::array<std::string_view, 7> kNames = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  static constexpr std::array<std::string_view, 7> kNames = {"",   "Ki", "Mi", "Gi",
+                                                             "Ti", "Pi", "Ei"};
   size_t name = 0;
   while (name + 1 < kNames.size() && units % 1024 == 0) {
     units /= 1024;

@@ -1,9 +1,11 @@
 // src/cluster/quantity.h
 //
-// Quantity: Kubernetes' exact decimal amounts ("100m", "1Gi", "0.5"). Source: k8s.io/apimachinery pkg/api/resource.
+// Quantity: Kubernetes' exact decimal amounts ("100m", "1Gi", "0.5").
+// Source: k8s.io/apimachinery pkg/api/resource.
 //
-// A Quantity is an integer number of nano-units in 128 bits: every amount that upstream's int64 milli and nano scales
-// can hold is exact, sums never overflow in practice (checked), comparison is one instruction pair.
+// A Quantity is an integer number of nano-units in 128 bits: every amount that upstream's int64
+// milli and nano scales can hold is exact, sums never overflow in practice (checked), comparison is
+// one instruction pair.
 
 #pragma once
 
@@ -26,8 +28,9 @@ class Quantity {
   Quantity() = default;
   static Quantity FromUnits(int64_t units, Format format = Format::kDecimalSi);
   static Quantity FromMilli(int64_t milli);
-  // BadRequest: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'.
-  // Amounts below one nano-unit round up, as upstream.
+  // BadRequest: quantities must match the regular expression
+  // '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'. Amounts below one nano-unit round up, as
+  // upstream.
   static Result<Quantity> Parse(std::string_view text);
   // A JSON string or number; null is zero.
   static Result<Quantity> FromJson(const json::Value& value);

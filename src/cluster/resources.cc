@@ -9,8 +9,9 @@ namespace muster::cluster {
 namespace {
 
 ResourceList::const_iterator LowerBound(const ResourceList& list, std::string_view name) {
-  return std::lower_bound(list.begin(), list.end(), name,
-                          [](const auto& entry, std::string_view wanted) { return entry.first < wanted; });
+  return std::lower_bound(
+      list.begin(), list.end(), name,
+      [](const auto& entry, std::string_view wanted) { return entry.first < wanted; });
 }
 
 template <class Combine>
@@ -43,8 +44,8 @@ ResourceList ContainerRequests(const json::Value& container) {
 }  // namespace
 
 bool IsExtendedResource(std::string_view name) {
-  return name.find('/') != std::string_view::npos && name.find("kubernetes.io/") == std::string_view::npos &&
-         !name.starts_with("requests.");
+  return name.find('/') != std::string_view::npos &&
+         name.find("kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.");
 }
 
 int64_t AmountOf(const ResourceList& list, std::string_view name) {
@@ -72,7 +73,8 @@ ResourceList ToResourceList(const json::Value& amounts) {
 ResourceList PodRequests(const json::Value& pod) {
   const json::Value& spec = pod["spec"];
   ResourceList total;
-  for (const json::Value& container : spec["containers"].items()) AddTo(total, ContainerRequests(container));
+  for (const json::Value& container : spec["containers"].items())
+    AddTo(total, ContainerRequests(container));
 
   ResourceList sidecars;   // started so far, in the order of the list
   ResourceList init_peak;  // the most that is needed at any moment of initialisation

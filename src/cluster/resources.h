@@ -1,7 +1,7 @@
 // src/cluster/resources.h
 //
-// What pods ask for and what nodes offer, in the units in which scheduling counts: cpu in thousandths of a core, all
-// else in whole units (bytes, pods, devices), rounded up.
+// What pods ask for and what nodes offer, in the units in which scheduling counts: cpu in
+// thousandths of a core, all else in whole units (bytes, pods, devices), rounded up.
 // Source of the pod formula: k8s.io/component-helpers resource.PodRequests.
 //
 // Thread: any (values and pure functions).
@@ -34,15 +34,17 @@ bool IsExtendedResource(std::string_view name);
 
 // 0 when the name is absent.
 int64_t AmountOf(const ResourceList& list, std::string_view name);
-void AddTo(ResourceList& list, const ResourceList& other);      // sum
-void RaiseTo(ResourceList& list, const ResourceList& other);    // maximum of each
+void AddTo(ResourceList& list, const ResourceList& other);    // sum
+void RaiseTo(ResourceList& list, const ResourceList& other);  // maximum of each
 
-// A v1.ResourceList object. An amount that cannot be read counts as zero (the API server refuses such objects).
+// A v1.ResourceList object. An amount that cannot be read counts as zero (the API server refuses
+// such objects).
 ResourceList ToResourceList(const json::Value& amounts);
 
-// What a node must have free to run the pod: the larger of all containers together and of the most demanding moment of
-// initialisation, with sidecars (init containers with restartPolicy Always) counted from their place in the order on,
-// plus spec.overhead, plus one of `pods`. A limit without a request counts as the request, as API defaulting has it.
+// What a node must have free to run the pod: the larger of all containers together and of the most
+// demanding moment of initialisation, with sidecars (init containers with restartPolicy Always)
+// counted from their place in the order on, plus spec.overhead, plus one of `pods`. A limit without
+// a request counts as the request, as API defaulting has it.
 ResourceList PodRequests(const json::Value& pod);
 
 // status.allocatable of a node (status.capacity where a node publishes no allocatable).

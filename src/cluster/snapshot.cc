@@ -57,7 +57,8 @@ ResourceIndex ClusterSnapshot::AddResource(std::string_view name) {
 }
 
 void ClusterSnapshot::Widen() {
-  for (std::vector<int64_t>* table : {&offered_, &used_, &free_}) *table = Restride(*table, stride_, stride_ * 2);
+  for (std::vector<int64_t>* table : {&offered_, &used_, &free_})
+    *table = Restride(*table, stride_, stride_ * 2);
   stride_ *= 2;
 }
 
@@ -92,7 +93,8 @@ DeviceSet ClusterSnapshot::PickDevices(const cluster::Shape& shape, NodeIndex no
   return picked;
 }
 
-PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIndex holder, const DeviceSet& devices) {
+PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIndex holder,
+                                      const DeviceSet& devices) {
   CHECK(HasNode(node));
   CHECK_MSG(devices.And(device_free_[node]) == devices, "a device would have two owners");
   PlacementIndex index = static_cast<PlacementIndex>(placements_.size());
@@ -131,20 +133,23 @@ void ClusterSnapshot::Recount(NodeIndex node, ResourceIndex resource) {
   int64_t free = offered_[cell] - used_[cell];
   if (resource >= kFirstExtendedIndex && device_kinds_[node] != nullptr) {
     for (const DeviceKind& kind : *device_kinds_[node]) {
-      if (kind.resource == resource) free = std::min(free, device_free_[node].And(kind.all).Count());
+      if (kind.resource == resource)
+        free = std::min(free, device_free_[node].And(kind.all).Count());
     }
   }
   free_[cell] = free;
 }
 
-void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> info, ClassIndex node_class) {
+void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> info,
+                              ClassIndex node_class) {
   if (node >= nodes_.size()) {
     nodes_.resize(node + 1);
     class_of_.resize(node + 1, kNoIndex);
     has_devices_.resize(node + 1, 0);
     device_free_.resize(node + 1);
     device_kinds_.resize(node + 1);
-    for (std::vector<int64_t>* table : {&offered_, &used_, &free_}) table->resize((node + 1) * stride_, 0);
+    for (std::vector<int64_t>* table : {&offered_, &used_, &free_})
+      table->resize((node + 1) * stride_, 0);
   }
   if (nodes_[node] == nullptr) ++node_count_;
 
@@ -183,7 +188,8 @@ void ClusterSnapshot::ClearNode(NodeIndex node) {
   has_devices_[node] = 0;
   device_free_[node] = DeviceSet();
   device_kinds_[node] = nullptr;
-  for (std::vector<int64_t>* table : {&offered_, &used_, &free_}) std::fill_n(&(*table)[node * stride_], stride_, 0);
+  for (std::vector<int64_t>* table : {&offered_, &used_, &free_})
+    std::fill_n(&(*table)[node * stride_], stride_, 0);
 }
 
 void ClusterSnapshot::SetClass(ClassIndex index, std::shared_ptr<const NodeClass> node_class) {

@@ -1,16 +1,17 @@
 // src/cluster/snapshot.h
 //
-// ClusterSnapshot: the cluster as the planner sees it. Dense arrays over interned indexes, cheap to copy (a copy is how
-// planning gets off the loop), changed in place by placing and removing pods.
+// ClusterSnapshot: the cluster as the planner sees it. Dense arrays over interned indexes, cheap to
+// copy (a copy is how planning gets off the loop), changed in place by placing and removing pods.
 //
-// Life cycle: ClusterCache keeps the live one current from informer events; planners work on copies.
+// Life cycle: ClusterCache keeps the live one current from informer events; planners work on
+// copies.
 // Thread:     not shared: one owner at a time. What is behind shared_ptr never changes.
-// Invariants: Free() = offered - used, and where the node lists devices never more than the devices that nobody has;
-//             a device is in at most one placement, Place() CHECKs it; an index of a removed node, shape or placement
-//             may be used again for another.
-// Equivalence: nodes with equal labels (hostname apart), taints and cordon are of one class; pods with equal requests,
-//             affinity and tolerations are of one shape. Rules that look at neither names nor amounts are evaluated
-//             once per class and shape.
+// Invariants: Free() = offered - used, and where the node lists devices never more than the devices
+//             that nobody has; a device is in at most one placement, Place() CHECKs it; an index of
+//             a removed node, shape or placement may be used again for another.
+// Equivalence: nodes with equal labels (hostname apart), taints and cordon are of one class; pods
+//             with equal requests, affinity and tolerations are of one shape. Rules that look at
+//             neither names nor amounts are evaluated once per class and shape.
 
 #pragma once
 
@@ -36,9 +37,9 @@ using PlacementIndex = uint32_t;
 inline constexpr uint32_t kNoIndex = ~uint32_t{0};
 
 // The first resources have fixed places.
-inline constexpr ResourceIndex kCpuIndex = 0;       // milli-cores
-inline constexpr ResourceIndex kMemoryIndex = 1;    // bytes
-inline constexpr ResourceIndex kEphemeralIndex = 2; // bytes
+inline constexpr ResourceIndex kCpuIndex = 0;        // milli-cores
+inline constexpr ResourceIndex kMemoryIndex = 1;     // bytes
+inline constexpr ResourceIndex kEphemeralIndex = 2;  // bytes
 inline constexpr ResourceIndex kPodsIndex = 3;
 inline constexpr ResourceIndex kFirstExtendedIndex = 4;
 
@@ -58,9 +59,9 @@ struct NodeClass {
 
 struct Shape {
   PodConstraints constraints;
-  std::vector<ResourceAmount> requests;  // by index, one of `pods` included
-  std::string unknown_resource;          // asked for, but over kMaxResourceNames; "" if none
-  bool names_nodes = false;              // affinity looks at node names: evaluate per node
+  std::vector<ResourceAmount> requests;      // by index, one of `pods` included
+  std::string unknown_resource;              // asked for, but over kMaxResourceNames; "" if none
+  bool names_nodes = false;                  // affinity looks at node names: evaluate per node
   ResourceIndex device_resource = kNoIndex;  // the first extended resource that it asks for
   int64_t AmountOf(ResourceIndex resource) const;
 };
@@ -84,10 +85,16 @@ class ClusterSnapshot {
   ClassIndex ClassOf(NodeIndex node) const { return class_of_[node]; }
   size_t class_slots() const { return classes_.size(); }
   const NodeClass& Class(ClassIndex index) const { return *classes_[index]; }
-  int64_t Free(NodeIndex node, ResourceIndex resource) const { return free_[node * stride_ + resource]; }
-  int64_t Offered(NodeIndex node, ResourceIndex resource) const { return offered_[node * stride_ + resource]; }
+  int64_t Free(NodeIndex node, ResourceIndex resource) const {
+    return free_[node * stride_ + resource];
+  }
+  int64_t Offered(NodeIndex node, ResourceIndex resource) const {
+    return offered_[node * stride_ + resource];
+  }
   // Amounts by resource index, resource_count() of them.
-  std::span<const int64_t> FreeRow(NodeIndex node) const { return {&free_[node * stride_], resources_.size()}; }
+  std::span<const int64_t> FreeRow(NodeIndex node) const {
+    return {&free_[node * stride_], resources_.size()};
+  }
   // The node offers some extended resource: pods that want none keep away from it while they can.
   bool HasDevices(NodeIndex node) const { return has_devices_[node] != 0; }
 
@@ -101,16 +108,18 @@ class ClusterSnapshot {
   size_t holder_slots() const { return holders_.size(); }
 
   // -- Placements.
-  // Enough of every resource and of every listed device that the shape asks for. Looks at nothing else.
+  // Enough of every resource and of every listed device that the shape asks for. Looks at nothing
+  // else.
   bool FitsAmounts(const cluster::Shape& shape, NodeIndex node) const;
   // The same, if nothing were placed on the node.
   bool OffersAmounts(const cluster::Shape& shape, NodeIndex node) const;
-  // The free devices with the lowest positions that serve the shape. Empty if the node lists none for it.
-  // REQUIRES: FitsAmounts(shape, node).
+  // The free devices with the lowest positions that serve the shape. Empty if the node lists none
+  // for it. REQUIRES: FitsAmounts(shape, node).
   DeviceSet PickDevices(const cluster::Shape& shape, NodeIndex node) const;
   // What is used may exceed what is offered (a node shrank, another scheduler bound a pod).
   // REQUIRES: no device of `devices` is in a placement of this node.
-  PlacementIndex Place(ShapeIndex shape, NodeIndex node, HolderIndex holder, const DeviceSet& devices);
+  PlacementIndex Place(ShapeIndex shape, NodeIndex node, HolderIndex holder,
+                       const DeviceSet& devices);
   void Remove(PlacementIndex placement);
   size_t placement_slots() const { return placements_.size(); }
   const Placement& At(PlacementIndex placement) const { return placements_[placement]; }

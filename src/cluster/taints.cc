@@ -27,7 +27,8 @@ std::vector<Toleration> ToTolerations(const json::Value& tolerations) {
   for (const json::Value& toleration : tolerations.items()) {
     const std::string_view effect = toleration["effect"].AsString();
     out.push_back({toleration["key"].Str(), toleration["value"].Str(),
-                   toleration["operator"].AsString() == "Exists", effect.empty(), ToEffect(effect)});
+                   toleration["operator"].AsString() == "Exists", effect.empty(),
+                   ToEffect(effect)});
   }
   return out;
 }
@@ -44,9 +45,11 @@ bool Tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
                      [&](const Toleration& toleration) { return Tolerates(toleration, taint); });
 }
 
-const Taint* FirstUntolerated(const std::vector<Taint>& taints, const std::vector<Toleration>& tolerations) {
+const Taint* FirstUntolerated(const std::vector<Taint>& taints,
+                              const std::vector<Toleration>& tolerations) {
   for (const Taint& taint : taints) {
-    if (taint.effect != TaintEffect::kPreferNoSchedule && !Tolerates(tolerations, taint)) return &taint;
+    if (taint.effect != TaintEffect::kPreferNoSchedule && !Tolerates(tolerations, taint))
+      return &taint;
   }
   return nullptr;
 }

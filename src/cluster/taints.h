@@ -22,7 +22,7 @@ struct Taint {
 };
 
 struct Toleration {
-  std::string key;    // "" with `exists`: every key
+  std::string key;  // "" with `exists`: every key
   std::string value;
   bool exists = false;  // operator Exists; otherwise Equal
   bool any_effect = true;
@@ -35,8 +35,10 @@ std::vector<Toleration> ToTolerations(const json::Value& tolerations);
 
 bool Tolerates(const Toleration& toleration, const Taint& taint);
 bool Tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
-// The first taint, in the node's order, that keeps the pod away (NoSchedule and NoExecute do); nullptr if none does.
-const Taint* FirstUntolerated(const std::vector<Taint>& taints, const std::vector<Toleration>& tolerations);
+// The first taint, in the node's order, that keeps the pod away (NoSchedule and NoExecute do);
+// nullptr if none does.
+const Taint* FirstUntolerated(const std::vector<Taint>& taints,
+                              const std::vector<Toleration>& tolerations);
 
 inline constexpr const char* kUnschedulableTaint = "node.kubernetes.io/unschedulable";
 

@@ -58,7 +58,8 @@ void Binder::SchedulePump() {
 }
 
 void Binder::Pump() {
-  for (size_t sent = 0; sent < kMaxBindsPerTask && !waiting_.empty() && in_flight_ < kMaxBindsInFlight; ++sent) {
+  for (size_t sent = 0;
+       sent < kMaxBindsPerTask && !waiting_.empty() && in_flight_ < kMaxBindsInFlight; ++sent) {
     Job job = std::move(waiting_.front());
     waiting_.pop_front();
     Send(std::move(job));
@@ -85,8 +86,8 @@ void Binder::Send(Job job) {
 
 void Binder::OnAnswer(const Job& job, const json::Value& binding, const Status& status) {
   if (status.ok() || !IsUndecided(status.reason())) return OnDecision(job, binding, status);
-  LOG_WARN("scheduler: got no decision on a binding pod={} error={}", job.unit->pods[job.member].ToString(),
-           status.ToString());
+  LOG_WARN("scheduler: got no decision on a binding pod={} error={}",
+           job.unit->pods[job.member].ToString(), status.ToString());
   if (job.unit->attempts[job.member] < kMaxBindAttempts) return RetryLater(job);
   Verify(job, binding, status);
 }
@@ -99,7 +100,8 @@ void Binder::Verify(const Job& job, const json::Value& binding, const Status& fa
   api_.Get(target, lifetime_.Guard([this, job, binding, failure](Result<json::Value> answer) {
     --in_flight_;
     if (!answer.has_value()) {
-      if (answer.error().reason() == Reason::kNotFound) return OnDecision(job, binding, answer.error());
+      if (answer.error().reason() == Reason::kNotFound)
+        return OnDecision(job, binding, answer.error());
       return RetryLater(job);
     }
     const json::Value& node = answer->Path({"spec", "nodeName"});
@@ -107,7 +109,8 @@ void Binder::Verify(const Job& job, const json::Value& binding, const Status& fa
       return OnDecision(job, binding, Error(Reason::kForbidden, "{}", failure.message()));
     }
     if (node == binding["target"]["name"]) return OnDecision(job, binding, Status());
-    OnDecision(job, binding, Error(Reason::kConflict, "the pod was bound to node {}", node.AsString()));
+    OnDecision(job, binding,
+               Error(Reason::kConflict, "the pod was bound to node {}", node.AsString()));
   }));
 }
 
@@ -127,7 +130,8 @@ void Binder::OnDecision(const Job& job, const json::Value& binding, const Status
   Settle(unit, job.unit);
 }
 
-// Once every member was answered: tries the refused ones again if the gang has begun to run, else gives them up.
+// Once every member was answered: tries the refused ones again if the gang has begun to run, else
+// gives them up.
 void Binder::Settle(UnitBinding& unit, const std::shared_ptr<UnitBinding>& shared) {
   if (unit.unanswered > 0) return;
   for (auto& [member, status] : std::exchange(unit.refused, {})) {

@@ -1,16 +1,17 @@
 // src/scheduler/binder.h
 //
-// Binder: carries decisions out: POST pods/NAME/binding for every pod of a unit, in the order of the decisions, many at
-// a time.
+// Binder: carries decisions out: POST pods/NAME/binding for every pod of a unit, in the order of
+// the decisions, many at a time.
 //
 // What a failed binding means:
-//   no answer, or a fault of the server: the binding may have happened. The place is kept and the same binding repeated
-//     (a pod can be bound only once, so a repeat is harmless) until the server answers or the pod is seen bound or gone.
-//     From the kMaxBindAttempts-th failure on it asks for the pod: one that is not bound counts as refused.
+//   no answer, or a fault of the server: the binding may have happened. The place is kept and the
+//     same binding repeated (a pod can be bound only once, so a repeat is harmless) until the
+//     server answers or the pod is seen bound or gone. From the kMaxBindAttempts-th failure on it
+//     asks for the pod: one that is not bound counts as refused.
 //   NotFound: the pod is gone; its place is given back.
-//   any other refusal: if no pod of the unit is bound, the whole unit gives its places back. If some are, the refused
-//     ones keep their places and are tried again up to kMaxBindAttempts times, so that the gang completes; then they
-//     give them back.
+//   any other refusal: if no pod of the unit is bound, the whole unit gives its places back. If
+//     some are, the refused ones keep their places and are tried again up to kMaxBindAttempts
+//     times, so that the gang completes; then they give them back.
 //
 // Life cycle: lives with its scheduler; destroying it abandons what is in flight.
 // Thread:     the loop thread. Hooks run there, never from inside Bind().
@@ -41,10 +42,12 @@ inline constexpr Duration kMaxBindBackoff = seconds(10);
 Duration BindBackoff(int attempts);
 
 struct BinderHooks {
-  // The Binding to send; null when there is nothing to bind any more (the pod is gone, finished or seen bound).
+  // The Binding to send; null when there is nothing to bind any more (the pod is gone, finished or
+  // seen bound).
   std::function<json::Value(const cluster::PodKey& pod)> binding_of;
   std::function<void(const cluster::PodKey& pod, const json::Value& binding)> on_bound;
-  // The pod's place is given back. Called after the unit's other pods were answered, if none of them is bound.
+  // The pod's place is given back. Called after the unit's other pods were answered, if none of
+  // them is bound.
   std::function<void(const cluster::PodKey& pod, const Status& refusal)> on_released;
 };
 

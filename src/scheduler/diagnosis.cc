@@ -22,11 +22,13 @@ constexpr size_t kSlotsPerPodOfWork = 64;
 
 // Equal for units that are refused and freed for the same reasons.
 std::string DemandKey(const Unit& unit) {
-  std::string key = fmt::format("{} {} {} {}:", unit.is_gang, unit.Needed(), unit.min_member, unit.members);
+  std::string key =
+      fmt::format("{} {} {} {}:", unit.is_gang, unit.Needed(), unit.min_member, unit.members);
   size_t run = 0;
   for (size_t position = 0; position < unit.pods.size(); ++position) {
     ++run;
-    if (position + 1 == unit.pods.size() || unit.pods[position + 1].shape != unit.pods[position].shape) {
+    if (position + 1 == unit.pods.size() ||
+        unit.pods[position + 1].shape != unit.pods[position].shape) {
       key += fmt::format("{}x{},", run, unit.pods[position].shape);
       run = 0;
     }
@@ -43,7 +45,8 @@ Infeasible WithGangFacts(const Unit& unit, Infeasible facts) {
   return facts;
 }
 
-// The resource to talk about: an extended one if any is short, else the one that is short on most nodes.
+// The resource to talk about: an extended one if any is short, else the one that is short on most
+// nodes.
 ResourceIndex Scarcest(const ClusterSnapshot& snapshot, const Failures& failures) {
   ResourceIndex scarcest = kNoIndex;
   std::pair<bool, int64_t> worst{false, 0};
@@ -60,14 +63,16 @@ ResourceIndex Scarcest(const ClusterSnapshot& snapshot, const Failures& failures
 
 }  // namespace
 
-Diagnosis::Diagnosis(NodeFinder& finder, size_t max_unblock_work) : finder_(finder), work_left_(max_unblock_work) {}
+Diagnosis::Diagnosis(NodeFinder& finder, size_t max_unblock_work)
+    : finder_(finder), work_left_(max_unblock_work) {}
 
 Diagnosis::~Diagnosis() = default;
 
 Infeasible Diagnosis::Explain(const Unit& unit) {
   if (!HasItsMembers(unit)) {
     Infeasible facts;
-    facts.why = unit.group_missing ? Infeasible::Why::kGroupMissing : Infeasible::Why::kMembersMissing;
+    facts.why =
+        unit.group_missing ? Infeasible::Why::kGroupMissing : Infeasible::Why::kMembersMissing;
     facts.nodes = static_cast<int64_t>(finder_.snapshot().node_count());
     return WithGangFacts(unit, std::move(facts));
   }
@@ -82,7 +87,8 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   out.nodes = static_cast<int64_t>(snapshot.node_count());
   const GangAttempt attempt = PlaceWhatFits(unit, finder_);
   out.pods_fitting = static_cast<int64_t>(attempt.placed.size());
-  const cluster::Shape& failed = snapshot.Shape(unit.pods[attempt.first_unplaced.value_or(0)].shape);
+  const cluster::Shape& failed =
+      snapshot.Shape(unit.pods[attempt.first_unplaced.value_or(0)].shape);
   Failures failures = CountFailures(snapshot, failed);
   const ResourceIndex scarce = Scarcest(snapshot, failures);
   out.failed_by_rule = std::move(failures.by_rule);
@@ -136,13 +142,14 @@ void Diagnosis::DescribeScarcity(const Unit& unit, const cluster::Shape& failed,
     if (held[holder] > 0) holding_.emplace_back(holder, held[holder]);
   }
   const size_t listed = std::min(holding_.size(), kMaxHoldersListed);
-  std::partial_sort(holding_.begin(), holding_.begin() + static_cast<ptrdiff_t>(listed), holding_.end(),
-                    [](const auto& a, const auto& b) {
+  std::partial_sort(holding_.begin(), holding_.begin() + static_cast<ptrdiff_t>(listed),
+                    holding_.end(), [](const auto& a, const auto& b) {
                       return a.second != b.second ? a.second > b.second : a.first < b.first;
                     });
   out.holder_count = static_cast<int64_t>(holding_.size());
   holding_.resize(listed);
-  for (const auto& [holder, amount] : holding_) out.holders.push_back({snapshot.Holder(holder), amount});
+  for (const auto& [holder, amount] : holding_)
+    out.holders.push_back({snapshot.Holder(holder), amount});
 }
 
 bool Diagnosis::FitsAlone(const Unit& unit) {
@@ -173,15 +180,18 @@ bool Diagnosis::SomeNodeOffers(const Unit& unit) const {
   return false;
 }
 
-// First one job whose end alone suffices, the smallest such; else jobs from the largest on until it fits.
+// First one job whose end alone suffices, the smallest such; else jobs from the largest on until it
+// fits.
 void Diagnosis::SearchUnblocking(const Unit& unit, Infeasible& out) {
   const ClusterSnapshot& snapshot = finder_.snapshot();
   // Its own pods do not stand in its way.
-  std::erase_if(holding_, [&](const auto& entry) { return entry.first == unit.pods.front().holder; });
+  std::erase_if(holding_,
+                [&](const auto& entry) { return entry.first == unit.pods.front().holder; });
   const size_t tried = std::min(holding_.size(), kMaxHoldersTried);
   for (size_t i = tried; i-- > 0;) {
     // Without enough in sum there is nothing to try.
-    if (out.free + holding_[i].second < out.wanted || !FitsWithout(unit, {holding_[i].first})) continue;
+    if (out.free + holding_[i].second < out.wanted || !FitsWithout(unit, {holding_[i].first}))
+      continue;
     out.unblocked_by = {{snapshot.Holder(holding_[i].first), holding_[i].second}};
     return;
   }
@@ -191,7 +201,8 @@ void Diagnosis::SearchUnblocking(const Unit& unit, Infeasible& out) {
     ended.push_back(holding_[i].first);
     freed += holding_[i].second;
     if (ended.size() < 2 || freed < out.wanted || !FitsWithout(unit, ended)) continue;
-    for (size_t j = 0; j <= i; ++j) out.unblocked_by.push_back({snapshot.Holder(holding_[j].first), holding_[j].second});
+    for (size_t j = 0; j <= i; ++j)
+      out.unblocked_by.push_back({snapshot.Holder(holding_[j].first), holding_[j].second});
     return;
   }
 }

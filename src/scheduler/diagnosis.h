@@ -2,10 +2,12 @@
 //
 // Finds out why units do not fit and what would let them: the facts behind explain.h.
 //
-// Three questions, each answered by trying, never by guessing: which rules exclude which nodes now; would the unit fit
-// if nothing else ran; which running jobs' end makes it fit. Units that ask for the same share one answer.
+// Three questions, each answered by trying, never by guessing: which rules exclude which nodes now;
+// would the unit fit if nothing else ran; which running jobs' end makes it fit. Units that ask for
+// the same share one answer.
 //
-// Life cycle: made after a plan's placements are done, on its working copy; used for that plan's refused units.
+// Life cycle: made after a plan's placements are done, on its working copy; used for that plan's
+// refused units.
 // Thread:     any, not shared.
 // Invariants: the working copy is as before after every call.
 

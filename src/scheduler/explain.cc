@@ -25,7 +25,8 @@ std::string HoldersText(const Infeasible& facts) {
   const size_t named = std::min(facts.holders.size(), kMaxHoldersNamed);
   for (size_t i = 0; i < named; ++i) {
     const Holding& holding = facts.holders[i];
-    out += fmt::format("{}{} held by {}", i == 0 ? "" : ", ", AmountText(facts.resource, holding.amount), holding.holder);
+    out += fmt::format("{}{} held by {}", i == 0 ? "" : ", ",
+                       AmountText(facts.resource, holding.amount), holding.holder);
   }
   const int64_t others = facts.holder_count - static_cast<int64_t>(named);
   if (others > 0) out += fmt::format(", the rest by {} others", others);
@@ -48,47 +49,58 @@ std::string UnblockText(const Infeasible& facts) {
     jobs += fmt::format("{}{}", i == 0 ? "" : (i + 1 == facts.unblocked_by.size() ? " and " : ", "),
                         facts.unblocked_by[i].holder);
   }
-  if (facts.unblocked_by.size() > named) jobs += fmt::format(" and {} more", facts.unblocked_by.size() - named);
+  if (facts.unblocked_by.size() > named)
+    jobs += fmt::format(" and {} more", facts.unblocked_by.size() - named);
   return fmt::format("; fits when {} {}", jobs, facts.unblocked_by.size() == 1 ? "ends" : "end");
 }
 
 // "4 pods x 1 nvidia.com/gpu need 4 at once"
 std::string GangDemandText(const Infeasible& facts) {
   const bool all = facts.pods_needed == facts.pods_waiting;
-  const std::string pods = all ? fmt::format("{} pods", facts.pods_waiting)
-                               : fmt::format("at least {} of {} pods", facts.pods_needed, facts.pods_waiting);
+  const std::string pods =
+      all ? fmt::format("{} pods", facts.pods_waiting)
+          : fmt::format("at least {} of {} pods", facts.pods_needed, facts.pods_waiting);
   const std::string wanted = AmountText(facts.resource, facts.wanted);
   if (!facts.uniform) return fmt::format("{} need {} {} at once", pods, wanted, facts.resource);
-  return fmt::format("{} x {} {} need {} at once", pods, AmountText(facts.resource, facts.wanted_per_pod),
-                     facts.resource, wanted);
+  return fmt::format("{} x {} {} need {} at once", pods,
+                     AmountText(facts.resource, facts.wanted_per_pod), facts.resource, wanted);
 }
 
 std::string GangText(const Infeasible& facts) {
   const bool never = facts.why == Infeasible::Why::kNeverFits;
   std::string out = fmt::format("gang {}: ", facts.group);
   if (facts.resource.empty()) {
-    return out + fmt::format("{} of the {} pods that must start at once fit{}.", facts.pods_fitting, facts.pods_needed,
+    return out + fmt::format("{} of the {} pods that must start at once fit{}.", facts.pods_fitting,
+                             facts.pods_needed,
                              never ? "; it does not fit even an empty cluster" : "");
   }
   out += GangDemandText(facts);
   if (never) {
-    return out + fmt::format(", the cluster offers {}; it does not fit even an empty cluster, it needs more nodes.",
-                             AmountText(facts.resource, facts.offered));
+    return out + fmt::format(
+                     ", the cluster offers {}; it does not fit even an empty cluster, it needs "
+                     "more nodes.",
+                     AmountText(facts.resource, facts.offered));
   }
   out += ", " + FreeText(facts);
   // Enough in sum, yet in pieces too small.
-  if (facts.free >= facts.wanted) out += fmt::format(", in pieces that take {} of the pods", facts.pods_fitting);
+  if (facts.free >= facts.wanted)
+    out += fmt::format(", in pieces that take {} of the pods", facts.pods_fitting);
   return out + UnblockText(facts) + ".";
 }
 
 std::string PodText(const Infeasible& facts) {
   const bool never = facts.why == Infeasible::Why::kNeverFits;
-  if (facts.resource.empty()) return never ? "It does not fit even an empty cluster: no node passes its rules." : "";
-  const std::string wanted = fmt::format("{} {}", AmountText(facts.resource, facts.wanted_per_pod), facts.resource);
-  if (never) return fmt::format("It does not fit even an empty cluster: no node that passes its rules offers {}.", wanted);
+  if (facts.resource.empty())
+    return never ? "It does not fit even an empty cluster: no node passes its rules." : "";
+  const std::string wanted =
+      fmt::format("{} {}", AmountText(facts.resource, facts.wanted_per_pod), facts.resource);
+  if (never)
+    return fmt::format(
+        "It does not fit even an empty cluster: no node that passes its rules offers {}.", wanted);
   std::string out = fmt::format("Waits for {}: {}", wanted, FreeText(facts));
   if (facts.free >= facts.wanted_per_pod) {
-    out += fmt::format(", at most {} on one node", AmountText(facts.resource, facts.most_free_on_a_node));
+    out += fmt::format(", at most {} on one node",
+                       AmountText(facts.resource, facts.most_free_on_a_node));
   }
   return out + UnblockText(facts) + ".";
 }
@@ -110,7 +122,8 @@ std::string_view WhyName(Infeasible::Why why) {
 json::Value HoldingsJson(const Infeasible& facts, const std::vector<Holding>& holdings) {
   json::Array out;
   for (const Holding& holding : holdings) {
-    out.push_back(json::Obj({{"holder", holding.holder}, {"amount", AmountText(facts.resource, holding.amount)}}));
+    out.push_back(json::Obj(
+        {{"holder", holding.holder}, {"amount", AmountText(facts.resource, holding.amount)}}));
   }
   return json::Value(std::move(out));
 }
@@ -130,10 +143,12 @@ std::string NodesAvailableText(const Infeasible& facts) {
 std::string Explain(const Infeasible& facts) {
   switch (facts.why) {
     case Infeasible::Why::kGroupMissing:
-      return fmt::format("PodGroup \"{}\", to which the pod says it belongs, does not exist in its namespace.", facts.group);
+      return fmt::format(
+          "PodGroup \"{}\", to which the pod says it belongs, does not exist in its namespace.",
+          facts.group);
     case Infeasible::Why::kMembersMissing:
-      return fmt::format("{}/{} pods of the gang exist: gang {} waits for {} more.", facts.members, facts.min_member,
-                         facts.group, facts.min_member - facts.members);
+      return fmt::format("{}/{} pods of the gang exist: gang {} waits for {} more.", facts.members,
+                         facts.min_member, facts.group, facts.min_member - facts.members);
     case Infeasible::Why::kNoFit:
     case Infeasible::Why::kNeverFits:
       break;
@@ -161,16 +176,19 @@ json::Value ToJson(const Infeasible& facts) {
                                      {"podsFitting", facts.pods_fitting}}));
   }
   if (!facts.resource.empty()) {
-    out = out.Set("resource", json::Obj({{"name", facts.resource},
-                                         {"wantedPerPod", AmountText(facts.resource, facts.wanted_per_pod)},
-                                         {"wanted", AmountText(facts.resource, facts.wanted)},
-                                         {"free", AmountText(facts.resource, facts.free)},
-                                         {"offered", AmountText(facts.resource, facts.offered)},
-                                         {"mostFreeOnANode", AmountText(facts.resource, facts.most_free_on_a_node)},
-                                         {"holders", facts.holder_count},
-                                         {"heldBy", HoldingsJson(facts, facts.holders)}}));
+    out = out.Set(
+        "resource",
+        json::Obj({{"name", facts.resource},
+                   {"wantedPerPod", AmountText(facts.resource, facts.wanted_per_pod)},
+                   {"wanted", AmountText(facts.resource, facts.wanted)},
+                   {"free", AmountText(facts.resource, facts.free)},
+                   {"offered", AmountText(facts.resource, facts.offered)},
+                   {"mostFreeOnANode", AmountText(facts.resource, facts.most_free_on_a_node)},
+                   {"holders", facts.holder_count},
+                   {"heldBy", HoldingsJson(facts, facts.holders)}}));
   }
-  if (!facts.unblocked_by.empty()) out = out.Set("fitsWhenTheseEnd", HoldingsJson(facts, facts.unblocked_by));
+  if (!facts.unblocked_by.empty())
+    out = out.Set("fitsWhenTheseEnd", HoldingsJson(facts, facts.unblocked_by));
   return out;
 }
 

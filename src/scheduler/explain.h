@@ -1,9 +1,10 @@
 // src/scheduler/explain.h
 //
-// Why something waits, and what would change it. One fact sheet (Infeasible), two renderings: the sentence that the
-// condition, the event and `muster explain` show, and JSON for programs.
+// Why something waits, and what would change it. One fact sheet (Infeasible), two renderings: the
+// sentence that the condition, the event and `muster explain` show, and JSON for programs.
 //
-//   0/5 nodes are available: 2 node(s) had untolerated taint {k: v}, 3 Insufficient nvidia.com/gpu. Waits for ...
+//   0/5 nodes are available: 2 node(s) had untolerated taint {k: v}, 3 Insufficient nvidia.com/gpu.
+//   Waits for ...
 //
 // The part up to the first full stop is kube-scheduler's text, word for word (v1.32).
 //
@@ -51,23 +52,25 @@ struct Infeasible {
   // The gang; group is "" for a pod on its own.
   std::string group;
   int64_t min_member = 0;
-  int64_t members = 0;        // that exist
-  int64_t pods_waiting = 1;   // that are to be placed
-  int64_t pods_needed = 1;    // of these, at least
-  int64_t pods_fitting = 0;   // that would have fitted
-  bool uniform = true;        // all waiting pods ask for the same amount of `resource`
+  int64_t members = 0;       // that exist
+  int64_t pods_waiting = 1;  // that are to be placed
+  int64_t pods_needed = 1;   // of these, at least
+  int64_t pods_fitting = 0;  // that would have fitted
+  bool uniform = true;       // all waiting pods ask for the same amount of `resource`
 
   // The scarcest resource among those that were insufficient; "" if no resource was.
   std::string resource;
   int64_t wanted_per_pod = 0;
-  int64_t wanted = 0;             // of all pods that must be placed together
-  int64_t free = 0;               // on the nodes that pass all other rules
-  int64_t offered = 0;            // on the same nodes
+  int64_t wanted = 0;   // of all pods that must be placed together
+  int64_t free = 0;     // on the nodes that pass all other rules
+  int64_t offered = 0;  // on the same nodes
   int64_t most_free_on_a_node = 0;
-  std::vector<Holding> holders;   // of `resource` on these nodes, largest first, at most kMaxHoldersListed
-  int64_t holder_count = 0;       // all of them
+  std::vector<Holding>
+      holders;  // of `resource` on these nodes, largest first, at most kMaxHoldersListed
+  int64_t holder_count = 0;  // all of them
 
-  // The end of all of these makes it fit; empty if not worked out, or if nothing that runs would help.
+  // The end of all of these makes it fit; empty if not worked out, or if nothing that runs would
+  // help.
   std::vector<Holding> unblocked_by;
 
   bool operator==(const Infeasible&) const = default;

@@ -19,7 +19,8 @@ TEST(Explain, SortsReasonsAsKubeSchedulerDoes) {
   c.AddPod("p", kOneGpu);
   c.Plan();
   EXPECT_EQ(NodesAvailableText(c.WhyNot("p")),
-            "0/5 nodes are available: 2 node(s) had untolerated taint {k: v}, 3 Insufficient nvidia.com/gpu.");
+            "0/5 nodes are available: 2 node(s) had untolerated taint {k: v}, 3 Insufficient "
+            "nvidia.com/gpu.");
 }
 
 TEST(Explain, AGangReadsWhoHoldsWhatItNeeds) {
@@ -30,13 +31,16 @@ TEST(Explain, AGangReadsWhoHoldsWhatItNeeds) {
   c.AddGang("b", 4, 4, kOneGpu);
   c.Plan();
   EXPECT_EQ(c.Message("b"),
-            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang b: 4 pods x 1 nvidia.com/gpu need 4 at once, 1 "
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang b: 4 pods x 1 "
+            "nvidia.com/gpu need 4 at once, 1 "
             "of 4 free (3 held by pytorchjob default/a); fits when pytorchjob default/a ends.");
   c.AddPod("c", kOneGpu);
   c.Plan();
   EXPECT_EQ(c.Message("b"),
-            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang b: 4 pods x 1 nvidia.com/gpu need 4 at once, 0 "
-            "of 4 free (3 held by pytorchjob default/a, 1 held by pod default/c); fits when pytorchjob default/a and pod "
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang b: 4 pods x 1 "
+            "nvidia.com/gpu need 4 at once, 0 "
+            "of 4 free (3 held by pytorchjob default/a, 1 held by pod default/c); fits when "
+            "pytorchjob default/a and pod "
             "default/c end.");
 }
 
@@ -48,7 +52,8 @@ TEST(Explain, APodReadsWhoseEndLetsItRun) {
   c.AddPod("p", {{"nvidia.com/gpu", 4}});
   c.Plan();
   EXPECT_EQ(c.Message("p"),
-            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. Waits for 4 nvidia.com/gpu: 1 of 4 free (3 held by "
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. Waits for 4 nvidia.com/gpu: 1 "
+            "of 4 free (3 held by "
             "pytorchjob default/a); fits when pytorchjob default/a ends.");
 }
 
@@ -61,8 +66,10 @@ TEST(Explain, SaysWhenWhatIsFreeIsInTooSmallPieces) {
   c.AddPod("p", {{"nvidia.com/gpu", 2}});
   c.Plan();
   EXPECT_EQ(c.Message("p"),
-            "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. Waits for 2 nvidia.com/gpu: 2 of 8 free (3 held by "
-            "pod default/x, 3 held by pod default/y), at most 1 on one node; fits when pod default/y ends.");
+            "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. Waits for 2 nvidia.com/gpu: 2 "
+            "of 8 free (3 held by "
+            "pod default/x, 3 held by pod default/y), at most 1 on one node; fits when pod "
+            "default/y ends.");
   c.Remove("p");
   c.AddGang("g", 2, 2, {{"nvidia.com/gpu", 1}, {"cpu", 0}});
   EXPECT_EQ(c.Plan(), 2u);
@@ -74,7 +81,8 @@ TEST(Explain, SaysWhenNothingThatEndsWouldHelp) {
   c.AddPod("p", {{"cpu", 6000}});
   c.Plan();
   EXPECT_EQ(c.Message("p"),
-            "0/2 nodes are available: 2 Insufficient cpu. It does not fit even an empty cluster: no node that passes its "
+            "0/2 nodes are available: 2 Insufficient cpu. It does not fit even an empty cluster: "
+            "no node that passes its "
             "rules offers 6 cpu.");
 }
 
@@ -86,7 +94,8 @@ TEST(Explain, SaysWhenNoNodePassesTheRules) {
   c.AddPod(pod);
   c.Plan();
   EXPECT_EQ(c.Message("p"),
-            "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. It does not fit even an empty "
+            "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. It does "
+            "not fit even an empty "
             "cluster: no node passes its rules.");
 }
 
@@ -98,7 +107,8 @@ TEST(Explain, WritesBytesAndCoresAsQuantities) {
   c.AddPod("p", {{"memory", int64_t{4} << 30}});
   c.Plan();
   EXPECT_EQ(c.Message("p"),
-            "0/1 nodes are available: 1 Insufficient memory. Waits for 4Gi memory: 2Gi of 8Gi free (6Gi held by pod "
+            "0/1 nodes are available: 1 Insufficient memory. Waits for 4Gi memory: 2Gi of 8Gi free "
+            "(6Gi held by pod "
             "default/x); fits when pod default/x ends.");
 }
 
@@ -119,7 +129,8 @@ TEST(Explain, APartlyPlacedGangSaysWhatTheRestWaitsFor) {
   c.AddGang("g", 2, 6, kOneGpu);
   EXPECT_EQ(c.Plan(), 4u);
   EXPECT_EQ(c.Message("g"),
-            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang g: at least 1 of 2 pods x 1 nvidia.com/gpu need "
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang g: at least 1 of 2 pods "
+            "x 1 nvidia.com/gpu need "
             "1 at once, 0 of 4 free (4 held by pytorchjob default/g).");
 }
 

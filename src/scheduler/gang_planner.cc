@@ -9,7 +9,8 @@ bool HasItsMembers(const Unit& unit) {
 GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder) {
   GangAttempt attempt;
   attempt.placed.reserve(unit.pods.size());
-  cluster::ShapeIndex full = cluster::kNoIndex;  // the shape that found no node last: nothing is freed on the way
+  cluster::ShapeIndex full =
+      cluster::kNoIndex;  // the shape that found no node last: nothing is freed on the way
   for (size_t position = 0; position < unit.pods.size(); ++position) {
     const QueuedPod& pod = unit.pods[position];
     const cluster::NodeIndex node = pod.shape == full ? cluster::kNoIndex : finder.Best(pod.shape);

@@ -1,13 +1,14 @@
 // src/scheduler/gang_planner.h
 //
-// Places the pods of one unit on the working copy of a snapshot: all of them, or, if not all fit, as many as do but at
-// least Unit::Needed(), or none.
+// Places the pods of one unit on the working copy of a snapshot: all of them, or, if not all fit,
+// as many as do but at least Unit::Needed(), or none.
 //
 // A gang places nothing while members are missing. A pod on its own is a gang of one.
 //
 // Life cycle: functions on a NodeFinder, which holds the working copy.
 // Thread:     any, not shared.
-// Invariants: transactional: after a refusal the snapshot is as before; the same inputs give the same placements.
+// Invariants: transactional: after a refusal the snapshot is as before; the same inputs give the
+//             same placements.
 // Cost:       O(nodes) for the first pod of a shape, O(log nodes) for each further one.
 
 #pragma once
@@ -27,8 +28,9 @@ struct PlacedPod {
 };
 
 struct GangAttempt {
-  std::vector<PlacedPod> placed;       // in the order of Unit::pods
-  std::optional<size_t> first_unplaced;  // position in Unit::pods of the first pod that found no node
+  std::vector<PlacedPod> placed;  // in the order of Unit::pods
+  std::optional<size_t>
+      first_unplaced;  // position in Unit::pods of the first pod that found no node
 };
 
 // Enough members exist for an attempt to make sense.

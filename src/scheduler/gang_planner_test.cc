@@ -63,7 +63,8 @@ TEST(GangPlanner, NeighbouringRanksBecomeNeighbours) {
     c.AddPod(pod);
   }
   EXPECT_EQ(c.Plan(), 12u);
-  for (int i = 0; i < 12; ++i) EXPECT_EQ(c.NodeOf("g-worker-" + std::to_string(i)), "n" + std::to_string(i / 4));
+  for (int i = 0; i < 12; ++i)
+    EXPECT_EQ(c.NodeOf("g-worker-" + std::to_string(i)), "n" + std::to_string(i / 4));
 }
 
 TEST(GangPlanner, WaitsWhileMembersAreMissing) {
@@ -81,7 +82,8 @@ TEST(GangPlanner, WaitsForAPodGroupThatDoesNotExist) {
   c.AddNodes(1, kFourGpus);
   c.AddGangPod("g", "g-0", kOneGpu);
   EXPECT_EQ(c.Plan(), 0u);
-  EXPECT_EQ(c.Message("g"), "PodGroup \"g\", to which the pod says it belongs, does not exist in its namespace.");
+  EXPECT_EQ(c.Message("g"),
+            "PodGroup \"g\", to which the pod says it belongs, does not exist in its namespace.");
 }
 
 TEST(GangPlanner, TellsAGangThatIsLargerThanTheClusterAtOnce) {
@@ -90,9 +92,11 @@ TEST(GangPlanner, TellsAGangThatIsLargerThanTheClusterAtOnce) {
   c.AddGang("huge", 10, 10, kOneGpu);
   c.Plan();
   EXPECT_EQ(c.WhyNot("huge").why, Infeasible::Why::kNeverFits);
-  EXPECT_EQ(c.Message("huge"),
-            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang huge: 10 pods x 1 nvidia.com/gpu need 10 at "
-            "once, the cluster offers 4; it does not fit even an empty cluster, it needs more nodes.");
+  EXPECT_EQ(
+      c.Message("huge"),
+      "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang huge: 10 pods x 1 "
+      "nvidia.com/gpu need 10 at "
+      "once, the cluster offers 4; it does not fit even an empty cluster, it needs more nodes.");
 }
 
 TEST(GangPlanner, LowerUnitsMayGoWhileAGangWaits) {

@@ -7,13 +7,15 @@ namespace muster::scheduler {
 namespace {
 
 std::string_view PhaseOf(int64_t min_member, const GangCount& count) {
-  if (count.members < min_member || count.members == 0) return count.running > 0 ? "Unknown" : "Pending";
+  if (count.members < min_member || count.members == 0)
+    return count.running > 0 ? "Unknown" : "Pending";
   if (count.occupied < min_member) return count.running > 0 ? "Unknown" : "Inqueue";
   const bool over = count.succeeded >= min_member && count.running == 0 && count.pending == 0;
   return over ? "Completed" : "Running";
 }
 
-json::Value Condition(std::string_view type, bool holds, std::string_view reason, std::string_view message, Time now) {
+json::Value Condition(std::string_view type, bool holds, std::string_view reason,
+                      std::string_view message, Time now) {
   json::Value out = json::Obj({{"type", type},
                                {"status", holds ? "True" : "False"},
                                {"lastTransitionTime", FormatTime(now)},
@@ -28,7 +30,8 @@ json::Value WithCondition(const json::Value& conditions, const json::Value& cond
     if (present["type"] != condition["type"]) continue;
     const bool same_status = present["status"] == condition["status"];
     const json::Value next =
-        same_status ? condition.Set("lastTransitionTime", present["lastTransitionTime"]) : condition;
+        same_status ? condition.Set("lastTransitionTime", present["lastTransitionTime"])
+                    : condition;
     return next == present.Remove("transitionID") ? conditions : conditions.SetAt(i, next);
   }
   return conditions.Append(condition);
@@ -43,23 +46,29 @@ bool Has(const json::Value& conditions, std::string_view type) {
 
 }  // namespace
 
-json::Value NextGroupStatus(const json::Value& object, const GangCount& count, const GangVerdict& verdict, Time now) {
+json::Value NextGroupStatus(const json::Value& object, const GangCount& count,
+                            const GangVerdict& verdict, Time now) {
   const std::string_view phase = PhaseOf(object.Path({"spec", "minMember"}).AsInt(1), count);
   json::Value conditions = object.Path({"status", "conditions"});
   if (verdict.waits) {
     conditions = WithCondition(
-        conditions, Condition("Unschedulable", true, verdict.lacks_members ? "NotEnoughTasks" : "NotEnoughResources",
+        conditions, Condition("Unschedulable", true,
+                              verdict.lacks_members ? "NotEnoughTasks" : "NotEnoughResources",
                               verdict.message, now));
   } else if (phase == "Running") {
     if (Has(conditions, "Unschedulable")) {
-      conditions = WithCondition(conditions, Condition("Unschedulable", false, "Scheduled", "", now));
+      conditions =
+          WithCondition(conditions, Condition("Unschedulable", false, "Scheduled", "", now));
     }
-    conditions = WithCondition(conditions,
-                               Condition("Scheduled", true, "tasks in gang are ready to be scheduled", "", now));
+    conditions = WithCondition(
+        conditions,
+        Condition("Scheduled", true, "tasks in gang are ready to be scheduled", "", now));
   }
   json::Value status = object["status"].Set("phase", phase);
   if (!conditions.empty()) status = status.Set("conditions", conditions);
-  return status.Set("running", count.running).Set("succeeded", count.succeeded).Set("failed", count.failed);
+  return status.Set("running", count.running)
+      .Set("succeeded", count.succeeded)
+      .Set("failed", count.failed);
 }
 
 }  // namespace muster::scheduler

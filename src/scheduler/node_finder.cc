@@ -25,7 +25,9 @@ uint64_t Saturate(int64_t value, int bits) {
   return static_cast<uint64_t>(std::clamp<int64_t>(value, 0, most));
 }
 
-NodeIndex NodeOf(uint64_t order) { return static_cast<NodeIndex>(order & ((uint64_t{1} << kIndexBits) - 1)); }
+NodeIndex NodeOf(uint64_t order) {
+  return static_cast<NodeIndex>(order & ((uint64_t{1} << kIndexBits) - 1));
+}
 
 void Push(std::vector<uint64_t>& heap, uint64_t order) {
   heap.push_back(order);
@@ -56,7 +58,8 @@ uint64_t NodeFinder::OrderOf(const cluster::Shape& shape, NodeIndex node) const 
   } else if (snapshot_.HasDevices(node)) {
     unwanted = 1;
     const std::span<const int64_t> free = snapshot_.FreeRow(node);
-    for (size_t resource = cluster::kFirstExtendedIndex; resource < free.size(); ++resource) devices += free[resource];
+    for (size_t resource = cluster::kFirstExtendedIndex; resource < free.size(); ++resource)
+      devices += free[resource];
   }
   uint64_t order = unwanted;
   order = order << kDeviceBits | Saturate(devices, kDeviceBits);
@@ -67,7 +70,8 @@ uint64_t NodeFinder::OrderOf(const cluster::Shape& shape, NodeIndex node) const 
 bool NodeFinder::Passes(Candidates& candidates, const cluster::Shape& shape, NodeIndex node) {
   const cluster::ClassIndex index = snapshot_.ClassOf(node);
   const auto check = [&] {
-    return CheckRules(shape, snapshot_.Class(index), snapshot_.Node(node).labels_view()).rule == Rule::kPasses;
+    return CheckRules(shape, snapshot_.Class(index), snapshot_.Node(node).labels_view()).rule ==
+           Rule::kPasses;
   };
   if (shape.names_nodes) return check();
   Tristate& passes = candidates.class_passes[index];
@@ -76,7 +80,8 @@ bool NodeFinder::Passes(Candidates& candidates, const cluster::Shape& shape, Nod
 }
 
 bool NodeFinder::AreAlike(NodeIndex a, NodeIndex b) const {
-  return snapshot_.ClassOf(a) == snapshot_.ClassOf(b) && snapshot_.HasDevices(a) == snapshot_.HasDevices(b) &&
+  return snapshot_.ClassOf(a) == snapshot_.ClassOf(b) &&
+         snapshot_.HasDevices(a) == snapshot_.HasDevices(b) &&
          std::ranges::equal(snapshot_.FreeRow(a), snapshot_.FreeRow(b));
 }
 
@@ -119,7 +124,8 @@ uint64_t NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Sh
   feasible_groups_.clear();
   for (size_t index = 0; index < groups_.size(); ++index) {
     StateGroup& group = groups_[index];
-    while (group.first < group.nodes.size() && changed_at_[group.nodes[group.first]] != 0) ++group.first;
+    while (group.first < group.nodes.size() && changed_at_[group.nodes[group.first]] != 0)
+      ++group.first;
     if (group.first == group.nodes.size()) continue;
     const NodeIndex node = group.nodes[group.first];
     if (!snapshot_.FitsAmounts(shape, node) || !Passes(candidates, shape, node)) continue;
@@ -127,15 +133,16 @@ uint64_t NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Sh
   }
   std::sort(feasible_groups_.begin(), feasible_groups_.end());
 
-  // Nodes of a group differ in the index alone, so groups that differ above the index can be taken one after another;
-  // those that do not are taken together.
+  // Nodes of a group differ in the index alone, so groups that differ above the index can be taken
+  // one after another; those that do not are taken together.
   uint64_t bound = kNothingOutside;
   size_t taken = 0;
   for (size_t i = 0; i < feasible_groups_.size(); ++i) {
     const auto [order, index] = feasible_groups_[i];
     const uint64_t level = order >> kIndexBits;
     const bool new_level = i == 0 || level != feasible_groups_[i - 1].first >> kIndexBits;
-    if (new_level && (taken >= candidates.limit || bound != kNothingOutside)) return std::min(bound, order);
+    if (new_level && (taken >= candidates.limit || bound != kNothingOutside))
+      return std::min(bound, order);
     const StateGroup& group = groups_[index];
     size_t from_group = 0;
     for (size_t at = group.first; at < group.nodes.size(); ++at) {
@@ -161,8 +168,8 @@ void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
   candidates.scanned = true;
   candidates.seen = clock_;
   scratch_.clear();
-  candidates.bound =
-      shape.names_nodes ? CollectFromNodes(candidates, shape) : CollectFromGroups(candidates, shape);
+  candidates.bound = shape.names_nodes ? CollectFromNodes(candidates, shape)
+                                       : CollectFromGroups(candidates, shape);
   if (scratch_.size() > candidates.limit) {
     const auto cut = scratch_.begin() + static_cast<ptrdiff_t>(candidates.limit);
     std::nth_element(scratch_.begin(), cut, scratch_.end());
@@ -174,7 +181,8 @@ void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
 }
 
 void NodeFinder::TakeInChanges(Candidates& candidates, const cluster::Shape& shape) {
-  for (NodeIndex node = newest_; node != kNoIndex && changed_at_[node] > candidates.seen; node = older_[node]) {
+  for (NodeIndex node = newest_; node != kNoIndex && changed_at_[node] > candidates.seen;
+       node = older_[node]) {
     if (snapshot_.FitsAmounts(shape, node) && Passes(candidates, shape, node)) {
       Push(candidates.heap, OrderOf(shape, node));
     }
@@ -215,7 +223,8 @@ void NodeFinder::Touch(NodeIndex node) {
   newest_ = node;
 }
 
-cluster::PlacementIndex NodeFinder::Place(cluster::ShapeIndex shape, NodeIndex node, cluster::HolderIndex holder,
+cluster::PlacementIndex NodeFinder::Place(cluster::ShapeIndex shape, NodeIndex node,
+                                          cluster::HolderIndex holder,
                                           const cluster::DeviceSet& devices) {
   const cluster::PlacementIndex placement = snapshot_.Place(shape, node, holder, devices);
   Touch(node);

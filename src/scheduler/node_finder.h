@@ -1,17 +1,21 @@
 // src/scheduler/node_finder.h
 //
-// NodeFinder: the best node for a pod of a given shape, over and over, while pods are placed and taken back.
+// NodeFinder: the best node for a pod of a given shape, over and over, while pods are placed and
+// taken back.
 //
-// For each shape it keeps a heap of the best feasible nodes found by one pass over all of them, a bound that no other
-// node beats, and how much of the history of changes the heap has seen. The next question for that shape looks only at
-// the nodes that changed since; when the heap runs dry, one more pass fills it.
-// A pass looks at nodes in equal state (class and free amounts) once: most nodes of a large cluster look alike.
+// For each shape it keeps a heap of the best feasible nodes found by one pass over all of them, a
+// bound that no other node beats, and how much of the history of changes the heap has seen. The
+// next question for that shape looks only at the nodes that changed since; when the heap runs dry,
+// one more pass fills it.
+// A pass looks at nodes in equal state (class and free amounts) once: most
+// nodes of a large cluster look alike.
 //
 // Life cycle: made for one working copy of a snapshot; every change to that copy goes through it.
 // Thread:     any, not shared.
-// Invariants: Best() is exactly the first node in the order of planner.h among all that take the pod.
-// Cost:       O(different states + changed nodes) for the first question of a shape; then O(log nodes) for each node
-//             changed in between.
+// Invariants: Best() is exactly the first node in the order of planner.h among all that take the
+//             pod.
+// Cost:       O(different states + changed nodes) for the first question of a shape; then O(log
+//             nodes) for each node changed in between.
 
 #pragma once
 
@@ -28,8 +32,9 @@ namespace muster::scheduler {
 inline constexpr size_t kFirstCandidates = 64;
 inline constexpr size_t kMaxCandidates = 4096;
 
-// The order of nodes for a shape is one number, so that comparing is cheap. From the top: one bit "has devices that
-// the pod does not want", free devices, free cpu in milli-cores, node index. Larger values saturate.
+// The order of nodes for a shape is one number, so that comparing is cheap. From the top: one bit
+// "has devices that the pod does not want", free devices, free cpu in milli-cores, node index.
+// Larger values saturate.
 inline constexpr int kIndexBits = 24;
 inline constexpr int kCpuBits = 25;
 inline constexpr int kDeviceBits = 14;
@@ -43,8 +48,8 @@ class NodeFinder {
   // kNoIndex if no node takes a pod of this shape.
   cluster::NodeIndex Best(cluster::ShapeIndex shape);
 
-  cluster::PlacementIndex Place(cluster::ShapeIndex shape, cluster::NodeIndex node, cluster::HolderIndex holder,
-                                const cluster::DeviceSet& devices);
+  cluster::PlacementIndex Place(cluster::ShapeIndex shape, cluster::NodeIndex node,
+                                cluster::HolderIndex holder, const cluster::DeviceSet& devices);
   void Remove(cluster::PlacementIndex placement);
 
   cluster::ClusterSnapshot& snapshot() { return snapshot_; }
@@ -55,13 +60,15 @@ class NodeFinder {
   struct Candidates {
     bool scanned = false;
     std::vector<uint64_t> heap;  // smallest order first
-    uint64_t bound = 0;          // nodes outside the heap that did not change since have an order of at least this
-    uint64_t seen = 0;           // changes up to this one are in the heap
+    uint64_t bound =
+        0;  // nodes outside the heap that did not change since have an order of at least this
+    uint64_t seen = 0;  // changes up to this one are in the heap
     size_t limit = kFirstCandidates;
     std::vector<Tristate> class_passes;  // by class
   };
 
-  // Nodes that were in one state when the groups were made. Those that changed since are looked at one by one.
+  // Nodes that were in one state when the groups were made. Those that changed since are looked at
+  // one by one.
   struct StateGroup {
     std::vector<cluster::NodeIndex> nodes;  // ascending
     size_t first = 0;                       // those before it have changed
@@ -83,11 +90,12 @@ class NodeFinder {
   std::vector<uint64_t> scratch_;
   bool has_groups_ = false;
   std::vector<StateGroup> groups_;
-  std::vector<std::pair<uint64_t, size_t>> feasible_groups_;  // scratch: order of the first node, group
+  std::vector<std::pair<uint64_t, size_t>>
+      feasible_groups_;  // scratch: order of the first node, group
   // Nodes from the last changed to the first, as a linked list over indexes.
   uint64_t clock_ = 0;
   cluster::NodeIndex newest_ = cluster::kNoIndex;
-  std::vector<uint64_t> changed_at_;          // 0: never
+  std::vector<uint64_t> changed_at_;  // 0: never
   std::vector<cluster::NodeIndex> older_, newer_;
 };
 

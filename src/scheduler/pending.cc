@@ -14,7 +14,8 @@ namespace {
 
 bool WaitsForOurs(const PodRecord& pod, const std::vector<std::string>& scheduler_names) {
   if (pod.IsPlaced() || pod.info.deleting || pod.info.IsFinished()) return false;
-  return std::find(scheduler_names.begin(), scheduler_names.end(), pod.info.scheduler_name) != scheduler_names.end();
+  return std::find(scheduler_names.begin(), scheduler_names.end(), pod.info.scheduler_name) !=
+         scheduler_names.end();
 }
 
 Unit MakeGang(const ClusterCache& cache, const PodKey& key, const PriorityClasses& priorities) {
@@ -69,10 +70,10 @@ GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
   return count;
 }
 
-Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending, const PriorityClasses& priorities,
-                 const std::set<UnitKey>& left_out) {
+Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending,
+                 const PriorityClasses& priorities, const std::set<UnitKey>& left_out) {
   Queue queue;
-  std::map<PodKey, size_t> gangs;             // position in `queue`
+  std::map<PodKey, size_t> gangs;            // position in `queue`
   std::map<size_t, bool> priority_is_given;  // by position: from a PriorityClass
   queue.reserve(pending.size());
   for (const PodKey& key : pending) {
@@ -99,7 +100,8 @@ Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending, const Priori
   }
   for (const auto& [key, position] : gangs) {
     std::vector<QueuedPod>& pods = queue[position].pods;
-    // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours on the nodes.
+    // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours
+    // on the nodes.
     const auto order = [&](const QueuedPod& pod) {
       return std::tuple(cache.FindPod(pod.key)->info.created, pod.key.name.size());
     };

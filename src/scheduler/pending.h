@@ -37,14 +37,15 @@ UnitKey UnitOf(const cluster::PodInfo& pod);
 
 // The members of a gang as they count: failed and terminating pods do not.
 struct GangCount {
-  int64_t members = 0;    // exist
-  int64_t occupied = 0;   // bound, assumed or succeeded
+  int64_t members = 0;                                          // exist
+  int64_t occupied = 0;                                         // bound, assumed or succeeded
   int64_t running = 0, succeeded = 0, failed = 0, pending = 0;  // by phase
 };
 GangCount CountGang(const cluster::ClusterCache& cache, const cluster::PodKey& group);
 
-// In no particular order: the planner sorts. A gang's priority is that of its PriorityClass, or of its highest pod.
-Queue BuildQueue(const cluster::ClusterCache& cache, const PodKeys& pending, const PriorityClasses& priorities,
-                 const std::set<UnitKey>& left_out);
+// In no particular order: the planner sorts. A gang's priority is that of its PriorityClass, or of
+// its highest pod.
+Queue BuildQueue(const cluster::ClusterCache& cache, const PodKeys& pending,
+                 const PriorityClasses& priorities, const std::set<UnitKey>& left_out);
 
 }  // namespace muster::scheduler

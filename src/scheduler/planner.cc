@@ -46,10 +46,12 @@ Unit Rest(const Unit& unit, const UnitPlan& plan) {
 
 }  // namespace
 
-PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const PlannerConfig& config, Time) {
+PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const PlannerConfig& config,
+                Time) {
   std::vector<size_t> order(queue.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return GoesBefore(queue[a], queue[b]); });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return GoesBefore(queue[a], queue[b]); });
 
   NodeFinder finder(snapshot);
   PlanResult result;

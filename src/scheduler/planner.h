@@ -1,16 +1,20 @@
 // src/scheduler/planner.h
 //
-// Plan: decides which pod goes to which node and gets which devices. Pure: the same arguments give the same plan.
+// Plan: decides which pod goes to which node and gets which devices. Pure: the same arguments give
+// the same plan.
 //
-// Rules: a node takes a pod if all hold, looked at in this order: it is not cordoned (or the pod tolerates that), the pod
-//        tolerates its NoSchedule and NoExecute taints, it matches the pod's nodeSelector and required node affinity
-//        (its name included), it has enough of every resource free, and enough whole devices. A pod that came with a
-//        spec.nodeName is bound and never gets here.
-// Choice: the node that is fullest, so that whole nodes stay free for large jobs. A pod that wants devices goes where
-//        the fewest of them are free; a pod that wants none stays off nodes with devices while another node takes it.
-//        Then the node with the least cpu free, then the lower index.
+// Rules: a node takes a pod if all hold, looked at in this order: it is not cordoned (or the pod
+//        tolerates that), the pod tolerates its NoSchedule and NoExecute taints, it matches the
+//        pod's nodeSelector and required node affinity (its name included), it has enough of every
+//        resource free, and enough whole devices. A pod that came with a spec.nodeName is bound and
+//        never gets here.
+// Choice: the node that is fullest, so that whole nodes stay free for large jobs. A pod that wants
+//        devices goes where the fewest of them are free; a pod that wants none stays off nodes with
+//        devices while another node takes it. Then the node with the least cpu free, then the lower
+//        index.
 // Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go.
-// Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least Unit::Needed(); else none.
+// Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least
+//        Unit::Needed(); else none.
 // Cost:  O(nodes) for the first pod of a shape, O(log nodes) for each further one.
 // Thread: any.
 
@@ -29,8 +33,8 @@
 namespace muster::scheduler {
 
 struct PlannerConfig {
-  // Bound on working out what would unblock refused units, in pods looked at (about 50 ms); units beyond it are told
-  // the rules and the amounts only.
+  // Bound on working out what would unblock refused units, in pods looked at (about 50 ms); units
+  // beyond it are told the rules and the amounts only.
   size_t max_unblock_work = 100'000;
   // Off in benchmarks of bare decisions.
   bool explain = true;
@@ -45,15 +49,19 @@ struct Assignment {
 struct UnitPlan {
   size_t unit = 0;                      // position in the queue that was passed in
   std::vector<Assignment> assignments;  // empty if it does not fit
-  // Why a pod of the unit stays pending, if one does: all of them, or those beyond the gang's minimum.
+  // Why a pod of the unit stays pending, if one does: all of them, or those beyond the gang's
+  // minimum.
   std::optional<Infeasible> infeasible;
 };
 
 struct PlanResult {
-  std::vector<UnitPlan> units;  // in the order in which they were considered; one for each unit of the queue
+  std::vector<UnitPlan>
+      units;  // in the order in which they were considered; one for each unit of the queue
 };
 
-// `now` is part of the signature for rules that depend on it (reservations); the rules above do not.
-PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const PlannerConfig& config, Time now);
+// `now` is part of the signature for rules that depend on it (reservations); the rules above do
+// not.
+PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const PlannerConfig& config,
+                Time now);
 
 }  // namespace muster::scheduler

@@ -51,24 +51,27 @@ INSTANTIATE_TEST_SUITE_P(
         RuleCase{"Cordon", [](auto& node) { node.unschedulable = true; }, nullptr,
                  "0/1 nodes are available: 1 node(s) were unschedulable."},
         RuleCase{"Taint",
-                 [](auto& node) { node.taints = {{"k", "v", cluster::TaintEffect::kNoSchedule}}; }, nullptr,
-                 "0/1 nodes are available: 1 node(s) had untolerated taint {k: v}."},
+                 [](auto& node) { node.taints = {{"k", "v", cluster::TaintEffect::kNoSchedule}}; },
+                 nullptr, "0/1 nodes are available: 1 node(s) had untolerated taint {k: v}."},
         RuleCase{"NoExecuteTaint",
-                 [](auto& node) { node.taints = {{"k", "", cluster::TaintEffect::kNoExecute}}; }, nullptr,
-                 "0/1 nodes are available: 1 node(s) had untolerated taint {k: }."},
-        RuleCase{"NodeSelector", nullptr, [](auto& pod) { pod.constraints.affinity.selector = {{"zone", "a"}}; },
+                 [](auto& node) { node.taints = {{"k", "", cluster::TaintEffect::kNoExecute}}; },
+                 nullptr, "0/1 nodes are available: 1 node(s) had untolerated taint {k: }."},
+        RuleCase{"NodeSelector", nullptr,
+                 [](auto& pod) { pod.constraints.affinity.selector = {{"zone", "a"}}; },
                  "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."},
         RuleCase{"NodeAffinity", nullptr,
                  [](auto& pod) {
                    pod.constraints.affinity.has_terms = true;
-                   pod.constraints.affinity.terms = {{{{"zone", cluster::SelectorOperator::kExists, {}}}, {}}};
+                   pod.constraints.affinity.terms = {
+                       {{{"zone", cluster::SelectorOperator::kExists, {}}}, {}}};
                  },
                  "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."},
         RuleCase{"Cpu", nullptr, [](auto& pod) { Request(pod, "cpu", 8000); },
                  "0/1 nodes are available: 1 Insufficient cpu."},
         RuleCase{"Memory", nullptr, [](auto& pod) { Request(pod, "memory", 33 * kGi); },
                  "0/1 nodes are available: 1 Insufficient memory."},
-        RuleCase{"EphemeralStorage", nullptr, [](auto& pod) { Request(pod, "ephemeral-storage", 1); },
+        RuleCase{"EphemeralStorage", nullptr,
+                 [](auto& pod) { Request(pod, "ephemeral-storage", 1); },
                  "0/1 nodes are available: 1 Insufficient ephemeral-storage."},
         RuleCase{"Pods", [](auto& node) { node.allocatable = {{"cpu", 8000}}; }, nullptr,
                  "0/1 nodes are available: 1 Too many pods."},
@@ -97,7 +100,8 @@ TEST(Planner, TheFirstRuleThatFailsIsTheOneThatCounts) {
   pod.constraints.affinity.selector = {{"zone", "a"}};
   c.AddPod(pod);
   c.Plan();
-  EXPECT_EQ(NodesAvailableText(c.WhyNot("p")), "0/1 nodes are available: 1 node(s) were unschedulable.");
+  EXPECT_EQ(NodesAvailableText(c.WhyNot("p")),
+            "0/1 nodes are available: 1 node(s) were unschedulable.");
 }
 
 TEST(Planner, ToleratedCordonsAndTaintsKeepNobodyAway) {
@@ -117,7 +121,8 @@ TEST(Planner, AffinityByNameFindsTheNode) {
   c.AddNodes(3, kCpuNode);
   cluster::PodInfo pod = c.MakePod("p", {{"cpu", 1000}});
   pod.constraints.affinity.has_terms = true;
-  pod.constraints.affinity.terms = {{{}, {{"metadata.name", cluster::SelectorOperator::kIn, {"n2"}}}}};
+  pod.constraints.affinity.terms = {
+      {{}, {{"metadata.name", cluster::SelectorOperator::kIn, {"n2"}}}}};
   c.AddPod(pod);
   cluster::PodInfo by_host = c.MakePod("h", {{"cpu", 1000}});
   by_host.constraints.affinity.selector = {{"kubernetes.io/hostname", "n1"}};
@@ -225,7 +230,8 @@ TEST(Planner, AnEmptyClusterIsToldAsKubeSchedulerTellsIt) {
 
 // -- The finder against plain search: its heaps, bounds and history must never change the answer.
 
-cluster::NodeIndex BestByPlainSearch(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape) {
+cluster::NodeIndex BestByPlainSearch(const cluster::ClusterSnapshot& snapshot,
+                                     const cluster::Shape& shape) {
   cluster::NodeIndex best = cluster::kNoIndex;
   std::vector<int64_t> best_order;
   const cluster::ResourceIndex gpu = snapshot.FindResource("nvidia.com/gpu");
@@ -234,7 +240,8 @@ cluster::NodeIndex BestByPlainSearch(const cluster::ClusterSnapshot& snapshot, c
     if (!cluster::Matches(shape.constraints.affinity, snapshot.Node(node).labels_view())) continue;
     const bool wants = shape.device_resource != cluster::kNoIndex;
     const bool has = snapshot.HasDevices(node);
-    const std::vector<int64_t> order = {!wants && has ? 1 : 0, wants || has ? snapshot.Free(node, gpu) : 0,
+    const std::vector<int64_t> order = {!wants && has ? 1 : 0,
+                                        wants || has ? snapshot.Free(node, gpu) : 0,
                                         snapshot.Free(node, cluster::kCpuIndex), node};
     if (best == cluster::kNoIndex || order < best_order) {
       best = node;
@@ -249,13 +256,15 @@ TEST(NodeFinder, AnswersAsPlainSearchDoesWhilePodsComeAndGo) {
     Rng rng(seed);
     TestCluster c;
     for (int i = 0; i < 150; ++i) {
-      cluster::NodeInfo node = c.MakeNode("n" + std::to_string(i), rng.Chance(0.5) ? kGpuNode : kCpuNode);
+      cluster::NodeInfo node =
+          c.MakeNode("n" + std::to_string(i), rng.Chance(0.5) ? kGpuNode : kCpuNode);
       node.labels["zone"] = rng.Chance(0.5) ? "a" : "b";
       c.cache.UpsertNode(node);
     }
     std::vector<cluster::ShapeIndex> shapes;
     for (int i = 0; i < 12; ++i) {
-      cluster::PodInfo pod = c.MakePod("s" + std::to_string(i), {{"cpu", rng.Between(1, 40) * 100}});
+      cluster::PodInfo pod =
+          c.MakePod("s" + std::to_string(i), {{"cpu", rng.Between(1, 40) * 100}});
       if (rng.Chance(0.5)) Request(pod, "nvidia.com/gpu", rng.Between(1, 4));
       if (rng.Chance(0.3)) pod.constraints.affinity.selector = {{"zone", "a"}};
       if (rng.Chance(0.1)) pod.constraints.affinity.selector = {{"kubernetes.io/hostname", "n7"}};
@@ -304,7 +313,8 @@ void Fill(World& world, Rng& rng) {
     }
     const int64_t min_member = rng.Between(1, 6);
     world.min_member[name] = min_member;
-    world.c.AddGang(name, min_member, static_cast<int>(rng.Between(1, 8)), wants, rng.Between(0, 2));
+    world.c.AddGang(name, min_member, static_cast<int>(rng.Between(1, 8)), wants,
+                    rng.Between(0, 2));
   }
 }
 
@@ -342,7 +352,8 @@ std::string Trace(const TestCluster& c) {
     out += c.queue[unit.unit].name + ":";
     for (const Assignment& assignment : unit.assignments) {
       out += assignment.node + "/";
-      for (const size_t device : assignment.devices.Positions()) out += std::to_string(device) + ",";
+      for (const size_t device : assignment.devices.Positions())
+        out += std::to_string(device) + ",";
     }
     if (unit.infeasible.has_value()) out += Explain(*unit.infeasible);
     out += "\n";

@@ -2,8 +2,9 @@
 //
 // What waits to be placed: units. A unit is a pod on its own, or the pending pods of one gang.
 //
-// Order: gangs of which a part is bound already (a crash or a lost node interrupted them; they hold resources and can
-//        use them only when complete), then priority from high to low, then creation from old to new, then name.
+// Order: gangs of which a part is bound already (a crash or a lost node interrupted them; they hold
+//        resources and can use them only when complete), then priority from high to low, then
+//        creation from old to new, then name.
 // Thread: any (values and pure functions).
 
 #pragma once
@@ -26,15 +27,17 @@ struct QueuedPod {
 
 struct Unit {
   std::string ns;
-  std::string name;           // of the gang's PodGroup, or of the pod
+  std::string name;  // of the gang's PodGroup, or of the pod
   bool is_gang = false;
-  bool group_missing = false; // the pods name a PodGroup that does not exist
-  int64_t min_member = 1;     // PodGroup.spec.minMember
-  int64_t members = 1;        // pods of the gang that exist and have not failed, pending ones included
-  int64_t occupied = 0;       // of these, bound, assumed or succeeded
+  bool group_missing = false;  // the pods name a PodGroup that does not exist
+  int64_t min_member = 1;      // PodGroup.spec.minMember
+  int64_t members = 1;   // pods of the gang that exist and have not failed, pending ones included
+  int64_t occupied = 0;  // of these, bound, assumed or succeeded
   int64_t priority = 0;
   Time created{};
-  std::vector<QueuedPod> pods;  // pending ones, in the order in which they are placed (creation, length of the name, name)
+  std::vector<QueuedPod>
+      // pending ones, in the order in which they are placed (creation, length of the name, name)
+      pods;
 
   // How many of `pods` must be placed for any of them to be.
   int64_t Needed() const;

@@ -12,7 +12,8 @@ namespace {
 
 // The pod may run on cordoned nodes: it tolerates the taint that a cordon stands for.
 bool ToleratesCordon(const cluster::Shape& shape) {
-  static const cluster::Taint kCordon{cluster::kUnschedulableTaint, "", cluster::TaintEffect::kNoSchedule};
+  static const cluster::Taint kCordon{cluster::kUnschedulableTaint, "",
+                                      cluster::TaintEffect::kNoSchedule};
   return cluster::Tolerates(shape.constraints.tolerations, kCordon);
 }
 
@@ -21,7 +22,8 @@ std::string ReasonText(const RuleVerdict& verdict) {
     case Rule::kUnschedulable:
       return "node(s) were unschedulable";
     case Rule::kTaint:
-      return fmt::format("node(s) had untolerated taint {{{}: {}}}", verdict.taint->key, verdict.taint->value);
+      return fmt::format("node(s) had untolerated taint {{{}: {}}}", verdict.taint->key,
+                         verdict.taint->value);
     case Rule::kAffinity:
       return "node(s) didn't match Pod's node affinity/selector";
     case Rule::kPasses:
@@ -30,8 +32,10 @@ std::string ReasonText(const RuleVerdict& verdict) {
   return "";
 }
 
-std::string InsufficientText(const cluster::ClusterSnapshot& snapshot, cluster::ResourceIndex resource) {
-  return resource == cluster::kPodsIndex ? "Too many pods" : "Insufficient " + snapshot.ResourceName(resource);
+std::string InsufficientText(const cluster::ClusterSnapshot& snapshot,
+                             cluster::ResourceIndex resource) {
+  return resource == cluster::kPodsIndex ? "Too many pods"
+                                         : "Insufficient " + snapshot.ResourceName(resource);
 }
 
 }  // namespace
@@ -39,10 +43,12 @@ std::string InsufficientText(const cluster::ClusterSnapshot& snapshot, cluster::
 RuleVerdict CheckRules(const cluster::Shape& shape, const cluster::NodeClass& node_class,
                        const cluster::NodeLabels& labels) {
   if (node_class.unschedulable && !ToleratesCordon(shape)) return {Rule::kUnschedulable, nullptr};
-  if (const cluster::Taint* taint = cluster::FirstUntolerated(node_class.taints, shape.constraints.tolerations)) {
+  if (const cluster::Taint* taint =
+          cluster::FirstUntolerated(node_class.taints, shape.constraints.tolerations)) {
     return {Rule::kTaint, taint};
   }
-  if (!shape.constraints.affinity.IsTrivial() && !cluster::Matches(shape.constraints.affinity, labels)) {
+  if (!shape.constraints.affinity.IsTrivial() &&
+      !cluster::Matches(shape.constraints.affinity, labels)) {
     return {Rule::kAffinity, nullptr};
   }
   return {};
@@ -66,7 +72,8 @@ RuleVerdict NodeFilter::Check(cluster::NodeIndex node) {
 
 Failures CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape) {
   NodeFilter filter(snapshot, shape);
-  // Texts are made once per class (nodes of a class differ only if the shape names nodes), not once per node.
+  // Texts are made once per class (nodes of a class differ only if the shape names nodes), not once
+  // per node.
   std::map<std::pair<Rule, const cluster::Taint*>, int64_t> excluded;
   Failures out;
   out.insufficient.assign(snapshot.resource_count(), 0);
@@ -80,20 +87,25 @@ Failures CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::
     }
     ++passing;
     for (const cluster::ResourceAmount& request : shape.requests) {
-      if (snapshot.Free(node, request.resource) < request.amount) ++out.insufficient[request.resource];
+      if (snapshot.Free(node, request.resource) < request.amount)
+        ++out.insufficient[request.resource];
     }
   }
   std::map<std::string, int64_t> counts;
   for (const auto& [why, nodes] : excluded) counts[ReasonText({why.first, why.second})] += nodes;
   for (size_t resource = 0; resource < out.insufficient.size(); ++resource) {
     if (out.insufficient[resource] == 0) continue;
-    counts[InsufficientText(snapshot, static_cast<cluster::ResourceIndex>(resource))] = out.insufficient[resource];
+    counts[InsufficientText(snapshot, static_cast<cluster::ResourceIndex>(resource))] =
+        out.insufficient[resource];
   }
-  if (!shape.unknown_resource.empty() && passing > 0) counts["Insufficient " + shape.unknown_resource] = passing;
+  if (!shape.unknown_resource.empty() && passing > 0)
+    counts["Insufficient " + shape.unknown_resource] = passing;
 
   // kube-scheduler sorts the texts "N reason", not the numbers.
   for (const auto& [reason, nodes] : counts) out.by_rule.push_back({reason, nodes});
-  const auto text = [](const RuleCount& count) { return fmt::format("{} {}", count.nodes, count.reason); };
+  const auto text = [](const RuleCount& count) {
+    return fmt::format("{} {}", count.nodes, count.reason);
+  };
   std::sort(out.by_rule.begin(), out.by_rule.end(),
             [&](const RuleCount& a, const RuleCount& b) { return text(a) < text(b); });
   return out;

@@ -1,7 +1,8 @@
 // src/scheduler/rules.h
 //
-// The filter rules: may this pod run on this node, and if not, which rule says so. The rules that look at no amounts
-// are evaluated once per shape and node class (NodeFilter); amounts are ClusterSnapshot::FitsAmounts().
+// The filter rules: may this pod run on this node, and if not, which rule says so. The rules that
+// look at no amounts are evaluated once per shape and node class (NodeFilter); amounts are
+// ClusterSnapshot::FitsAmounts().
 //
 // Thread: any (pure).
 
@@ -46,8 +47,9 @@ class NodeFilter {
 
 // How many nodes each rule excludes now.
 struct Failures {
-  std::vector<RuleCount> by_rule;      // in kube-scheduler's words and order
-  std::vector<int64_t> insufficient;   // by resource: nodes that pass the other rules and have too little
+  std::vector<RuleCount> by_rule;  // in kube-scheduler's words and order
+  std::vector<int64_t>
+      insufficient;  // by resource: nodes that pass the other rules and have too little
 };
 Failures CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape);
 

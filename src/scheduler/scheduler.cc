@@ -28,10 +28,12 @@ constexpr size_t kDecisionsPerTask = 256;
 // The longest pause after a long plan.
 constexpr Duration kMaxPlanPause = seconds(1);
 
-// PodGroups and PriorityClasses may not exist on a server; without them pods of gangs wait and the rest goes on.
+// PodGroups and PriorityClasses may not exist on a server; without them pods of gangs wait and the
+// rest goes on.
 constexpr Duration kOptionalSyncGrace = seconds(3);
 
-constexpr std::string_view kGatedMessage = "Scheduling is blocked due to non-empty scheduling gates";
+constexpr std::string_view kGatedMessage =
+    "Scheduling is blocked due to non-empty scheduling gates";
 
 ObjectKey ToObjectKey(const PodKey& key) { return {key.ns, key.name}; }
 PodKey ToPodKey(const ObjectKey& key) { return {key.ns, key.name}; }
@@ -55,7 +57,8 @@ struct Scheduler::Impl {
     int attempts = 0;
   };
 
-  Impl(client::ApiClient& api_client, client::InformerSet& informers, Pool& worker_pool, SchedulerConfig settings)
+  Impl(client::ApiClient& api_client, client::InformerSet& informers, Pool& worker_pool,
+       SchedulerConfig settings)
       : api(api_client),
         pool(worker_pool),
         config(std::move(settings)),
@@ -64,16 +67,21 @@ struct Scheduler::Impl {
         groups(informers.Get(client::resources::kPodGroups)),
         priorities(informers.Get(client::resources::kPriorityClasses)),
         publisher(api, pods, groups,
-                  [this](const ObjectKey& key, const json::Value& object) { return GroupStatus(key, object); }),
+                  [this](const ObjectKey& key, const json::Value& object) {
+                    return GroupStatus(key, object);
+                  }),
         binder(api, {.binding_of = [this](const PodKey& pod) { return BindingOf(pod); },
-                     .on_bound = [this](const PodKey& pod, const json::Value& binding) { OnBound(pod, binding); },
-                     .on_released = [this](const PodKey& pod, const Status& why) { OnReleased(pod, why); }}) {}
+                     .on_bound = [this](const PodKey& pod,
+                                        const json::Value& binding) { OnBound(pod, binding); },
+                     .on_released = [this](const PodKey& pod,
+                                           const Status& why) { OnReleased(pod, why); }}) {}
 
   // -- What the informers say.
 
   void Start() {
     Follow(nodes, [this](const ObjectKey& key, const json::Value& after) {
-      Note(after.IsNull() ? cache.RemoveNode(key.name) : cache.UpsertNode(cluster::ToNodeInfo(after)));
+      Note(after.IsNull() ? cache.RemoveNode(key.name)
+                          : cache.UpsertNode(cluster::ToNodeInfo(after)));
     });
     Follow(pods, [this](const ObjectKey& key, const json::Value& after) { OnPod(key, after); });
     Follow(groups, [this](const ObjectKey& key, const json::Value& after) { OnGroup(key, after); });
@@ -86,8 +94,9 @@ struct Scheduler::Impl {
   template <class OnChange>
   void Follow(client::Informer& informer, OnChange on_change) {
     client::InformerEvents events;
-    events.on_change = lifetime.Guard(
-        [on_change](const ObjectKey& key, const json::Value&, const json::Value& after) { on_change(key, after); });
+    events.on_change =
+        lifetime.Guard([on_change](const ObjectKey& key, const json::Value&,
+                                   const json::Value& after) { on_change(key, after); });
     events.on_synced = lifetime.Guard([this] { Wake(); });
     informer.Subscribe(std::move(events));
   }
@@ -150,8 +159,9 @@ struct Scheduler::Impl {
 
   void OnGroup(const ObjectKey& key, const json::Value& after) {
     const PodKey group = ToPodKey(key);
-    const cluster::CacheChange change =
-        after.IsNull() ? cache.RemoveGroup(group) : cache.UpsertGroup(cluster::ToPodGroupInfo(after));
+    const cluster::CacheChange change = after.IsNull()
+                                            ? cache.RemoveGroup(group)
+                                            : cache.UpsertGroup(cluster::ToPodGroupInfo(after));
     if (after.IsNull()) group_verdicts.erase(group);
     if (!change.changed) return;
     GangChanged(group);
@@ -165,7 +175,8 @@ struct Scheduler::Impl {
     dirty = true;
     if (wake_posted || round != nullptr) return;
     wake_posted = true;
-    const Duration wait = std::clamp<Duration>(not_before - api.loop().Now(), Duration(0), kMaxPlanPause);
+    const Duration wait =
+        std::clamp<Duration>(not_before - api.loop().Now(), Duration(0), kMaxPlanPause);
     api.loop().After(wait, lifetime.Guard([this] {
       wake_posted = false;
       StartRound();
@@ -191,15 +202,17 @@ struct Scheduler::Impl {
 
   std::set<UnitKey> BackedOff(Time now) {
     std::set<UnitKey> waiting;
-    std::erase_if(backoffs, [&](const auto& entry) { return entry.second.until + kMaxBindBackoff < now; });
+    std::erase_if(backoffs,
+                  [&](const auto& entry) { return entry.second.until + kMaxBindBackoff < now; });
     for (const auto& [unit, backoff] : backoffs) {
       if (backoff.until > now) waiting.insert(unit);
     }
     return waiting;
   }
 
-  // Turns the plan's decisions into assumptions and bindings, a slice at a time. What changed meanwhile is noticed
-  // here: a decision that does not hold any more is dropped with its unit, and planned again.
+  // Turns the plan's decisions into assumptions and bindings, a slice at a time. What changed
+  // meanwhile is noticed here: a decision that does not hold any more is dropped with its unit, and
+  // planned again.
   void TakeOver() {
     size_t decisions = 0;
     while (round->next_unit < round->result.units.size()) {
@@ -225,7 +238,8 @@ struct Scheduler::Impl {
   bool Assume(const UnitPlan& plan) {
     const Assignment& assignment = plan.assignments[round->next_assignment];
     const PodKey& pod = round->queue[plan.unit].pods[assignment.pod].key;
-    if (!pending.contains(pod) || !cache.Assume(pod, assignment.node, assignment.devices)) return false;
+    if (!pending.contains(pod) || !cache.Assume(pod, assignment.node, assignment.devices))
+      return false;
     pending.erase(pod);
     return true;
   }
@@ -233,7 +247,8 @@ struct Scheduler::Impl {
   void FinishUnit(const UnitPlan& plan) {
     const Unit& unit = round->queue[plan.unit];
     std::vector<PodKey> decided;
-    for (size_t i = 0; i < round->next_assignment; ++i) decided.push_back(unit.pods[plan.assignments[i].pod].key);
+    for (size_t i = 0; i < round->next_assignment; ++i)
+      decided.push_back(unit.pods[plan.assignments[i].pod].key);
     if (round->next_assignment < plan.assignments.size() || !StillWhole(unit, decided)) {
       for (const PodKey& pod : decided) PutBack(pod);
       return Wake();
@@ -266,8 +281,8 @@ struct Scheduler::Impl {
   void PublishReason(const Unit& unit, const Infeasible& infeasible) {
     const auto shared = std::make_shared<const Infeasible>(infeasible);
     const std::string message = Explain(infeasible);
-    const bool passing =
-        infeasible.why == Infeasible::Why::kMembersMissing || infeasible.why == Infeasible::Why::kGroupMissing;
+    const bool passing = infeasible.why == Infeasible::Why::kMembersMissing ||
+                         infeasible.why == Infeasible::Why::kGroupMissing;
     const Duration delay = passing ? kPassingReasonDelay : Duration(0);
     bool any_waits = false;
     for (const QueuedPod& pod : unit.pods) {
@@ -304,7 +319,8 @@ struct Scheduler::Impl {
       cache.Forget(key);
       return nullptr;
     }
-    json::Value metadata = json::Obj({{"name", key.name}, {"namespace", key.ns}, {"uid", pod->info.uid}});
+    json::Value metadata =
+        json::Obj({{"name", key.name}, {"namespace", key.ns}, {"uid", pod->info.uid}});
     const cluster::NodeIndex node = cache.FindNode(pod->assumed_node);
     if (node != cluster::kNoIndex && !pod->assumed_devices.IsEmpty()) {
       std::map<std::string, std::vector<std::string>> chosen;
@@ -312,13 +328,17 @@ struct Scheduler::Impl {
         const cluster::Device& device = cache.snapshot().Node(node).devices[position];
         chosen[device.resource].push_back(device.id);
       }
-      const std::string text = cluster::WriteAssignedDevices(cluster::ShareOutDevices(*object, chosen));
-      metadata = metadata.Set("annotations", json::Obj({{std::string(cluster::kAssignedDevicesAnnotation), text}}));
+      const std::string text =
+          cluster::WriteAssignedDevices(cluster::ShareOutDevices(*object, chosen));
+      metadata = metadata.Set(
+          "annotations", json::Obj({{std::string(cluster::kAssignedDevicesAnnotation), text}}));
     }
-    return json::Obj({{"apiVersion", "v1"},
-                      {"kind", "Binding"},
-                      {"metadata", metadata},
-                      {"target", json::Obj({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", pod->assumed_node}})}});
+    return json::Obj(
+        {{"apiVersion", "v1"},
+         {"kind", "Binding"},
+         {"metadata", metadata},
+         {"target",
+          json::Obj({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", pod->assumed_node}})}});
   }
 
   void OnBound(const PodKey& pod, const json::Value& binding) {
@@ -335,7 +355,8 @@ struct Scheduler::Impl {
     const cluster::PodRecord* record = cache.FindPod(pod);
     if (record == nullptr || !IsPending(*record, config.scheduler_names)) return Wake();
     pending.insert(pod);
-    publisher.PodWaits(ToObjectKey(pod), {"SchedulerError", "the binding was refused: " + refusal.message()});
+    publisher.PodWaits(ToObjectKey(pod),
+                       {"SchedulerError", "the binding was refused: " + refusal.message()});
     if (!record->info.group.empty()) GangChanged({pod.ns, record->info.group});
     const Time now = api.loop().Now();
     Backoff& backoff = backoffs[UnitOf(record->info)];
@@ -393,8 +414,9 @@ struct Scheduler::Impl {
   PriorityClasses priority_classes;
   PodKeys pending;  // to be planned
   PodKeys gated;
-  std::map<PodKey, std::shared_ptr<const Infeasible>> verdicts;        // of pending pods
-  std::map<PodKey, std::shared_ptr<const Infeasible>> group_verdicts;  // of gangs of which a pod is pending
+  std::map<PodKey, std::shared_ptr<const Infeasible>> verdicts;  // of pending pods
+  std::map<PodKey, std::shared_ptr<const Infeasible>>
+      group_verdicts;  // of gangs of which a pod is pending
   std::map<UnitKey, Backoff> backoffs;
 
   bool dirty = false;
@@ -409,7 +431,8 @@ struct Scheduler::Impl {
   client::Lifetime lifetime;
 };
 
-Scheduler::Scheduler(client::ApiClient& api, client::InformerSet& informers, Pool& pool, SchedulerConfig config)
+Scheduler::Scheduler(client::ApiClient& api, client::InformerSet& informers, Pool& pool,
+                     SchedulerConfig config)
     : impl_(std::make_unique<Impl>(api, informers, pool, std::move(config))) {}
 
 Scheduler::~Scheduler() = default;
@@ -430,11 +453,13 @@ json::Value Scheduler::ExplainPod(std::string_view ns, std::string_view name) co
 json::Value Scheduler::ExplainGroup(std::string_view ns, std::string_view name) const {
   const PodKey key{std::string(ns), std::string(name)};
   const auto found = impl_->group_verdicts.find(key);
-  return found == impl_->group_verdicts.end() ? json::Value() : impl_->Reason("PodGroup", key, *found->second);
+  return found == impl_->group_verdicts.end() ? json::Value()
+                                              : impl_->Reason("PodGroup", key, *found->second);
 }
 
 bool Scheduler::Idle() const {
-  return !impl_->dirty && impl_->round == nullptr && impl_->binder.Idle() && impl_->publisher.Idle();
+  return !impl_->dirty && impl_->round == nullptr && impl_->binder.Idle() &&
+         impl_->publisher.Idle();
 }
 
 }  // namespace muster::scheduler

@@ -27,10 +27,12 @@ const char kPods[] = "/api/v1/pods";
 const char kNodes[] = "/api/v1/nodes";
 const char kGroups[] = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
 
-// The scheduler on a FakeApi that also knows what the fake does not: pods/binding, and conditions that merge by type.
+// The scheduler on a FakeApi that also knows what the fake does not: pods/binding, and conditions
+// that merge by type.
 class SchedulerTest : public testing::Test {
  protected:
-  SchedulerTest() : api_(loop_), transport_(loop_, api_, {}), client_(loop_, transport_, "scheduler") {
+  SchedulerTest()
+      : api_(loop_), transport_(loop_, api_, {}), client_(loop_, transport_, "scheduler") {
     api_.before_handle = [this](const net::Request& request, const net::ResponseWriterPtr& writer) {
       return BeforeHandle(request, writer);
     };
@@ -56,11 +58,13 @@ class SchedulerTest : public testing::Test {
     return true;
   }
 
-  void Bind(const std::string& ns, const std::string& name, const json::Value& binding, net::ResponseWriter& writer) {
+  void Bind(const std::string& ns, const std::string& name, const json::Value& binding,
+            net::ResponseWriter& writer) {
     ++binds_;
     if (refuse_bind && refuse_bind(name, writer)) return;
     const json::Value* pod = api_.Find(kPods, ns, name);
-    if (pod == nullptr) return client::FakeApi::SendError(writer, 404, "NotFound", name + " not found");
+    if (pod == nullptr)
+      return client::FakeApi::SendError(writer, 404, "NotFound", name + " not found");
     if (!(*pod)["spec"]["nodeName"].AsString().empty()) {
       ++double_binds_;
       return client::FakeApi::SendError(writer, 409, "Conflict", name + " is already assigned");
@@ -72,45 +76,60 @@ class SchedulerTest : public testing::Test {
     }
     api_.Put(kPods, bound);
     if (lose_bind_answers_-- > 0) return client::FakeApi::SendError(writer, 504, "Timeout", "lost");
-    writer.Send({.status = 201, .headers = {}, .body = R"({"kind":"Status","status":"Success"})", .source = nullptr});
+    writer.Send({.status = 201,
+                 .headers = {},
+                 .body = R"({"kind":"Status","status":"Success"})",
+                 .source = nullptr});
   }
 
   void AddNode(const std::string& name, int gpus) {
     json::Array devices;
-    for (int i = 0; i < gpus; ++i) devices.push_back(json::Obj({{"id", fmt::format("{}-g{}", name, i)}, {"index", i}}));
+    for (int i = 0; i < gpus; ++i)
+      devices.push_back(json::Obj({{"id", fmt::format("{}-g{}", name, i)}, {"index", i}}));
     const std::string text = json::Write(json::Obj({{"nvidia.com/gpu", json::Value(devices)}}));
-    const json::Value amounts = json::Obj({{"cpu", "8"}, {"pods", "110"}, {"nvidia.com/gpu", std::to_string(gpus)}});
-    api_.Put(kNodes, json::Obj({{"metadata", json::Obj({{"name", name},
-                                                        {"annotations", json::Obj({{"muster.dev/devices", text}})}})},
-                                {"status", json::Obj({{"allocatable", amounts}})}}));
+    const json::Value amounts =
+        json::Obj({{"cpu", "8"}, {"pods", "110"}, {"nvidia.com/gpu", std::to_string(gpus)}});
+    api_.Put(kNodes,
+             json::Obj({{"metadata",
+                         json::Obj({{"name", name},
+                                    {"annotations", json::Obj({{"muster.dev/devices", text}})}})},
+                        {"status", json::Obj({{"allocatable", amounts}})}}));
   }
 
   json::Value MakePod(const std::string& name, int gpus, const std::string& gang = "") {
     json::Value pod = json::Obj(
         {{"apiVersion", "v1"},
          {"kind", "Pod"},
-         {"metadata", json::Obj({{"namespace", "default"}, {"name", name}, {"creationTimestamp", "2026-01-01T00:00:00Z"}})},
-         {"spec", json::Obj({{"containers",
-                              json::List({json::Obj(
-                                  {{"name", "main"},
-                                   {"resources",
-                                    json::Obj({{"requests", json::Obj({{"nvidia.com/gpu", std::to_string(gpus)}})}})}})})}})},
+         {"metadata", json::Obj({{"namespace", "default"},
+                                 {"name", name},
+                                 {"creationTimestamp", "2026-01-01T00:00:00Z"}})},
+         {"spec",
+          json::Obj({{"containers",
+                      json::List({json::Obj(
+                          {{"name", "main"},
+                           {"resources",
+                            json::Obj({{"requests", json::Obj({{"nvidia.com/gpu",
+                                                                std::to_string(gpus)}})}})}})})}})},
          {"status", json::Obj({{"phase", "Pending"}})}});
     if (gang.empty()) return pod;
-    pod = pod.SetPath({"metadata", "annotations"}, json::Obj({{"scheduling.k8s.io/group-name", gang}}));
-    return pod.SetPath({"metadata", "ownerReferences"},
-                       json::List({json::Obj({{"kind", "PyTorchJob"}, {"name", gang}, {"controller", true}})}));
+    pod = pod.SetPath({"metadata", "annotations"},
+                      json::Obj({{"scheduling.k8s.io/group-name", gang}}));
+    return pod.SetPath(
+        {"metadata", "ownerReferences"},
+        json::List({json::Obj({{"kind", "PyTorchJob"}, {"name", gang}, {"controller", true}})}));
   }
   void AddPod(const std::string& name, int gpus) { api_.Put(kPods, MakePod(name, gpus)); }
   void AddGroup(const std::string& name, int min_member) {
-    api_.Put(kGroups, json::Obj({{"apiVersion", "scheduling.volcano.sh/v1beta1"},
-                                 {"kind", "PodGroup"},
-                                 {"metadata", json::Obj({{"namespace", "default"}, {"name", name}})},
-                                 {"spec", json::Obj({{"minMember", min_member}})}}));
+    api_.Put(kGroups,
+             json::Obj({{"apiVersion", "scheduling.volcano.sh/v1beta1"},
+                        {"kind", "PodGroup"},
+                        {"metadata", json::Obj({{"namespace", "default"}, {"name", name}})},
+                        {"spec", json::Obj({{"minMember", min_member}})}}));
   }
   void AddGang(const std::string& name, int members, int gpus) {
     AddGroup(name, members);
-    for (int i = 0; i < members; ++i) api_.Put(kPods, MakePod(fmt::format("{}-{}", name, i), gpus, name));
+    for (int i = 0; i < members; ++i)
+      api_.Put(kPods, MakePod(fmt::format("{}-{}", name, i), gpus, name));
   }
   void SetPhase(const std::string& name, const std::string& phase) {
     api_.Put(kPods, api_.Find(kPods, "default", name)->SetPath({"status", "phase"}, phase));
@@ -127,16 +146,20 @@ class SchedulerTest : public testing::Test {
   }
   int BoundOf(const std::string& gang, int members) {
     int bound = 0;
-    for (int i = 0; i < members; ++i) bound += NodeOf(fmt::format("{}-{}", gang, i)).empty() ? 0 : 1;
+    for (int i = 0; i < members; ++i)
+      bound += NodeOf(fmt::format("{}-{}", gang, i)).empty() ? 0 : 1;
     return bound;
   }
   json::Value Condition(const std::string& name) {
-    for (const json::Value& condition : (*api_.Find(kPods, "default", name))["status"]["conditions"].items()) {
+    for (const json::Value& condition :
+         (*api_.Find(kPods, "default", name))["status"]["conditions"].items()) {
       if (condition["type"].AsString() == "PodScheduled") return condition;
     }
     return {};
   }
-  json::Value GroupStatus(const std::string& name) { return (*api_.Find(kGroups, "default", name))["status"]; }
+  json::Value GroupStatus(const std::string& name) {
+    return (*api_.Find(kGroups, "default", name))["status"];
+  }
   int Events(const std::string& reason, const std::string& message_part) {
     int count = 0;
     for (const auto& [key, object] : api_.objects) {
@@ -149,7 +172,9 @@ class SchedulerTest : public testing::Test {
   void ExpectDevicesOwnedOnce() {
     std::set<std::string> seen;
     for (const auto& [key, object] : api_.objects) {
-      if (!key.starts_with(std::string(kPods) + "|") || object["status"]["phase"].AsString() == "Succeeded") continue;
+      if (!key.starts_with(std::string(kPods) + "|") ||
+          object["status"]["phase"].AsString() == "Succeeded")
+        continue;
       for (const auto& [container, resources] : cluster::PodAssignedDevices(object)) {
         for (const auto& [resource, ids] : resources) {
           for (const std::string& id : ids) EXPECT_TRUE(seen.insert(id).second) << id;
@@ -178,8 +203,10 @@ TEST_F(SchedulerTest, BindsAPodWithItsDevicesAndSaysSo) {
   AddPod("p", 2);
   Settle();
   EXPECT_EQ(NodeOf("p"), "n1");
-  EXPECT_EQ((*api_.Find(kPods, "default", "p"))["metadata"]["annotations"]["muster.dev/assigned-devices"].AsString(),
-            R"({"main":{"nvidia.com/gpu":["n1-g0","n1-g1"]}})");
+  EXPECT_EQ(
+      (*api_.Find(kPods, "default", "p"))["metadata"]["annotations"]["muster.dev/assigned-devices"]
+          .AsString(),
+      R"({"main":{"nvidia.com/gpu":["n1-g0","n1-g1"]}})");
   EXPECT_EQ(Events("Scheduled", "Successfully assigned default/p to n1"), 1);
   EXPECT_EQ(pod_status_writes_, 0);
 }
@@ -191,8 +218,10 @@ TEST_F(SchedulerTest, SaysWhyAPodWaitsOnceAndBindsItWhenANodeComes) {
   EXPECT_EQ(Condition("p")["status"].AsString(), "False");
   EXPECT_EQ(Condition("p")["reason"].AsString(), "Unschedulable");
   EXPECT_TRUE(Condition("p")["message"].AsString().starts_with(
-      "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. It does not fit even an empty cluster"));
-  EXPECT_EQ(Events("FailedScheduling", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu"), 1);
+      "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. It does not fit even an empty "
+      "cluster"));
+  EXPECT_EQ(Events("FailedScheduling", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu"),
+            1);
   EXPECT_EQ(scheduler_->ExplainPod("default", "p")["why"].AsString(), "NeverFits");
   EXPECT_EQ(pod_status_writes_, 1);
   AddNode("large", 4);
@@ -211,7 +240,8 @@ TEST_F(SchedulerTest, AGangWaitsWholeWhileASmallerPodRunsThenStartsWhole) {
   EXPECT_EQ(BoundOf("b", 4), 0);
   for (int i = 0; i < 4; ++i) {
     EXPECT_NE(Condition(fmt::format("b-{}", i))["message"].AsString().find(
-                  "gang b: 4 pods x 1 nvidia.com/gpu need 4 at once, 1 of 4 free (3 held by pytorchjob default/a); fits "
+                  "gang b: 4 pods x 1 nvidia.com/gpu need 4 at once, 1 of 4 free (3 held by "
+                  "pytorchjob default/a); fits "
                   "when pytorchjob default/a ends."),
               std::string_view::npos);
   }
@@ -234,7 +264,8 @@ TEST_F(SchedulerTest, PodGroupStatusFollowsTheGang) {
   Settle();
   EXPECT_EQ(GroupStatus("g")["phase"].AsString(), "Pending");
   EXPECT_EQ(GroupStatus("g")["conditions"].At(0)["reason"].AsString(), "NotEnoughTasks");
-  EXPECT_EQ(Condition("g-0")["message"].AsString(), "1/2 pods of the gang exist: gang g waits for 1 more.");
+  EXPECT_EQ(Condition("g-0")["message"].AsString(),
+            "1/2 pods of the gang exist: gang g waits for 1 more.");
   api_.Put(kPods, MakePod("g-1", 2, "g"));
   Settle();
   EXPECT_EQ(GroupStatus("g")["phase"].AsString(), "Inqueue");
@@ -279,7 +310,8 @@ TEST_F(SchedulerTest, PlansOnlyWhenSomethingRelevantChanged) {
   EXPECT_EQ(scheduler_->metrics().plans, plans);
   // A heartbeat of the node and a label on the waiting pod change nothing that could help.
   json::Value node = *api_.Find(kNodes, "", "n1");
-  api_.Put(kNodes, node.SetPath({"status", "conditions"}, json::List({json::Obj({{"type", "Ready"}})})));
+  api_.Put(kNodes,
+           node.SetPath({"status", "conditions"}, json::List({json::Obj({{"type", "Ready"}})})));
   json::Value pod = *api_.Find(kPods, "default", "p");
   api_.Put(kPods, pod.SetPath({"metadata", "labels"}, json::Obj({{"a", "b"}})));
   Settle();
@@ -289,7 +321,8 @@ TEST_F(SchedulerTest, PlansOnlyWhenSomethingRelevantChanged) {
 
 TEST_F(SchedulerTest, GatedPodsWaitForTheirGates) {
   AddNode("n1", 1);
-  api_.Put(kPods, MakePod("p", 1).SetPath({"spec", "schedulingGates"}, json::List({json::Obj({{"name", "x"}})})));
+  api_.Put(kPods, MakePod("p", 1).SetPath({"spec", "schedulingGates"},
+                                          json::List({json::Obj({{"name", "x"}})})));
   Settle();
   EXPECT_EQ(NodeOf("p"), "");
   EXPECT_EQ(Condition("p")["reason"].AsString(), "SchedulingGated");
@@ -303,7 +336,9 @@ TEST_F(SchedulerTest, GatedPodsWaitForTheirGates) {
 TEST_F(SchedulerTest, LeavesOthersPodsAndDeletedPodsAlone) {
   AddNode("n1", 4);
   api_.Put(kPods, MakePod("theirs", 1).SetPath({"spec", "schedulerName"}, "someone-else"));
-  api_.Put(kPods, MakePod("leaving", 1).SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z"));
+  api_.Put(
+      kPods,
+      MakePod("leaving", 1).SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z"));
   api_.Put(kPods, MakePod("volcano", 1).SetPath({"spec", "schedulerName"}, "volcano"));
   Settle();
   EXPECT_EQ(NodeOf("theirs"), "");
@@ -315,7 +350,8 @@ TEST_F(SchedulerTest, ATerminatingPodKeepsItsDevicesUntilItIsGone) {
   AddNode("n1", 1);
   AddPod("old", 1);
   Settle();
-  api_.Put(kPods, api_.Find(kPods, "default", "old")->SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z"));
+  api_.Put(kPods, api_.Find(kPods, "default", "old")
+                      ->SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z"));
   AddPod("new", 1);
   Settle();
   EXPECT_EQ(NodeOf("new"), "");
@@ -437,7 +473,8 @@ TEST_F(SchedulerTest, WorksWithoutPodGroupsOnTheServer) {
   informers_ = nullptr;
   api_.before_handle = [this](const net::Request& request, const net::ResponseWriterPtr& writer) {
     if (request.target.starts_with("/apis/scheduling.volcano.sh/")) {
-      client::FakeApi::SendError(*writer, 404, "NotFound", "the server could not find the requested resource");
+      client::FakeApi::SendError(*writer, 404, "NotFound",
+                                 "the server could not find the requested resource");
       return false;
     }
     return BeforeHandle(request, writer);
@@ -486,8 +523,8 @@ TEST_F(SchedulerTest, BindsAndStatusWritesInFlightAreBounded) {
   EXPECT_FALSE(scheduler_->Idle());
 }
 
-// Random arrivals, departures, refusals, lost answers, broken watches and restarts: nothing is ever owned twice or bound
-// twice, gangs are whole when the world has been calm for a while.
+// Random arrivals, departures, refusals, lost answers, broken watches and restarts: nothing is ever
+// owned twice or bound twice, gangs are whole when the world has been calm for a while.
 TEST_F(SchedulerTest, KeepsItsPromisesUnderFaults) {
   int refused = 0, lost = 0, restarts = 0, watches_cut = 0;
   for (uint64_t seed = 1; seed <= 12; ++seed) {
@@ -498,8 +535,8 @@ TEST_F(SchedulerTest, KeepsItsPromisesUnderFaults) {
     refuse_bind = [&](const std::string&, net::ResponseWriter& writer) {
       if (!rng.Chance(0.15)) return false;
       ++refused;
-      client::FakeApi::SendError(writer, rng.Chance(0.5) ? 403 : 503, rng.Chance(0.5) ? "Forbidden" : "ServiceUnavailable",
-                                 "no");
+      client::FakeApi::SendError(writer, rng.Chance(0.5) ? 403 : 503,
+                                 rng.Chance(0.5) ? "Forbidden" : "ServiceUnavailable", "no");
       return true;
     };
     std::map<std::string, int> gangs;
@@ -514,7 +551,8 @@ TEST_F(SchedulerTest, KeepsItsPromisesUnderFaults) {
         AddPod(name, static_cast<int>(rng.Between(1, 4)));
       } else if (action == 4 && !gangs.empty()) {
         const auto gang = std::next(gangs.begin(), static_cast<ptrdiff_t>(rng.Below(gangs.size())));
-        for (int i = 0; i < gang->second; ++i) api_.Remove(kPods, "default", fmt::format("{}-{}", gang->first, i));
+        for (int i = 0; i < gang->second; ++i)
+          api_.Remove(kPods, "default", fmt::format("{}-{}", gang->first, i));
         api_.Remove(kGroups, "default", gang->first);
         gangs.erase(gang);
       } else if (action == 5 && rng.Chance(0.3)) {
@@ -537,7 +575,8 @@ TEST_F(SchedulerTest, KeepsItsPromisesUnderFaults) {
     ExpectDevicesOwnedOnce();
     for (const auto& [gang, members] : gangs) {
       const int bound = BoundOf(gang, members);
-      EXPECT_TRUE(bound == 0 || bound == members) << "seed " << seed << " gang " << gang << " bound " << bound;
+      EXPECT_TRUE(bound == 0 || bound == members)
+          << "seed " << seed << " gang " << gang << " bound " << bound;
     }
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }

@@ -22,7 +22,8 @@ const json::Value& ConditionOf(const json::Value& pod, std::string_view type) {
 }
 
 bool Says(const json::Value& condition, const WaitReason& reason) {
-  return condition["status"].AsString() == "False" && condition["reason"].AsString() == reason.reason &&
+  return condition["status"].AsString() == "False" &&
+         condition["reason"].AsString() == reason.reason &&
          condition["message"].AsString() == reason.message;
 }
 
@@ -32,19 +33,20 @@ json::Value PodPatch(const json::Value& condition, const WaitReason& reason, Tim
   return json::Obj(
       {{"status",
         json::Obj({{"conditions",
-                    json::List({json::Obj({{"type", "PodScheduled"},
-                                           {"status", "False"},
-                                           {"lastProbeTime", nullptr},
-                                           {"lastTransitionTime",
-                                            already_false && since.IsString() ? since : json::Value(FormatTime(now))},
-                                           {"reason", reason.reason},
-                                           {"message", reason.message}})})}})}});
+                    json::List({json::Obj(
+                        {{"type", "PodScheduled"},
+                         {"status", "False"},
+                         {"lastProbeTime", nullptr},
+                         {"lastTransitionTime",
+                          already_false && since.IsString() ? since : json::Value(FormatTime(now))},
+                         {"reason", reason.reason},
+                         {"message", reason.message}})})}})}});
 }
 
 }  // namespace
 
-StatusPublisher::StatusPublisher(client::ApiClient& api, client::Informer& pods, client::Informer& groups,
-                                 GroupStatus group_status)
+StatusPublisher::StatusPublisher(client::ApiClient& api, client::Informer& pods,
+                                 client::Informer& groups, GroupStatus group_status)
     : api_(api),
       pods_(pods),
       groups_(groups),
@@ -58,7 +60,8 @@ void StatusPublisher::PodWaits(const client::ObjectKey& pod, WaitReason reason, 
   entry.forgotten = false;
   if (!added && entry.wanted == reason) return;
   entry.wanted = std::move(reason);
-  if (delay > Duration(0)) entry.next_allowed = std::max(entry.next_allowed, api_.loop().Now() + delay);
+  if (delay > Duration(0))
+    entry.next_allowed = std::max(entry.next_allowed, api_.loop().Now() + delay);
   MarkDirty(subject, entry);
 }
 
@@ -136,7 +139,8 @@ void StatusPublisher::SchedulePump() {
 }
 
 void StatusPublisher::Pump() {
-  for (size_t looked = 0; looked < kMaxWritesPerTask && !ready_.empty() && in_flight_ < kMaxStatusWritesInFlight;
+  for (size_t looked = 0;
+       looked < kMaxWritesPerTask && !ready_.empty() && in_flight_ < kMaxStatusWritesInFlight;
        ++looked) {
     const Subject subject = std::move(ready_.front());
     ready_.pop_front();
@@ -158,7 +162,8 @@ void StatusPublisher::Write(const Subject& subject, Entry& entry) {
   ++in_flight_;
   // Calm for a while: the next change is written at once again.
   if (now - entry.next_allowed > kMaxRewriteInterval) entry.interval = kFirstRewriteInterval;
-  // The status of a gang is what people and controllers wait for: it may follow faster than a pod's reason.
+  // The status of a gang is what people and controllers wait for: it may follow faster than a pod's
+  // reason.
   const Duration interval = subject.is_group ? kGroupWriteInterval : entry.interval;
   entry.next_allowed = now + interval;
   entry.interval = std::min(entry.interval * 2, kMaxRewriteInterval);
@@ -171,9 +176,10 @@ bool StatusPublisher::WritePod(const Subject& subject, Entry& entry) {
   if (Says(condition, entry.wanted)) return false;
   const json::Value patch = PodPatch(condition, entry.wanted, api_.loop().Now());
   const client::Target target{client::resources::kPods, subject.key.ns, subject.key.name, "status"};
-  api_.Patch(target, client::PatchType::kStrategic, patch, lifetime_.Guard([this, subject](Result<json::Value> answer) {
-    OnWritten(subject, answer.has_value() ? Status() : answer.error());
-  }));
+  api_.Patch(target, client::PatchType::kStrategic, patch,
+             lifetime_.Guard([this, subject](Result<json::Value> answer) {
+               OnWritten(subject, answer.has_value() ? Status() : answer.error());
+             }));
   if (entry.wanted.reason != "SchedulingGated") {
     events_.Record(*pod, client::EventType::kWarning, "FailedScheduling", entry.wanted.message);
   }
@@ -186,7 +192,8 @@ bool StatusPublisher::WriteGroup(const Subject& subject, Entry& entry) {
   if (group == nullptr) return false;
   const json::Value status = group_status_(subject.key, *group);
   if (status == (*group)["status"]) return false;
-  const client::Target target{client::resources::kPodGroups, subject.key.ns, subject.key.name, "status"};
+  const client::Target target{client::resources::kPodGroups, subject.key.ns, subject.key.name,
+                              "status"};
   api_.Patch(target, client::PatchType::kMerge, json::Obj({{"status", status}}),
              lifetime_.Guard([this, subject](Result<json::Value> answer) {
                OnWritten(subject, answer.has_value() ? Status() : answer.error());
@@ -206,7 +213,8 @@ void StatusPublisher::OnWritten(const Subject& subject, const Status& status) {
   } else if (++entry.failures < kMaxStatusAttempts) {
     entry.dirty = true;
   } else {
-    LOG_WARN("scheduler: gave up writing a status object={} error={}", subject.key.ToString(), status.ToString());
+    LOG_WARN("scheduler: gave up writing a status object={} error={}", subject.key.ToString(),
+             status.ToString());
     entry.failures = 0;
   }
   if (entry.forgotten) entry.dirty = false;

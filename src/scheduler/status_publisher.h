@@ -1,15 +1,16 @@
 // src/scheduler/status_publisher.h
 //
-// StatusPublisher: tells the API why pods wait (condition PodScheduled=False and event FailedScheduling) and where they
-// went (event Scheduled), and keeps the status of PodGroups.
+// StatusPublisher: tells the API why pods wait (condition PodScheduled=False and event
+// FailedScheduling) and where they went (event Scheduled), and keeps the status of PodGroups.
 //
-// Only changes are written, and the text of one object at most once per interval (1 s, doubling to 30 s while it goes
-// on changing): ten thousand waiting pods must not answer each end of a job with ten thousand writes.
+// Only changes are written, and the text of one object at most once per interval (1 s, doubling to
+// 30 s while it goes on changing): ten thousand waiting pods must not answer each end of a job with
+// ten thousand writes.
 //
 // Life cycle: lives with its scheduler; destroying it abandons what is in flight.
 // Thread:     the loop thread.
-// Invariants: what was published last is the latest text, once things calm down; one write per object at a time; at
-//             most kMaxStatusWritesInFlight in all, so bindings go first.
+// Invariants: what was published last is the latest text, once things calm down; one write per
+//             object at a time; at most kMaxStatusWritesInFlight in all, so bindings go first.
 
 #pragma once
 
@@ -34,22 +35,26 @@ inline constexpr size_t kMaxStatusWritesInFlight = 32;
 inline constexpr int kMaxStatusAttempts = 5;
 inline constexpr Duration kFirstRewriteInterval = seconds(1);
 inline constexpr Duration kMaxRewriteInterval = seconds(30);
-// What usually passes by itself (the pods of a gang are created one by one) is written only if it stays this long.
+// What usually passes by itself (the pods of a gang are created one by one) is written only if it
+// stays this long.
 inline constexpr Duration kPassingReasonDelay = milliseconds(500);
 inline constexpr Duration kGroupWriteInterval = milliseconds(100);
 
 struct WaitReason {
-  std::string reason;   // "Unschedulable", "SchedulingGated", "SchedulerError"
+  std::string reason;  // "Unschedulable", "SchedulingGated", "SchedulerError"
   std::string message;
   bool operator==(const WaitReason&) const = default;
 };
 
 class StatusPublisher {
  public:
-  // Makes the PodGroup's new status from the object as it is; the same as before when nothing changes.
-  using GroupStatus = std::function<json::Value(const client::ObjectKey& group, const json::Value& object)>;
+  // Makes the PodGroup's new status from the object as it is; the same as before when nothing
+  // changes.
+  using GroupStatus =
+      std::function<json::Value(const client::ObjectKey& group, const json::Value& object)>;
 
-  StatusPublisher(client::ApiClient& api, client::Informer& pods, client::Informer& groups, GroupStatus group_status);
+  StatusPublisher(client::ApiClient& api, client::Informer& pods, client::Informer& groups,
+                  GroupStatus group_status);
 
   // Written after `delay` at the earliest, and then as it is by that time.
   void PodWaits(const client::ObjectKey& pod, WaitReason reason, Duration delay = {});
@@ -66,9 +71,9 @@ class StatusPublisher {
     auto operator<=>(const Subject&) const = default;
   };
   struct Entry {
-    WaitReason wanted;     // pods
-    bool dirty = false;    // something to write
-    bool queued = false;   // in ready_ or delayed_
+    WaitReason wanted;    // pods
+    bool dirty = false;   // something to write
+    bool queued = false;  // in ready_ or delayed_
     bool in_flight = false;
     bool forgotten = false;  // to be erased when nothing refers to it any more
     int failures = 0;

@@ -24,8 +24,8 @@ namespace muster::scheduler {
 
 class TestCluster {
  public:
-  // Amounts as scheduling counts them (cpu in milli-cores). 110 pods unless said otherwise. Extended resources get
-  // listed devices "<resource>-0", ...
+  // Amounts as scheduling counts them (cpu in milli-cores). 110 pods unless said otherwise.
+  // Extended resources get listed devices "<resource>-0", ...
   cluster::NodeInfo MakeNode(const std::string& name, cluster::ResourceList amounts) {
     cluster::NodeInfo node;
     node.name = name;
@@ -33,7 +33,8 @@ class TestCluster {
     node.hostname = name;
     node.has_hostname = true;
     for (auto& [resource, amount] : amounts) cluster::AddTo(node.allocatable, {{resource, amount}});
-    if (cluster::AmountOf(node.allocatable, "pods") == 0) cluster::AddTo(node.allocatable, {{"pods", 110}});
+    if (cluster::AmountOf(node.allocatable, "pods") == 0)
+      cluster::AddTo(node.allocatable, {{"pods", 110}});
     for (const auto& [resource, amount] : node.allocatable) {
       if (!cluster::IsExtendedResource(resource)) continue;
       for (int64_t i = 0; i < amount; ++i) {
@@ -43,7 +44,8 @@ class TestCluster {
     return node;
   }
   void AddNodes(int count, const cluster::ResourceList& amounts) {
-    for (int i = 0; i < count; ++i) cache.UpsertNode(MakeNode("n" + std::to_string(next_node_++), amounts));
+    for (int i = 0; i < count; ++i)
+      cache.UpsertNode(MakeNode("n" + std::to_string(next_node_++), amounts));
   }
 
   cluster::PodInfo MakePod(const std::string& name, const cluster::ResourceList& requests) {
@@ -54,7 +56,8 @@ class TestCluster {
     pod.scheduler_name = "default-scheduler";
     pod.holder = "pod default/" + name;
     pod.created = Time(seconds(1000 + next_pod_++));
-    for (const auto& [resource, amount] : requests) cluster::AddTo(pod.constraints.requests, {{resource, amount}});
+    for (const auto& [resource, amount] : requests)
+      cluster::AddTo(pod.constraints.requests, {{resource, amount}});
     cluster::AddTo(pod.constraints.requests, {{"pods", 1}});
     return pod;
   }
@@ -63,21 +66,24 @@ class TestCluster {
     cache.UpsertPod(std::move(pod));
     if (!cache.FindPod(key)->IsPlaced()) pending.insert(key);
   }
-  void AddPod(const std::string& name, const cluster::ResourceList& requests) { AddPod(MakePod(name, requests)); }
+  void AddPod(const std::string& name, const cluster::ResourceList& requests) {
+    AddPod(MakePod(name, requests));
+  }
 
   // Pods NAME-0, NAME-1, ... held by job NAME.
-  void AddGang(const std::string& name, int64_t min_member, int pods, const cluster::ResourceList& requests,
-               int64_t priority = 0) {
+  void AddGang(const std::string& name, int64_t min_member, int pods,
+               const cluster::ResourceList& requests, int64_t priority = 0) {
     cluster::PodGroupInfo group;
     group.ns = "default";
     group.name = name;
     group.min_member = min_member;
     group.created = Time(seconds(1000 + next_pod_));
     cache.UpsertGroup(group);
-    for (int i = 0; i < pods; ++i) AddGangPod(name, name + "-" + std::to_string(i), requests, priority);
+    for (int i = 0; i < pods; ++i)
+      AddGangPod(name, name + "-" + std::to_string(i), requests, priority);
   }
-  void AddGangPod(const std::string& gang, const std::string& name, const cluster::ResourceList& requests,
-                  int64_t priority = 0) {
+  void AddGangPod(const std::string& gang, const std::string& name,
+                  const cluster::ResourceList& requests, int64_t priority = 0) {
     cluster::PodInfo pod = MakePod(name, requests);
     pod.group = gang;
     pod.holder = "pytorchjob default/" + gang;

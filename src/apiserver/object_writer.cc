@@ -11,8 +11,23 @@
 namespace muster::apiserver {
 namespace {
 
-// An answer that is not in the store: `object` at the revision of `before`. Dry runs, and the state
-// that let an object go.
+// Takes the empty resourceVersion out of an object that was never stored.
+void DropRevision(StoredForm& form) {
+  constexpr std::string_view kKey = "\"resourceVersion\":";
+  size_t start = form.revision_slot - kKey.size();
+  size_t end = form.revision_slot + store::kRevisionSlotBytes;
+  if (form.bytes[end] == ',') {
+    ++end;
+  } else if (form.bytes[start - 1] == ',') {
+    --start;
+  }
+  form.bytes.erase(start, end - start);
+  form.meta->metadata_bytes -= static_cast<uint32_t>(end - start);
+  form.revision_slot = store::kNoRevisionSlot;
+}
+
+// An answer that is not in the store: `object` at the revision of `before`, or at none. Dry runs,
+// and the state that let an object go.
 store::EntryPtr AnswerEntry(const schema::Kind& kind, const store::Entry* before,
                             const json::Value& object) {
   auto entry = std::make_shared<store::Entry>();
@@ -22,6 +37,8 @@ store::EntryPtr AnswerEntry(const schema::Kind& kind, const store::Entry* before
     std::string text = fmt::format("\"{}\"", before->mod_revision);
     text.resize(store::kRevisionSlotBytes, ' ');
     form.bytes.replace(form.revision_slot, store::kRevisionSlotBytes, text);
+  } else {
+    DropRevision(form);
   }
   entry->revision_slot = static_cast<uint32_t>(form.revision_slot);
   entry->value = std::make_shared<const std::string>(std::move(form.bytes));

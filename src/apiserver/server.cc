@@ -1,5 +1,7 @@
 #include "apiserver/server.h"
 
+#include <algorithm>
+
 #include "apiserver/authorization.h"
 #include "apiserver/bootstrap.h"
 #include "apiserver/call.h"
@@ -16,6 +18,7 @@
 #include "apiserver/kinds/event_expiry.h"
 #include "apiserver/stored_object.h"
 #include "base/check.h"
+#include "base/log.h"
 
 namespace muster::apiserver {
 namespace {
@@ -122,6 +125,7 @@ struct ApiServer::Impl {
                           [this] { return core.store.Health().ok() ? 1.0 : 0.0; });
   }
 
+  void KeepKubernetesService();
   void Handle(net::Request request, net::ResponseWriterPtr writer);
   void Route(const CallPtr& call);
   void RouteResource(const CallPtr& call);
@@ -139,7 +143,32 @@ struct ApiServer::Impl {
   CounterFamily& requests;
   HistogramFamily& durations;
   bool bootstrapped = false;
+  std::vector<store::Store::WatchId> kept_watches;
 };
+
+// Clients find this server through default/kubernetes: `kubectl delete services --all` must not
+// take it away.
+void ApiServer::Impl::KeepKubernetesService() {
+  for (const auto& [group, plural] : {std::pair<const char*, const char*>{"", "services"},
+                                      {"discovery.k8s.io", "endpointslices"}}) {
+    const ResourcePtr resource = core.registry.Find(group, "v1", plural);
+    const std::string key = ObjectKey(*resource->kind, "default", "kubernetes");
+    const auto on_events = [this, key](const std::vector<store::WatchEvent>& events) {
+      const bool gone = std::ranges::any_of(events, [&](const store::WatchEvent& event) {
+        return event.type == store::WatchEvent::Type::kDelete && event.entry->key == key;
+      });
+      if (!gone) return;
+      core.loop.Post(core.Guarded([this] {
+        Bootstrap(core, [](const Status& status) {
+          if (status.ok()) return;
+          LOG_WARN("apiserver: cannot restore default/kubernetes error={:?}", status.message());
+        });
+      }));
+    };
+    const auto watch = core.store.Watch(key, core.store.CommittedRevision(), on_events);
+    if (watch) kept_watches.push_back(*watch);
+  }
+}
 
 // Counts the answer when it is given. Names of resources that do not exist stay out of the labels.
 Function<void(int)> ApiServer::Impl::Observer(const RequestInfo& info) {
@@ -280,10 +309,15 @@ void ApiServer::Impl::RouteSubresource(const CallPtr& call, const ResourcePtr& r
 ApiServer::ApiServer(Loop& loop, store::Store& store, ServerOptions options)
     : impl_(std::make_unique<Impl>(loop, store, std::move(options))) {}
 
-ApiServer::~ApiServer() { impl_->core.alive.reset(); }
+ApiServer::~ApiServer() {
+  for (const store::Store::WatchId watch : impl_->kept_watches)
+    impl_->core.store.CancelWatch(watch);
+  impl_->core.alive.reset();
+}
 
 void ApiServer::Start(Function<void(Status)> done) {
   impl_->events.Start();
+  impl_->KeepKubernetesService();
   Bootstrap(impl_->core, [this, weak = std::weak_ptr<int>(impl_->core.alive),
                           done = std::move(done)](const Status& status) mutable {
     if (!weak.lock()) return;

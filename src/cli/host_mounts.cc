@@ -28,7 +28,8 @@ bool IsHidden(const std::string& path) {
 
 std::string Parent(const std::string& path) { return fs::path(path).parent_path().string(); }
 
-// ".../bin/python3" and ".../shims/python3" (pyenv) -> "..."; programs elsewhere -> their directory.
+// ".../bin/python3" and ".../shims/python3" (pyenv) -> "..."; programs elsewhere -> their
+// directory.
 std::string PrefixOf(const std::string& program) {
   const std::string directory = Parent(program);
   const fs::path last = fs::path(directory).filename();

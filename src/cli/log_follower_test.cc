@@ -4,6 +4,8 @@
 
 #include "cli/cli_testing.h"
 #include "cli/exec_session.h"
+#include "cli/object_watch.h"
+#include "cli/resource_finder.h"
 #include "cli/waiting.h"
 
 namespace muster::cli {
@@ -76,6 +78,28 @@ TEST_F(LogFollowerTest, GoesOnAfterABreakWithoutRepeatingLines) {
   EXPECT_EQ(console_.out, "one\ntwo\ntwin\ntriplet\nthree\n");
 }
 
+TEST_F(LogFollowerTest, PrintsEndlessLinesInPieces) {
+  LogFollower logs(session_, console_, {.follow = true});
+  logs.OnPod(RunningPod("p", "u"));
+  cluster_.loop.RunFor(seconds(1));
+  Say(0, "2026-01-01T00:00:00.1Z " + std::string(kMaxPartialLineBytes, 'x'));
+  EXPECT_EQ(console_.out, std::string(kMaxPartialLineBytes, 'x') + "\n");
+}
+
+TEST_F(LogFollowerTest, GivesUpOnALogThatCannotBeRead) {
+  cluster_.api.before_handle = [](const net::Request&, const net::ResponseWriterPtr& writer) {
+    client::FakeApi::SendError(*writer, 400, "BadRequest", "container \"c\" is waiting to start");
+    return false;
+  };
+  LogFollower logs(session_, console_, {.unconditional = true});
+  Status failure;
+  logs.OnError([&](const Status& status) { failure = status; });
+  logs.OnPod(RunningPod("p", "u"));
+  cluster_.loop.RunFor(seconds(1));
+  EXPECT_EQ(failure.message(), "container \"c\" is waiting to start");
+  EXPECT_TRUE(logs.Idle());
+}
+
 TEST_F(LogFollowerTest, ReadsTheNextRunOfARestartedContainer) {
   LogFollower logs(session_, console_, {.follow = true});
   logs.OnPod(RunningPod("p", "u", 0));
@@ -114,6 +138,49 @@ TEST(Waiting, PrefersTheSchedulersSentence) {
   EXPECT_EQ(WhyPodsWait({{"a", starting}, {"b", pending}}), "0/1 nodes");
   EXPECT_EQ(WhyPodsWait({{"a", starting}}), "a: container c: ImageUnavailable: no command");
   EXPECT_EQ(WhyPodWaits(Yaml("{spec: {nodeName: n1}, status: {phase: Running}}")), "");
+}
+
+TEST(ObjectWatch, TellsTheDifferenceAfterABreak) {
+  FakeCluster cluster;
+  const auto put = [&](const char* name, const char* value) {
+    cluster.api.Put(
+        "/api/v1/configmaps",
+        Yaml(fmt::format("{{metadata: {{name: {}, namespace: default}}, data: {{v: {}}}}}", name,
+                         value)));
+  };
+  put("a", "one");
+  put("b", "one");
+  Session session(cluster.loop, cluster.pump, cluster.transport, "default");
+  std::vector<std::string> changes;
+  ObjectWatch watch(session, {client::resources::kConfigMaps, "default", "", ""},
+                    [&](const std::string& name, const json::Value& object) {
+                      changes.push_back(name + " " + object["data"]["v"].Str("gone"));
+                    });
+  cluster.loop.RunFor(seconds(1));
+  EXPECT_EQ(changes, (std::vector<std::string>{"a one", "b one"}));
+  changes.clear();
+  cluster.api.CutWatches(true);
+  cluster.api.Remove("/api/v1/configmaps", "default", "a");
+  put("b", "two");
+  put("c", "one");
+  cluster.loop.RunFor(seconds(2));
+  EXPECT_EQ(changes, (std::vector<std::string>{"b two", "c one", "a gone"}));
+}
+
+TEST(ResourceFinder, KnowsResourcesByEveryName) {
+  FakeCluster cluster;
+  Session session(cluster.loop, cluster.pump, cluster.transport, "default");
+  ResourceFinder finder(session);
+  for (const char* name : {"pytorchjobs", "pytorchjob", "PyTorchJob", "pytorchjobs.kubeflow.org",
+                           "pytorchjobs.v1.kubeflow.org"}) {
+    Result<ApiResource> found = finder.Find(name);
+    ASSERT_TRUE(found.has_value()) << name;
+    EXPECT_EQ(found->ObjectName("x"), "pytorchjob.kubeflow.org/x");
+  }
+  EXPECT_EQ(finder.Find("po")->kind, "Pod");
+  EXPECT_FALSE(finder.Find("pods.kubeflow.org").has_value());
+  EXPECT_TRUE(finder.FindKind("kubeflow.org/v1", "PyTorchJob").has_value());
+  EXPECT_FALSE(finder.FindKind("kubeflow.org/v2", "PyTorchJob").has_value());
 }
 
 TEST(ExecSession, ReadsExitCodes) {

@@ -125,9 +125,9 @@ TEST(PlanMounts, FindsInterpretersInHomes) {
 }
 
 TEST(PlanMounts, TakesAllOfPyenvForAShim) {
-  FileFacts files = Machine({"/root/.pyenv"}, {{"/root/.pyenv/shims/python3", ""}}, {});
-  EXPECT_EQ(PlanMounts("/srv", {{"PATH", "/root/.pyenv/shims"}}, {"python3"}, files),
-            (std::vector<HostMount>{{"/root/.pyenv", true}, {"/srv", false}}));
+  FileFacts files = Machine({"/home/me/.pyenv"}, {{"/home/me/.pyenv/shims/python3", ""}}, {});
+  EXPECT_EQ(PlanMounts("/srv", {{"PATH", "/home/me/.pyenv/shims"}}, {"python3"}, files),
+            (std::vector<HostMount>{{"/home/me/.pyenv", true}, {"/srv", false}}));
 }
 
 TEST(TakenEnvironment, TakesOnlyWhatThePodNeeds) {

@@ -58,6 +58,30 @@ TEST(HttpServer, AnswersPipelinedRequestsInOrder) {
   EXPECT_NE(socket.received.find("Connection: close"), std::string::npos);
 }
 
+TEST(HttpServer, ReadsOnlySoFarAheadOfAnAnswer) {
+  TestNet net;
+  size_t handled = 0;
+  std::vector<ResponseWriterPtr> writers;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr writer) {
+    ++handled;
+    writers.push_back(std::move(writer));
+  });
+  RawSocket socket(server->port());
+  const std::string request =
+      "GET / HTTP/1.1\r\nHost: a\r\nPad: " + std::string(1000, 'x') + "\r\n\r\n";
+  std::string flood;
+  while (flood.size() < 3 * kMaxPipelinedBytes) flood += request;
+  const size_t count = flood.size() / request.size();
+  socket.Write(flood);
+  ASSERT_TRUE(net.RunUntil([&] { return handled == 1; }));
+  // Each answer lets the next request in, also those that were not read while the first waited.
+  EXPECT_TRUE(net.RunUntil([&] {
+    socket.Pump();
+    for (auto& writer : std::exchange(writers, {})) writer->Send(Text("ok"));
+    return handled == count;
+  }));
+}
+
 TEST(HttpServer, SendsContinueBeforeTheBody) {
   TestNet net;
   auto server = net.Serve(EchoTarget);

@@ -9,13 +9,11 @@
 
 namespace muster::apiserver {
 
-Call::Call(net::Request request, RequestInfo info, User user, net::ResponseWriterPtr writer,
-           Time start, Function<void(int code)> on_answer)
+Call::Call(net::Request request, RequestInfo info, net::ResponseWriterPtr writer,
+           Function<void(int code)> on_answer)
     : request_(std::move(request)),
       info_(std::move(info)),
-      user_(std::move(user)),
       writer_(std::move(writer)),
-      start_(start),
       on_answer_(std::move(on_answer)) {}
 
 void Call::Warn(std::string_view text) {

@@ -15,12 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "apiserver/authentication.h"
 #include "apiserver/negotiation.h"
 #include "apiserver/request_info.h"
 #include "base/status.h"
 #include "base/task.h"
-#include "base/time.h"
 #include "json/value.h"
 #include "net/http.h"
 
@@ -32,14 +30,11 @@ inline constexpr size_t kMaxWarningsBytes = 4 * 1024;  // of all texts of one an
 
 class Call {
  public:
-  Call(net::Request request, RequestInfo info, User user, net::ResponseWriterPtr writer, Time start,
+  Call(net::Request request, RequestInfo info, net::ResponseWriterPtr writer,
        Function<void(int code)> on_answer);
 
   const net::Request& request() const { return request_; }
-  std::string TakeBody() { return std::move(request_.body); }
   const RequestInfo& info() const { return info_; }
-  const User& user() const { return user_; }
-  Time start() const { return start_; }
   const net::ResponseWriterPtr& writer() const { return writer_; }
 
   // Becomes a `Warning: 299 - "text"` header of the answer. Equal texts are sent once.
@@ -63,9 +58,7 @@ class Call {
 
   net::Request request_;
   RequestInfo info_;
-  User user_;
   net::ResponseWriterPtr writer_;
-  Time start_;
   Function<void(int code)> on_answer_;
   std::vector<std::string> warnings_;
   size_t warning_bytes_ = 0;

@@ -12,7 +12,7 @@ namespace muster::apiserver {
 namespace {
 
 CallPtr MakeCall(const std::shared_ptr<FakeWriter>& writer) {
-  return std::make_shared<Call>(net::Request(), RequestInfo(), User(), writer, Time(), nullptr);
+  return std::make_shared<Call>(net::Request(), RequestInfo(), writer, nullptr);
 }
 
 size_t Warnings(const FakeWriter& writer) {

@@ -23,8 +23,8 @@ namespace muster::apiserver {
 
 inline constexpr int kMaxNameAttempts = 8;  // draws of a generateName suffix before AlreadyExists
 inline constexpr int kNameSuffixLetters = 5;
-inline constexpr size_t kMaxGeneratedPrefix =
-    58;  // a longer generateName is cut: names have at most 63 letters
+// A longer generateName is cut: names have at most 63 letters.
+inline constexpr size_t kMaxGeneratedPrefix = 58;
 
 using WriteDone = Function<void(Result<store::EntryPtr>)>;
 

@@ -209,8 +209,8 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
   if (!user) return writer->Send(ErrorResponse(user.error()));
   const Status allowed = authorizer.Authorize(*user, *info);
   Function<void(int)> observer = Observer(*info);
-  auto call = std::make_shared<Call>(std::move(request), std::move(*info), std::move(*user),
-                                     std::move(writer), core.loop.Now(), std::move(observer));
+  auto call = std::make_shared<Call>(std::move(request), std::move(*info), std::move(writer),
+                                     std::move(observer));
   if (!allowed.ok()) return call->Fail(allowed);
   Route(call);
 }

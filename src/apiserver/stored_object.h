@@ -25,10 +25,11 @@
 
 namespace muster::apiserver {
 
+// "/registry/core/pods/"
+std::string KeyPrefix(const schema::Kind& kind);
+// "/registry/core/pods/ns/"; without a namespace the one above.
+std::string CollectionPrefix(const schema::Kind& kind, std::string_view ns);
 // "/registry/core/pods/ns/name"; cluster-scoped kinds without ns.
-std::string KeyPrefix(const schema::Kind& kind);  // "/registry/core/pods/"
-std::string CollectionPrefix(const schema::Kind& kind,
-                             std::string_view ns);  // ... + "ns/" unless ns is ""
 std::string ObjectKey(const schema::Kind& kind, std::string_view ns, std::string_view name);
 
 struct KeyParts {

@@ -25,11 +25,10 @@
 namespace muster::apiserver {
 
 inline constexpr size_t kMaxWatchBacklogBytes = 8 * 1024 * 1024;  // unread bytes of one watch
-inline constexpr size_t kInitialBacklogBytes =
-    1024 * 1024;                                     // more than this unread: the first part waits
+// More than this unread: the first part waits, and looks again after kInitialRetry.
+inline constexpr size_t kInitialBacklogBytes = 1024 * 1024;
+inline constexpr Duration kInitialRetry = milliseconds(5);
 inline constexpr size_t kInitialSliceObjects = 100;  // of the first part, per loop task
-inline constexpr Duration kInitialRetry =
-    milliseconds(5);  // until a waiting first part looks again
 
 struct WatchSpec {
   SelectionPtr selection;

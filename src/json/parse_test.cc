@@ -158,6 +158,11 @@ TEST(ParseYaml, ReportsDuplicatesAndBadInput) {
   EXPECT_TRUE(bad.error().message().starts_with("invalid YAML at line 2")) << bad.error().message();
   EXPECT_FALSE(ParseYaml("? [a, b]\n: c\n").has_value());
   EXPECT_FALSE(ParseYaml(std::string(2000, '[')).has_value());
+  for (const char* stray : {"}", "]", "a: 1\n}", "--- }\n", "- a\n]\n"}) {
+    const auto refused = ParseYaml(stray);
+    ASSERT_FALSE(refused.has_value()) << stray;
+    EXPECT_EQ(refused.error().message().find("aliasing"), std::string::npos) << stray;
+  }
 }
 
 std::string ReadFile(const std::filesystem::path& path) {

@@ -35,7 +35,10 @@ class TreeBuilder : public YAML::EventHandler {
 
   std::optional<Value> TakeDocument() { return std::exchange(document_, std::nullopt); }
 
-  void OnDocumentStart(const YAML::Mark&) override {
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    // yaml-cpp makes empty documents for ever where a stray "}" or "]" stands.
+    if (mark.pos <= started_at_) Refuse(mark, "a character that starts no value");
+    started_at_ = mark.pos;
     document_.reset();
     anchors_.clear();
   }
@@ -203,6 +206,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<Frame> frames_;
   std::map<YAML::anchor_t, std::pair<Value, size_t>> anchors_;
   std::optional<Value> document_;
+  int started_at_ = -1;       // where the last document began
   bool plain_merge_ = false;  // the scalar just read is an unquoted "<<"
 };
 

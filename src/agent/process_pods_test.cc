@@ -1,182 +1,12 @@
 // Real pods: the spawner, the shims and the pod workers together, against a fake API server, in a
-// network namespace of their own. Skipped where namespaces cannot be made.
+// network namespace of their own.
 
-#include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <signal.h>
 
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-
-#include "agent/cgroups/cgroups.h"
-#include "agent/network/netns_test_support.h"
-#include "agent/pod_workers/container_builder.h"
-#include "agent/pod_workers/pod_manager.h"
-#include "agent/runtime/files.h"
-#include "agent/runtime/process_runtime.h"
-#include "agent/spawner/spawner_client.h"
-#include "base/strings.h"
-#include "client/fake_api.h"
-#include "client/in_process_transport.h"
-#include "json/parse.h"
-#include "json/write.h"
-#include "loop/asio_loop.h"
-#include "loop/thread_pool.h"
+#include "agent/pod_machine_test_support.h"
 
 namespace muster::agent {
 namespace {
-
-constexpr const char* kPods = "/api/v1/pods";
-
-// A node: everything that a restart of the agent makes anew. The API server is outside.
-struct Node {
-  Node(const std::string& data_dir, AsioLoop& loop, Pool& pool, client::FakeApi& api,
-       SpawnerHandle handle)
-      : transport(loop, api, {"", "system:node:n1", {"system:masters"}}),
-        client(loop, transport, "agent-test"),
-        informers(client),
-        pods(informers.Get(client::resources::kPods, "spec.nodeName=n1")),
-        events(client, "kubelet", "n1"),
-        spawner(loop, std::move(handle)),
-        runtime(data_dir, loop, pool, spawner),
-        addresses(*Ipv4Prefix::Parse("10.42.0.0/24")),
-        devices(std::vector<cluster::Device>{{"nvidia.com/gpu", "GPU-sim-0", 0, "Simulated-GPU"}}),
-        context{.loop = loop,
-                .pool = pool,
-                .client = client,
-                .events = events,
-                .runtime = runtime,
-                .services = informers.Get(client::resources::kServices),
-                .addresses = addresses,
-                .devices = devices},
-        manager(context, pods) {
-    context.data_dir = data_dir;
-    context.node_name = "n1";
-    context.host_ip = "192.168.7.7";
-    context.bridge = "muster0";
-    context.cluster_domain = "cluster.local";
-    context.dns_address = Ipv4::Parse("10.42.0.1").value();
-    context.node_allocatable = json::Obj({{"cpu", "2"}, {"memory", "4Gi"}});
-    context.on_addresses_changed = [] {};
-    runtime.Recover(
-        [this](std::vector<RecoveredPod> recovered) { manager.Start(std::move(recovered)); });
-    informers.Start();
-  }
-
-  client::InProcessTransport transport;
-  client::ApiClient client;
-  client::InformerSet informers;
-  client::Informer& pods;
-  client::EventRecorder events;
-  SpawnerClient spawner;
-  ProcessRuntime runtime;
-  IpAllocator addresses;
-  DeviceAllocator devices;
-  PodWorkerContext context;
-  PodManager manager;
-};
-
-// One test's machine.
-struct Machine {
-  Machine() {
-    char path[] = "/tmp/agent-test-XXXXXX";
-    data_dir = mkdtemp(path);
-    CHECK(MakeDirs(data_dir + "/pods", 0700).ok());
-    Result<Netlink> netlink = Netlink::Open();
-    CHECK(netlink.has_value());
-    CHECK(netlink->EnsureBridge("muster0", *Ipv4Prefix::Parse("10.42.0.1/24")).ok());
-    // A pod's address has no network around it: pods reach each other through the node.
-    CHECK(WriteFile("/proc/sys/net/ipv4/ip_forward", "1").ok());
-    // Before the loop and the pool have threads.
-    first_spawner = std::make_unique<SpawnerHandle>(*SpawnerProcess::Fork());
-    second_spawner = std::make_unique<SpawnerHandle>(*SpawnerProcess::Fork());
-    pool = std::make_unique<ThreadPool>("test", 2);
-    api = std::make_unique<client::FakeApi>(loop);
-    node = std::make_unique<Node>(data_dir, loop, *pool, *api, std::move(*first_spawner));
-  }
-  ~Machine() {
-    for (auto& [key, object] : std::map(api->objects)) {
-      if (key.starts_with(kPods)) api->Remove(kPods, "d", object["metadata"]["name"].Str());
-    }
-    Until([this] { return node->manager.size() == 0; }, seconds(10));
-    node.reset();
-    pool.reset();
-    (void)Cgroups::DetectSystem().RemoveIfEmpty("muster");
-    EXPECT_TRUE(RemoveTree(data_dir).ok());
-  }
-
-  // The agent dies and another one comes.
-  void RestartAgent(const std::function<void()>& meanwhile = [] {}) {
-    node.reset();
-    meanwhile();
-    node = std::make_unique<Node>(data_dir, loop, *pool, *api, std::move(*second_spawner));
-  }
-
-  bool Until(const std::function<bool()>& done, Duration limit = seconds(20)) {
-    bool ok = false;
-    const Time deadline = RealClock().Wall() + limit;
-    std::function<void()> look = [&] {
-      ok = done();
-      if (ok || RealClock().Wall() > deadline) return loop.Stop();
-      loop.After(milliseconds(2), [&look] { look(); });
-    };
-    loop.Post([&look] { look(); });
-    loop.Restart();
-    loop.Run();
-    return ok;
-  }
-
-  void Create(const std::string& text) {
-    json::Value pod = *json::Parse(text);
-    pod = pod.SetPath({"metadata", "namespace"}, "d").SetPath({"spec", "nodeName"}, "n1");
-    api->Put(kPods, pod);
-  }
-  json::Value Pod(const std::string& name) const {
-    const json::Value* pod = api->Find(kPods, "d", name);
-    return pod == nullptr ? json::Value() : *pod;
-  }
-  std::string Phase(const std::string& name) const { return Pod(name)["status"]["phase"].Str(); }
-  bool UntilPhase(const std::string& name, const std::string& phase) {
-    const bool ok = Until([&] { return Phase(name) == phase; });
-    EXPECT_TRUE(ok) << name << " is " << json::WritePretty(Pod(name)["status"]);
-    return ok;
-  }
-  json::Value Status(const std::string& name, size_t container = 0) const {
-    return Pod(name)["status"]["containerStatuses"].At(container);
-  }
-  std::string Log(const std::string& name, const std::string& container = "main",
-                  int attempt = 0) const {
-    const auto text = ReadSmallFile(ContainerLogPath(data_dir, Pod(name), container, attempt));
-    std::string out;
-    if (!text) return out;
-    for (std::string_view line : SplitNonEmpty(*text, '\n')) {
-      const size_t tag = line.find(" F ");
-      out += std::string(line.substr(tag == std::string_view::npos ? 0 : tag + 3)) + "\n";
-    }
-    return out;
-  }
-  std::string PodDirectory(const std::string& name) const {
-    return PodDir(data_dir, Pod(name)["metadata"]["uid"].Str());
-  }
-
-  std::string data_dir;
-  std::unique_ptr<SpawnerHandle> first_spawner, second_spawner;
-  AsioLoop loop;
-  std::unique_ptr<ThreadPool> pool;
-  std::unique_ptr<client::FakeApi> api;
-  std::unique_ptr<Node> node;
-};
-
-std::string OneContainer(const std::string& name, const std::string& script,
-                         const std::string& policy = "Never", const std::string& more = "",
-                         const std::string& more_spec = "") {
-  std::string quoted;
-  json::AppendString(quoted, script);
-  return R"({"metadata":{"name":")" + name + R"("},"spec":{"restartPolicy":")" + policy + R"(",)" +
-         more_spec + R"("containers":[{"name":"main","image":"x","command":["sh","-c",)" + quoted +
-         "]" + more + "}]}}";
-}
 
 TEST(ProcessPods, RunsAPodToItsEndWithLogsAndAddress) {
   InNetworkNamespace([] {
@@ -255,12 +85,17 @@ TEST(ProcessPods, RunsInitContainersInOrderAndSharesVolumes) {
   InNetworkNamespace([] {
     Machine m;
     m.Create(R"({"metadata":{"name":"p"},"spec":{"restartPolicy":"Never",
-      "volumes":[{"name":"work","emptyDir":{}},{"name":"ram","emptyDir":{"medium":"Memory","sizeLimit":"1Mi"}}],
+      "volumes":[{"name":"work","emptyDir":{}},{"name":"ram","emptyDir":{"medium":"Memory",)"
+             R"("sizeLimit":"1Mi"}}],
       "initContainers":[
-        {"name":"one","command":["sh","-c","echo 1 >> /work/list"],"volumeMounts":[{"name":"work","mountPath":"/work"}]},
-        {"name":"two","command":["sh","-c","echo 2 >> /work/list"],"volumeMounts":[{"name":"work","mountPath":"/work"}]}],
-      "containers":[{"name":"main","command":["sh","-c","cat /work/list; stat -f -c %T /ram; df -k /ram | tail -1 | awk '{print $2}'"],
-        "volumeMounts":[{"name":"work","mountPath":"/work","readOnly":true},{"name":"ram","mountPath":"/ram"}]}]}})");
+        {"name":"one","command":["sh","-c","echo 1 >> /work/list"],)"
+             R"("volumeMounts":[{"name":"work","mountPath":"/work"}]},
+        {"name":"two","command":["sh","-c","echo 2 >> /work/list"],)"
+             R"("volumeMounts":[{"name":"work","mountPath":"/work"}]}],
+      "containers":[{"name":"main","command":["sh","-c","cat /work/list; stat -f -c %T /ram;)"
+             R"( df -k /ram | tail -1 | awk '{print $2}'"],
+        "volumeMounts":[{"name":"work","mountPath":"/work","readOnly":true},{"name":"ram",)"
+             R"("mountPath":"/ram"}]}]}})");
     ASSERT_TRUE(m.UntilPhase("p", "Succeeded"));
     EXPECT_EQ(m.Log("p"), "1\n2\ntmpfs\n1024\n");
     EXPECT_EQ(m.Pod("p")["status"]["initContainerStatuses"].size(), 2u);
@@ -272,23 +107,29 @@ TEST(ProcessPods, GivesConfigMapsSecretsAndTheDownwardApi) {
     Machine m;
     m.api->Put(
         "/api/v1/configmaps",
-        *json::Parse(
-            R"({"metadata":{"name":"cm","namespace":"d"},"data":{"train.py":"print(1)\n","MODE":"fast"}})"));
-    m.api->Put(
-        "/api/v1/secrets",
-        *json::Parse(R"({"metadata":{"name":"s","namespace":"d"},"data":{"token":"c2VjcmV0"}})"));
-    m.Create(R"({"metadata":{"name":"p","labels":{"app":"x"}},"spec":{"restartPolicy":"Never",
-      "volumes":[{"name":"c","configMap":{"name":"cm","items":[{"key":"train.py","path":"sub/train.py","mode":256}]}},
+        *json::Parse(R"({"metadata":{"name":"cm","namespace":"d"},"data":{"train.py":"print(1)\n",)"
+                     R"("MODE":"fast"}})"));
+    m.api->Put("/api/v1/secrets", *json::Parse(R"({"metadata":{"name":"s","namespace":"d"},)"
+                                               R"("data":{"token":"c2VjcmV0"}})"));
+    m.Create(R"({"metadata":{"name":"p","labels":{"app":"x"}},)"
+             R"("spec":{"restartPolicy":"Never",
+      "volumes":[{"name":"c","configMap":{"name":"cm","items":[{"key":"train.py",)"
+             R"("path":"sub/train.py","mode":256}]}},
                  {"name":"s","secret":{"secretName":"s","defaultMode":384}},
-                 {"name":"d","downwardAPI":{"items":[{"path":"labels","fieldRef":{"fieldPath":"metadata.labels"}}]}}],
+                 {"name":"d","downwardAPI":{"items":[{"path":"labels",)"
+             R"("fieldRef":{"fieldPath":"metadata.labels"}}]}}],
       "containers":[{"name":"main","workingDir":"/made/for/me",
-        "command":["sh","-c","pwd; cat /c/sub/train.py; stat -Lc %a /c/sub/train.py /s/token; cat /s/token /d/labels; echo; echo $MODE $WHO $IP $(EXPANDED) $$CPU '$$(NOT)'"],
+        "command":["sh","-c","pwd; cat /c/sub/train.py; stat -Lc %a /c/sub/train.py )"
+             R"(/s/token; cat /s/token /d/labels; echo; echo $MODE $WHO $IP $(EXPANDED) $$CPU )"
+             R"('$$(NOT)'"],
         "env":[{"name":"WHO","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}},
                {"name":"IP","valueFrom":{"fieldRef":{"fieldPath":"status.podIP"}}},
                {"name":"EXPANDED","value":"$(WHO)-1"},
-               {"name":"CPU","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu","divisor":"1m"}}}],
+               {"name":"CPU","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu",)"
+             R"("divisor":"1m"}}}],
         "envFrom":[{"configMapRef":{"name":"cm"}}],
-        "volumeMounts":[{"name":"c","mountPath":"/c"},{"name":"s","mountPath":"/s","readOnly":true},{"name":"d","mountPath":"/d"}]}]}})");
+        "volumeMounts":[{"name":"c","mountPath":"/c"},{"name":"s","mountPath":"/s",)"
+             R"("readOnly":true},{"name":"d","mountPath":"/d"}]}]}})");
     ASSERT_TRUE(m.UntilPhase("p", "Succeeded"));
     EXPECT_EQ(
         m.Log("p"),
@@ -360,10 +201,10 @@ TEST(ProcessPods, RefusesAHostPathInsideTheDataFolderAndHidesItInsideOthers) {
     m.Create(OneContainer(
         "in", "true", "Never", R"(,"volumeMounts":[{"name":"v","mountPath":"/v"}])",
         R"("volumes":[{"name":"v","hostPath":{"path":")" + m.data_dir + R"(/pods"}}],)"));
-    m.Create(
-        OneContainer("above", "ls -A /v" + m.data_dir.substr(4) + " && echo listed", "Never",
-                     R"(,"volumeMounts":[{"name":"v","mountPath":"/v"}])",
-                     R"("volumes":[{"name":"v","hostPath":{"path":"/tmp","type":"Directory"}}],)"));
+    m.Create(OneContainer("above", "ls -A /v" + m.data_dir.substr(4) + " && echo listed", "Never",
+                          R"(,"volumeMounts":[{"name":"v","mountPath":"/v"}])",
+                          R"("volumes":[{"name":"v","hostPath":{"path":"/tmp",)"
+                          R"("type":"Directory"}}],)"));
     ASSERT_TRUE(m.UntilPhase("above", "Succeeded"));
     EXPECT_EQ(m.Log("above"), "listed\n");
     EXPECT_NE(
@@ -481,8 +322,10 @@ TEST(ProcessPods, NamesTheDevices) {
   InNetworkNamespace([] {
     Machine m;
     m.Create(R"({"metadata":{"name":"p","annotations":{"muster.dev/assigned-devices":
-      "{\"main\":{\"nvidia.com/gpu\":[\"GPU-sim-0\"]}}"}},"spec":{"restartPolicy":"Never","containers":[
-      {"name":"main","command":["sh","-c","echo $NVIDIA_VISIBLE_DEVICES"],"resources":{"limits":{"nvidia.com/gpu":"1"}}},
+      "{\"main\":{\"nvidia.com/gpu\":[\"GPU-sim-0\"]}}"}},"spec":{"restartPolicy":"Never",)"
+             R"("containers":[
+      {"name":"main","command":["sh","-c","echo $NVIDIA_VISIBLE_DEVICES"],)"
+             R"("resources":{"limits":{"nvidia.com/gpu":"1"}}},
       {"name":"side","command":["sh","-c","echo $NVIDIA_VISIBLE_DEVICES"]}]}})");
     ASSERT_TRUE(m.UntilPhase("p", "Succeeded"));
     EXPECT_EQ(m.Log("p", "main"), "GPU-sim-0\n");

@@ -1,8 +1,8 @@
 #include "agent/cgroups/cgroups.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,21 +46,27 @@ std::vector<pid_t> ReadPids(const std::string& dir) {
   return pids;
 }
 
-bool IsDir(const std::string& path) {
-  struct stat info = {};
-  return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+// The groups below; a cgroup folder also holds dozens of files.
+std::vector<std::string> SubGroups(const std::string& dir) {
+  std::vector<std::string> names;
+  DIR* open_dir = opendir(dir.c_str());
+  if (open_dir == nullptr) return names;
+  while (const dirent* entry = readdir(open_dir)) {
+    const std::string_view name = entry->d_name;
+    if (entry->d_type == DT_DIR && name != "." && name != "..") names.emplace_back(name);
+  }
+  closedir(open_dir);
+  return names;
 }
 
 void CollectPids(const std::string& dir, std::set<pid_t>& pids) {
   for (pid_t pid : ReadPids(dir)) pids.insert(pid);
-  for (const std::string& name : ListDir(dir)) {
-    if (IsDir(dir + "/" + name)) CollectPids(dir + "/" + name, pids);
-  }
+  for (const std::string& name : SubGroups(dir)) CollectPids(dir + "/" + name, pids);
 }
 
 Status RemoveGroupTree(const std::string& dir) {
-  for (const std::string& name : ListDir(dir)) {
-    if (IsDir(dir + "/" + name)) RETURN_IF_ERROR(RemoveGroupTree(dir + "/" + name));
+  for (const std::string& name : SubGroups(dir)) {
+    RETURN_IF_ERROR(RemoveGroupTree(dir + "/" + name));
   }
   if (rmdir(dir.c_str()) == 0 || errno == ENOENT) return Status::Ok();
   if (errno == EBUSY) return Error(Reason::kConflict, "cgroup {} still has processes", dir);

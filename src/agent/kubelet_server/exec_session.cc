@@ -40,6 +40,7 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
  private:
   struct Output {
     char channel = 0;
+    bool wanted = false;
     UniqueFd* fd = nullptr;
     std::unique_ptr<FdWatch> watch;
     bool open = false;
@@ -57,17 +58,19 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
       if (fd->valid()) fcntl(fd->get(), F_SETFL, fcntl(fd->get(), F_GETFL) | O_NONBLOCK);
     }
     if (exec_.tty) {
-      Watch(outputs_[0], kStdout, streams_.in);
+      Watch(outputs_[0], kStdout, true, streams_.in);
     } else {
-      Watch(outputs_[0], kStdout, streams_.out);
-      Watch(outputs_[1], kStderr, streams_.err);
+      Watch(outputs_[0], kStdout, exec_.out, streams_.out);
+      Watch(outputs_[1], kStderr, exec_.err, streams_.err);
       if (!exec_.in) streams_.in.Reset();
     }
+    ResizeTerminal();
     WriteInput();
   }
 
-  void Watch(Output& output, char channel, UniqueFd& fd) {
+  void Watch(Output& output, char channel, bool wanted, UniqueFd& fd) {
     output.channel = channel;
+    output.wanted = wanted;
     output.fd = &fd;
     output.open = true;
     output.watch = loop_.WatchReadable(fd.get(), [this, &output] { ReadOutput(output); });
@@ -87,7 +90,8 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
         output.open = false;  // EIO from a terminal is its end too
         break;
       }
-      Send(output.channel, std::string_view(buffer, static_cast<size_t>(n)));
+      // Read in any case: the command must not block on a stream that nobody asked for.
+      if (output.wanted) Send(output.channel, std::string_view(buffer, static_cast<size_t>(n)));
     }
     FinishIfDone();
   }
@@ -106,11 +110,17 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
       WriteInput();
     } else if (channel == kResize && exec_.tty) {
       const auto size = json::Parse(message);
-      if (!size || !streams_.in.valid()) return;
-      winsize window = {};
-      window.ws_col = static_cast<unsigned short>((*size)["Width"].AsInt(80));
-      window.ws_row = static_cast<unsigned short>((*size)["Height"].AsInt(24));
-      ioctl(streams_.in.get(), TIOCSWINSZ, &window);
+      if (!size) return;
+      window_.ws_col = static_cast<unsigned short>((*size)["Width"].AsInt(80));
+      window_.ws_row = static_cast<unsigned short>((*size)["Height"].AsInt(24));
+      ResizeTerminal();
+    }
+  }
+
+  // A client sends the size at once, often before the terminal exists.
+  void ResizeTerminal() {
+    if (exec_.tty && streams_.in.valid() && window_.ws_col > 0) {
+      ioctl(streams_.in.get(), TIOCSWINSZ, &window_);
     }
   }
 
@@ -185,6 +195,7 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
   std::shared_ptr<ExecSession> self_;
   ExecStreams streams_;
   Output outputs_[2];
+  winsize window_ = {};  // as the client said last; no columns: not yet
   std::string input_;
   bool input_closed_ = false, ended_ = false;
   std::optional<int> exit_code_;

@@ -36,11 +36,14 @@ TEST(Expansion, IsKubernetes) {
 TEST(Environment, ServicesBecomeVariables) {
   const json::Value web = *json::Parse(
       R"j({"metadata":{"name":"my-web","namespace":"d"},"spec":{"clusterIP":"10.43.0.9",
-          "ports":[{"name":"http","port":80,"protocol":"TCP"},{"port":53,"protocol":"UDP"}]}})j");
-  const json::Value api = *json::Parse(
-      R"j({"metadata":{"name":"kubernetes","namespace":"default"},"spec":{"clusterIP":"10.43.0.1","ports":[{"name":"https","port":443}]}})j");
-  const json::Value headless = *json::Parse(
-      R"j({"metadata":{"name":"h","namespace":"d"},"spec":{"clusterIP":"None","ports":[{"port":1}]}})j");
+          "ports":[{"name":"http","port":80,"protocol":"TCP"},{"port":53,)j"
+      R"j("protocol":"UDP"}]}})j");
+  const json::Value api =
+      *json::Parse(R"j({"metadata":{"name":"kubernetes","namespace":"default"},)j"
+                   R"j("spec":{"clusterIP":"10.43.0.1","ports":[{"name":"https","port":443}]}})j");
+  const json::Value headless =
+      *json::Parse(R"j({"metadata":{"name":"h","namespace":"d"},"spec":{"clusterIP":"None",)j"
+                   R"j("ports":[{"port":1}]}})j");
   const EnvironmentMap all = ServiceEnvironment({web, api, headless}, "d", true);
   EXPECT_EQ(all.at("MY_WEB_SERVICE_HOST"), "10.43.0.9");
   EXPECT_EQ(all.at("MY_WEB_SERVICE_PORT"), "80");
@@ -56,8 +59,9 @@ TEST(Environment, ServicesBecomeVariables) {
 }
 
 struct Case {
-  json::Value pod = *json::Parse(
-      R"j({"metadata":{"name":"p","namespace":"d","labels":{"a/b":"x"}},"spec":{"nodeName":"n"}})j");
+  json::Value pod =
+      *json::Parse(R"j({"metadata":{"name":"p","namespace":"d","labels":{"a/b":"x"}},)j"
+                   R"j("spec":{"nodeName":"n"}})j");
   PodInputs inputs;
   PodFacts facts = {"10.0.0.2", "1.2.3.4", "n", json::Obj({{"memory", "1Gi"}, {"cpu", "4"}})};
 
@@ -71,14 +75,18 @@ TEST(Environment, TakesValuesFromEverywhere) {
   c.inputs.config_maps["cm"] = *json::Parse(R"j({"data":{"k":"v","K2":"v2"}})j");
   c.inputs.secrets["s"] = *json::Parse(R"j({"data":{"k":"c2VjcmV0"}})j");
   const auto env = c.Of(R"j({"name":"c","resources":{"limits":{"cpu":"1500m"}},
-      "envFrom":[{"prefix":"X_","configMapRef":{"name":"cm"}},{"secretRef":{"name":"none","optional":true}}],
-      "env":[{"name":"A","value":"1"},{"name":"B","value":"$(A)$(X_k)$(LATER)"},{"name":"LATER","value":"z"},
+      "envFrom":[{"prefix":"X_","configMapRef":{"name":"cm"}},{"secretRef":{"name":"none",)j"
+                        R"j("optional":true}}],
+      "env":[{"name":"A","value":"1"},{"name":"B","value":"$(A)$(X_k)$(LATER)"},)j"
+                        R"j({"name":"LATER","value":"z"},
              {"name":"S","valueFrom":{"secretKeyRef":{"name":"s","key":"k"}}},
              {"name":"L","valueFrom":{"fieldRef":{"fieldPath":"metadata.labels['a/b']"}}},
              {"name":"IP","valueFrom":{"fieldRef":{"fieldPath":"status.podIP"}}},
              {"name":"CPU","valueFrom":{"resourceFieldRef":{"resource":"limits.cpu"}}},
-             {"name":"MEM","valueFrom":{"resourceFieldRef":{"resource":"limits.memory","divisor":"1Mi"}}},
-             {"name":"O","valueFrom":{"configMapKeyRef":{"name":"cm","key":"no","optional":true}}}]})j");
+             {"name":"MEM","valueFrom":{"resourceFieldRef":{"resource":"limits.memory",)j"
+                        R"j("divisor":"1Mi"}}},
+             {"name":"O","valueFrom":{"configMapKeyRef":{"name":"cm","key":"no",)j"
+                        R"j("optional":true}}}]})j");
   ASSERT_TRUE(env.has_value()) << env.error().message();
   EXPECT_EQ(env->at("X_K2"), "v2");
   EXPECT_EQ(env->at("B"), "1v$(LATER)") << "only what is defined before";
@@ -95,11 +103,11 @@ TEST(Environment, SaysWhatIsMissing) {
   c.inputs.config_maps["cm"] = *json::Parse(R"j({"data":{}})j");
   EXPECT_EQ(c.Of(R"j({"envFrom":[{"configMapRef":{"name":"x"}}]})j").error().message(),
             "configmap \"x\" not found");
-  EXPECT_EQ(
-      c.Of(R"j({"env":[{"name":"A","valueFrom":{"configMapKeyRef":{"name":"cm","key":"k"}}}]})j")
-          .error()
-          .message(),
-      "couldn't find key k in ConfigMap d/cm");
+  EXPECT_EQ(c.Of(R"j({"env":[{"name":"A","valueFrom":{"configMapKeyRef":{"name":"cm",)j"
+                 R"j("key":"k"}}}]})j")
+                .error()
+                .message(),
+            "couldn't find key k in ConfigMap d/cm");
   EXPECT_FALSE(c.Of(R"j({"env":[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"spec.x"}}}]})j")
                    .has_value());
 }
@@ -125,7 +133,8 @@ TEST(PodInputs, FindsEveryNamedObject) {
       R"j({"spec":{"initContainers":[{"env":[{"valueFrom":{"configMapKeyRef":{"name":"a"}}}]}],
           "containers":[{"envFrom":[{"secretRef":{"name":"b"}}]}],
           "volumes":[{"configMap":{"name":"c"}},{"secret":{"secretName":"d"}},
-                     {"projected":{"sources":[{"configMap":{"name":"e"}},{"secret":{"name":"f"}}]}}]}})j"));
+                     {"projected":{"sources":[{"configMap":{"name":"e"}},)j"
+      R"j({"secret":{"name":"f"}}]}}]}})j"));
   EXPECT_EQ(needed.config_maps, (std::set<std::string>{"a", "c", "e"}));
   EXPECT_EQ(needed.secrets, (std::set<std::string>{"b", "d", "f"}));
 }

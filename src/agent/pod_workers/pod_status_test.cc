@@ -173,8 +173,9 @@ TEST(Backoff, DoublesToFiveMinutesAndForgets) {
 TEST(Devices, HaveOneOwner) {
   DeviceAllocator devices({{"nvidia.com/gpu", "g0", 0, "m"}, {"nvidia.com/gpu", "g1", 1, "m"}});
   const auto pod = [](const std::string& uid, const std::string& annotation, int count) {
-    json::Value out = *json::Parse(
-        R"({"metadata":{"annotations":{}},"spec":{"containers":[{"name":"c","resources":{"limits":{}}}]}})");
+    json::Value out =
+        *json::Parse(R"({"metadata":{"annotations":{}},"spec":{"containers":[{"name":"c",)"
+                     R"("resources":{"limits":{}}}]}})");
     out = out.SetPath({"metadata", "uid"}, uid);
     if (!annotation.empty()) {
       out = out.SetPath({"metadata", "annotations", "muster.dev/assigned-devices"}, annotation);

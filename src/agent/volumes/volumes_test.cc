@@ -62,9 +62,10 @@ json::Value Pod(const std::string& volumes) {
 TEST_F(Volumes, PlansSecretsConfigMapsAndEmptyDirs) {
   PodInputs inputs;
   inputs.secrets["s"] = *json::Parse(R"({"data":{"k":"djE="}})");
-  const json::Value pod = Pod(
-      R"({"name":"s","secret":{"secretName":"s"}},{"name":"e","emptyDir":{}},)"
-      R"({"name":"m","emptyDir":{"medium":"Memory","sizeLimit":"1Mi"}},{"name":"o","configMap":{"name":"no","optional":true}})");
+  const json::Value pod =
+      Pod(R"({"name":"s","secret":{"secretName":"s"}},{"name":"e","emptyDir":{}},)"
+          R"({"name":"m","emptyDir":{"medium":"Memory","sizeLimit":"1Mi"}},{"name":"o",)"
+          R"("configMap":{"name":"no","optional":true}})");
   const Result<VolumePlan> plan = PlanVolumes(pod, inputs, {}, "/pods/u");
   ASSERT_TRUE(plan.has_value()) << plan.error().message();
   EXPECT_EQ(plan->sources.at("e"), "/pods/u/volumes/e");

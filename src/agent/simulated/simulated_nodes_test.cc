@@ -1,0 +1,89 @@
+#include "agent/simulated/simulated_nodes.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/simulated/go_duration.h"
+#include "client/fake_api.h"
+#include "client/in_process_transport.h"
+#include "json/parse.h"
+#include "loop/sim_loop.h"
+
+namespace muster::agent {
+namespace {
+
+struct Cluster {
+  explicit Cluster(int count) : nodes({.count = count}, loop, client, informers, Rng(1)) {
+    nodes.Start();
+    informers.Start();
+    loop.RunFor(seconds(1));
+  }
+  void Pod(const std::string& name, const std::string& annotations = "{}") {
+    api.Put("/api/v1/pods",
+            *json::Parse(R"({"metadata":{"namespace":"d","name":")" + name + R"(","annotations":)" +
+                         annotations +
+                         R"(},"spec":{"nodeName":"simulated-0001","containers":[{"name":"c"}]}})"));
+  }
+  std::string Phase(const std::string& name) {
+    const json::Value* pod = api.Find("/api/v1/pods", "d", name);
+    return pod == nullptr ? "gone" : (*pod)["status"]["phase"].Str();
+  }
+
+  SimLoop loop;
+  client::FakeApi api{loop};
+  client::InProcessTransport transport{loop, api, {"", "sim", {"system:masters"}}};
+  client::ApiClient client{loop, transport, "sim"};
+  client::InformerSet informers{client};
+  SimulatedNodes nodes;
+};
+
+TEST(SimulatedNodes, RegisterPlainlyLabelled) {
+  Cluster c(200);
+  EXPECT_EQ(c.api.Count("/api/v1/nodes"), 200u);
+  const json::Value& node = *c.api.Find("/api/v1/nodes", "", "simulated-0007");
+  EXPECT_EQ(node["metadata"]["labels"]["muster.dev/simulated"].AsString(), "true");
+  EXPECT_EQ(node["metadata"]["labels"]["muster.dev/simulated-gpus"].AsString(), "true");
+  EXPECT_EQ(node["status"]["capacity"]["nvidia.com/gpu"].AsString(), "8");
+  EXPECT_EQ(node["status"]["capacity"]["cpu"].AsString(), "64");
+}
+
+TEST(SimulatedNodes, RenewTheirLeases) {
+  Cluster c(30);
+  c.loop.RunFor(seconds(11));
+  EXPECT_EQ(c.api.Count("/apis/coordination.k8s.io/v1/leases"), 30u);
+}
+
+TEST(SimulatedNodes, PodsRunEndAndGo) {
+  Cluster c(2);
+  c.Pod("stays");
+  c.Pod("ends", R"({"muster.dev/simulated-duration":"30s"})");
+  c.loop.RunFor(seconds(1));
+  EXPECT_EQ(c.Phase("stays"), "Running");
+  EXPECT_EQ(c.Phase("ends"), "Running");
+  c.loop.RunFor(seconds(31));
+  EXPECT_EQ(c.Phase("stays"), "Running");
+  EXPECT_EQ(c.Phase("ends"), "Succeeded");
+  c.api.Put("/api/v1/pods",
+            c.api.Find("/api/v1/pods", "d", "stays")
+                ->SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z"));
+  c.loop.RunFor(seconds(1));
+  EXPECT_EQ(c.Phase("stays"), "gone");
+}
+
+TEST(SimulatedNodes, LeaveOtherPodsAlone) {
+  Cluster c(1);
+  c.Pod("elsewhere");
+  c.loop.RunFor(seconds(1));
+  EXPECT_EQ(c.Phase("elsewhere"), "");
+}
+
+TEST(GoDuration, ReadsWhatGoWrites) {
+  EXPECT_EQ(ParseGoDuration("30s"), seconds(30));
+  EXPECT_EQ(ParseGoDuration("1h30m"), minutes(90));
+  EXPECT_EQ(ParseGoDuration("250ms"), milliseconds(250));
+  for (const char* bad : {"", "30", "s", "-1s", "1d", "9999999999s", "1 s"}) {
+    EXPECT_FALSE(ParseGoDuration(bad).has_value()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace muster::agent

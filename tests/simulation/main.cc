@@ -72,6 +72,7 @@ bool RunOne(int64_t seed, Counts& counts, bool verbose, bool replay) {
 
 int main(int argc, char** argv) {
   const Arguments arguments = Parse(argc, argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a run that is cut short has shown what it found
   muster::SetLogLevel(arguments.verbose ? muster::LogLevel::kDebug : muster::LogLevel::kNone);
   Counts counts(muster::simulation::ExpectedCounts());
   int64_t bad = 0;

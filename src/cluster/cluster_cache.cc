@@ -356,8 +356,9 @@ bool ClusterCache::Assume(const PodKey& key, std::string_view node_name, const D
   if (at == pods_.end() || node == kNoIndex) return false;
   PodRecord& pod = at->second;
   if (pod.IsPlaced() || pod.info.IsFinished()) return false;
-  if (!snapshot_.FitsAmounts(snapshot_.Shape(pod.shape), node)) return false;
-  if (devices.And(snapshot_.FreeDevices(node)) != devices) return false;
+  const Shape& shape = snapshot_.Shape(pod.shape);
+  if (!snapshot_.FitsAmounts(shape, node)) return false;
+  if (!snapshot_.ServesDevices(shape, node, devices)) return false;
   pod.assumed_node = node_name;
   pod.assumed_devices = devices;
   pods_on_[pod.assumed_node].insert(key);

@@ -159,6 +159,20 @@ TEST_F(CacheTest, ListedDevicesBoundWhatIsFree) {
   EXPECT_EQ(FreeGpus("n1"), 1);
 }
 
+TEST_F(CacheTest, FollowsADeviceListOnlyForWholeDevices) {
+  NodeInfo node = MakeNode("n1", 1);
+  node.devices = {{"cpu", "core-0", 0, ""}, {"nvidia.com/gpu", "g0", 0, "M"}};
+  cache_.UpsertNode(node);
+  cache_.UpsertPod(MakePod("p"));
+  const ClusterSnapshot& snapshot = cache_.snapshot();
+  const Shape& shape = snapshot.Shape(cache_.FindPod({"d", "p"})->shape);
+  ASSERT_TRUE(snapshot.FitsAmounts(shape, 0));
+  const DeviceSet devices = snapshot.PickDevices(shape, 0);
+  EXPECT_EQ(devices.Positions(), (std::vector<size_t>{1}));
+  EXPECT_FALSE(cache_.Assume({"d", "p"}, "n1", DeviceSet()));
+  EXPECT_TRUE(cache_.Assume({"d", "p"}, "n1", devices));
+}
+
 TEST_F(CacheTest, ReplacesAPodThatWasMadeAgainUnderItsName) {
   cache_.UpsertNode(MakeNode("n1"));
   cache_.UpsertPod(Bound(MakePod("p"), "n1", {"g0"}));

@@ -81,6 +81,12 @@ TEST(PodRequests, TakesALimitWithoutARequestAsTheRequest) {
   EXPECT_EQ(Requested(spec, "cpu"), 1000);
 }
 
+TEST(Resources, NegativeAmountsCountAsNothingAndHugeOnesAsTheLargest) {
+  const ResourceList list =
+      ToResourceList(Yaml("{cpu: -1, memory: 8Ei, nvidia.com/gpu: oops, pods: 0}"));
+  EXPECT_EQ(list, (ResourceList{{"memory", kMaxAmount}}));
+}
+
 TEST(Resources, TellsExtendedNamesFromNativeOnes) {
   EXPECT_TRUE(IsExtendedResource("nvidia.com/gpu"));
   EXPECT_TRUE(IsExtendedResource("example.com/foo"));

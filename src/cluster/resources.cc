@@ -26,11 +26,8 @@ void Merge(ResourceList& list, const ResourceList& other, Combine combine) {
   }
 }
 
-int64_t SaturatingSum(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? INT64_MAX : INT64_MIN;
-  return sum;
-}
+// Both are at most kMaxAmount, so the sum cannot overflow.
+int64_t BoundedSum(int64_t a, int64_t b) { return std::min(a + b, kMaxAmount); }
 
 ResourceList ContainerRequests(const json::Value& container) {
   ResourceList requests = ToResourceList(container.Path({"resources", "requests"}));
@@ -53,7 +50,7 @@ int64_t AmountOf(const ResourceList& list, std::string_view name) {
   return at != list.end() && at->first == name ? at->second : 0;
 }
 
-void AddTo(ResourceList& list, const ResourceList& other) { Merge(list, other, SaturatingSum); }
+void AddTo(ResourceList& list, const ResourceList& other) { Merge(list, other, BoundedSum); }
 
 void RaiseTo(ResourceList& list, const ResourceList& other) {
   Merge(list, other, [](int64_t a, int64_t b) { return std::max(a, b); });
@@ -63,8 +60,9 @@ ResourceList ToResourceList(const json::Value& amounts) {
   ResourceList list;
   for (const auto& [name, value] : amounts.members()) {
     const Result<Quantity> quantity = Quantity::FromJson(value);
-    if (!quantity.has_value() || quantity->IsZero()) continue;
-    list.emplace_back(name, name == resource::kCpu ? quantity->Milli() : quantity->Units());
+    if (!quantity.has_value() || quantity->IsZero() || quantity->IsNegative()) continue;
+    const int64_t amount = name == resource::kCpu ? quantity->Milli() : quantity->Units();
+    list.emplace_back(name, std::min(amount, kMaxAmount));
   }
   std::sort(list.begin(), list.end());
   return list;

@@ -26,6 +26,10 @@ inline constexpr std::string_view kPods = "pods";
 inline constexpr std::string_view kNvidiaGpu = "nvidia.com/gpu";
 }  // namespace resource
 
+// Larger amounts count as this one, so that thousands of them add up without overflow. In bytes:
+// one pebibyte.
+inline constexpr int64_t kMaxAmount = int64_t{1} << 50;
+
 // Amounts by resource name, sorted by name, zero amounts left out.
 using ResourceList = std::vector<std::pair<std::string, int64_t>>;
 
@@ -37,8 +41,8 @@ int64_t AmountOf(const ResourceList& list, std::string_view name);
 void AddTo(ResourceList& list, const ResourceList& other);    // sum
 void RaiseTo(ResourceList& list, const ResourceList& other);  // maximum of each
 
-// A v1.ResourceList object. An amount that cannot be read counts as zero (the API server refuses
-// such objects).
+// A v1.ResourceList object. An amount that is negative or cannot be read counts as zero (the API
+// server refuses such objects).
 ResourceList ToResourceList(const json::Value& amounts);
 
 // What a node must have free to run the pod: the larger of all containers together and of the most

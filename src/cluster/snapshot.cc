@@ -93,6 +93,20 @@ DeviceSet ClusterSnapshot::PickDevices(const cluster::Shape& shape, NodeIndex no
   return picked;
 }
 
+bool ClusterSnapshot::ServesDevices(const cluster::Shape& shape, NodeIndex node,
+                                    const DeviceSet& devices) const {
+  if (devices.And(device_free_[node]) != devices) return false;
+  int64_t needed = 0;
+  if (device_kinds_[node] != nullptr) {
+    for (const DeviceKind& kind : *device_kinds_[node]) {
+      const int64_t amount = shape.AmountOf(kind.resource);
+      if (devices.And(kind.all).Count() != amount) return false;
+      needed += amount;
+    }
+  }
+  return devices.Count() == needed;
+}
+
 PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIndex holder,
                                       const DeviceSet& devices) {
   CHECK(HasNode(node));
@@ -165,6 +179,8 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
   auto kinds = std::make_shared<std::vector<DeviceKind>>();
   DeviceSet all;
   for (size_t position = 0; position < info->devices.size(); ++position) {
+    // Only whole devices have identities; a list for anything else is not ours to follow.
+    if (!IsExtendedResource(info->devices[position].resource)) continue;
     const ResourceIndex resource = AddResource(info->devices[position].resource);
     if (resource == kNoIndex) continue;
     if (kinds->empty() || kinds->back().resource != resource) kinds->push_back({resource, {}});

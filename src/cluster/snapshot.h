@@ -116,6 +116,8 @@ class ClusterSnapshot {
   // The free devices with the lowest positions that serve the shape. Empty if the node lists none
   // for it. REQUIRES: FitsAmounts(shape, node).
   DeviceSet PickDevices(const cluster::Shape& shape, NodeIndex node) const;
+  // `devices` are free and exactly what the shape needs of the resources that the node lists.
+  bool ServesDevices(const cluster::Shape& shape, NodeIndex node, const DeviceSet& devices) const;
   // What is used may exceed what is offered (a node shrank, another scheduler bound a pod).
   // REQUIRES: no device of `devices` is in a placement of this node.
   PlacementIndex Place(ShapeIndex shape, NodeIndex node, HolderIndex holder,

@@ -85,7 +85,7 @@ Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending,
       unit.name = key.name;
       unit.priority = pod.info.priority;
       unit.created = pod.info.created;
-      unit.pods.push_back({key, pod.shape, pod.holder});
+      unit.pods.push_back({key, pod.shape, pod.holder, pod.info.created});
       continue;
     }
     const auto [at, added] = gangs.try_emplace({key.ns, pod.info.group}, queue.size());
@@ -96,15 +96,15 @@ Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending,
     }
     Unit& unit = queue[at->second];
     if (!priority_is_given[at->second]) unit.priority = std::max(unit.priority, pod.info.priority);
-    unit.pods.push_back({key, pod.shape, pod.holder});
+    unit.pods.push_back({key, pod.shape, pod.holder, pod.info.created});
   }
+  // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours
+  // on the nodes.
+  const auto order = [](const QueuedPod& pod) {
+    return std::tuple(pod.created, pod.key.name.size());
+  };
   for (const auto& [key, position] : gangs) {
     std::vector<QueuedPod>& pods = queue[position].pods;
-    // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours
-    // on the nodes.
-    const auto order = [&](const QueuedPod& pod) {
-      return std::tuple(cache.FindPod(pod.key)->info.created, pod.key.name.size());
-    };
     std::stable_sort(pods.begin(), pods.end(),
                      [&](const QueuedPod& a, const QueuedPod& b) { return order(a) < order(b); });
   }

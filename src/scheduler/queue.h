@@ -23,6 +23,7 @@ struct QueuedPod {
   cluster::PodKey key;
   cluster::ShapeIndex shape = cluster::kNoIndex;
   cluster::HolderIndex holder = cluster::kNoIndex;
+  Time created{};
 };
 
 struct Unit {

@@ -13,6 +13,7 @@
 #include "scheduler/binder.h"
 #include "scheduler/group_status.h"
 #include "scheduler/pending.h"
+#include "scheduler/rules.h"
 #include "scheduler/status_publisher.h"
 
 namespace muster::scheduler {
@@ -22,8 +23,8 @@ using cluster::PodKey;
 
 namespace {
 
-// Decisions taken over from a plan per task of the loop: about a millisecond.
-constexpr size_t kDecisionsPerTask = 256;
+// Decisions and reasons taken over from a plan per task of the loop: about a millisecond.
+constexpr size_t kStepsPerTask = 256;
 
 // The longest pause after a long plan.
 constexpr Duration kMaxPlanPause = seconds(1);
@@ -50,6 +51,10 @@ struct Scheduler::Impl {
     Time started{};
     size_t next_unit = 0;        // in result.units
     size_t next_assignment = 0;  // of that unit
+    bool unit_decided = false;   // its assignments are taken over or dropped
+    size_t next_reason = 0;      // in Unit::pods, of a unit of which pods stay pending
+    std::shared_ptr<const Infeasible> verdict;  // of that unit, once somebody needs it
+    std::string message;
   };
 
   struct Backoff {
@@ -214,21 +219,33 @@ struct Scheduler::Impl {
   // meanwhile is noticed here: a decision that does not hold any more is dropped with its unit, and
   // planned again.
   void TakeOver() {
-    size_t decisions = 0;
-    while (round->next_unit < round->result.units.size()) {
+    size_t steps = 0;
+    for (; round->next_unit < round->result.units.size(); NextUnit()) {
       const UnitPlan& plan = round->result.units[round->next_unit];
-      while (round->next_assignment < plan.assignments.size()) {
-        if (decisions++ >= kDecisionsPerTask) return ContinueTakeOver();
-        if (!Assume(plan)) break;
-        ++round->next_assignment;
+      while (!round->unit_decided) {
+        if (steps++ >= kStepsPerTask) return ContinueTakeOver();
+        if (round->next_assignment == plan.assignments.size() || !Assume(plan)) {
+          FinishUnit(plan);
+          round->unit_decided = true;
+        } else {
+          ++round->next_assignment;
+        }
       }
-      FinishUnit(plan);
-      ++round->next_unit;
-      round->next_assignment = 0;
-      decisions += plan.infeasible.has_value() ? round->queue[plan.unit].pods.size() : 1;
-      if (decisions >= kDecisionsPerTask) return ContinueTakeOver();
+      if (!plan.infeasible.has_value()) continue;
+      const std::vector<QueuedPod>& pods_of_unit = round->queue[plan.unit].pods;
+      for (; round->next_reason < pods_of_unit.size(); ++round->next_reason) {
+        if (steps++ >= kStepsPerTask) return ContinueTakeOver();
+        GiveReason(pods_of_unit[round->next_reason].key, plan);
+      }
     }
     FinishRound();
+  }
+
+  void NextUnit() {
+    ++round->next_unit;
+    round->next_assignment = round->next_reason = 0;
+    round->unit_decided = false;
+    round->verdict = nullptr;
   }
 
   void ContinueTakeOver() {
@@ -237,10 +254,17 @@ struct Scheduler::Impl {
 
   bool Assume(const UnitPlan& plan) {
     const Assignment& assignment = plan.assignments[round->next_assignment];
-    const PodKey& pod = round->queue[plan.unit].pods[assignment.pod].key;
-    if (!pending.contains(pod) || !cache.Assume(pod, assignment.node, assignment.devices))
-      return false;
-    pending.erase(pod);
+    const PodKey& key = round->queue[plan.unit].pods[assignment.pod].key;
+    const cluster::NodeIndex node = cache.FindNode(assignment.node);
+    if (!pending.contains(key) || node == cluster::kNoIndex) return false;
+    // The pod, its node or both may be others than those that were planned with.
+    const cluster::ClusterSnapshot& now = cache.snapshot();
+    const cluster::Shape& shape = now.Shape(cache.FindPod(key)->shape);
+    const RuleVerdict verdict =
+        CheckRules(shape, now.Class(now.ClassOf(node)), now.Node(node).labels_view());
+    if (verdict.rule != Rule::kPasses) return false;
+    if (!cache.Assume(key, assignment.node, assignment.devices)) return false;
+    pending.erase(key);
     return true;
   }
 
@@ -251,6 +275,7 @@ struct Scheduler::Impl {
       decided.push_back(unit.pods[plan.assignments[i].pod].key);
     if (round->next_assignment < plan.assignments.size() || !StillWhole(unit, decided)) {
       for (const PodKey& pod : decided) PutBack(pod);
+      round->next_reason = unit.pods.size();  // what the plan says of it does not hold any more
       return Wake();
     }
     if (!decided.empty()) {
@@ -260,7 +285,6 @@ struct Scheduler::Impl {
     }
     metrics.scheduled += decided.size();
     Report(decided.empty() ? "unschedulable" : "scheduled");
-    if (plan.infeasible.has_value()) PublishReason(unit, *plan.infeasible);
     if (unit.is_gang && !plan.infeasible.has_value()) group_verdicts.erase({unit.ns, unit.name});
   }
 
@@ -278,23 +302,24 @@ struct Scheduler::Impl {
     if (record != nullptr && IsPending(*record, config.scheduler_names)) pending.insert(pod);
   }
 
-  void PublishReason(const Unit& unit, const Infeasible& infeasible) {
-    const auto shared = std::make_shared<const Infeasible>(infeasible);
-    const std::string message = Explain(infeasible);
-    const bool passing = infeasible.why == Infeasible::Why::kMembersMissing ||
-                         infeasible.why == Infeasible::Why::kGroupMissing;
-    const Duration delay = passing ? kPassingReasonDelay : Duration(0);
-    bool any_waits = false;
-    for (const QueuedPod& pod : unit.pods) {
-      if (!pending.contains(pod.key)) continue;
-      any_waits = true;
-      verdicts[pod.key] = shared;
-      ++metrics.unschedulable;
-      publisher.PodWaits(ToObjectKey(pod.key), {"Unschedulable", message}, delay);
+  void GiveReason(const PodKey& pod, const UnitPlan& plan) {
+    if (!pending.contains(pod)) return;
+    if (round->verdict == nullptr) {
+      round->verdict = std::make_shared<const Infeasible>(*plan.infeasible);
+      round->message = Explain(*plan.infeasible);
+      const Unit& unit = round->queue[plan.unit];
+      if (unit.is_gang) {
+        group_verdicts[{unit.ns, unit.name}] = round->verdict;
+        publisher.GroupChanged({unit.ns, unit.name});
+      }
     }
-    if (!unit.is_gang || !any_waits) return;
-    group_verdicts[{unit.ns, unit.name}] = shared;
-    publisher.GroupChanged({unit.ns, unit.name});
+    const Infeasible::Why why = round->verdict->why;
+    const bool passing =
+        why == Infeasible::Why::kMembersMissing || why == Infeasible::Why::kGroupMissing;
+    verdicts[pod] = round->verdict;
+    ++metrics.unschedulable;
+    publisher.PodWaits(ToObjectKey(pod), {"Unschedulable", round->message},
+                       passing ? kPassingReasonDelay : Duration(0));
   }
 
   void Report(std::string_view result) {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -26,6 +28,24 @@ namespace {
 const char kPods[] = "/api/v1/pods";
 const char kNodes[] = "/api/v1/nodes";
 const char kGroups[] = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
+
+// Runs work at once; while `hold` is set, its results come only with Release().
+class HeldPool final : public Pool {
+ public:
+  void Run(Task work, Loop& loop, Task done) override {
+    work();
+    if (!hold) return loop.Post(std::move(done));
+    held_.push_back(std::move(done));
+  }
+  void Release() {
+    hold = false;
+    for (Task& done : std::exchange(held_, {})) done();
+  }
+  bool hold = false;
+
+ private:
+  std::vector<Task> held_;
+};
 
 // The scheduler on a FakeApi that also knows what the fake does not: pods/binding, and conditions
 // that merge by type.
@@ -184,7 +204,7 @@ class SchedulerTest : public testing::Test {
   }
 
   SimLoop loop_;
-  SimPool pool_;
+  HeldPool pool_;
   client::FakeApi api_;
   client::InProcessTransport transport_;
   client::ApiClient client_;
@@ -317,6 +337,43 @@ TEST_F(SchedulerTest, PlansOnlyWhenSomethingRelevantChanged) {
   Settle();
   EXPECT_EQ(scheduler_->metrics().plans, plans);
   EXPECT_EQ(scheduler_->metrics().pending_unschedulable, 1u);
+}
+
+TEST_F(SchedulerTest, WhatChangesDuringAPlanIsPlannedAgain) {
+  AddNode("n1", 2);
+  AddNode("n2", 2);
+  Settle();
+  pool_.hold = true;
+  AddPod("p", 1);
+  AddGang("g", 2, 1);
+  loop_.RunFor(milliseconds(50));
+  json::Value cordoned = api_.Find(kNodes, "", "n1")->SetPath({"spec", "unschedulable"}, true);
+  api_.Put(kNodes, cordoned);
+  api_.Remove(kPods, "default", "g-1");
+  loop_.RunFor(milliseconds(50));
+  pool_.Release();
+  Settle();
+  EXPECT_EQ(NodeOf("p"), "n2");
+  EXPECT_EQ(NodeOf("g-0"), "");
+  EXPECT_EQ(Condition("g-0")["message"].AsString(),
+            "1/2 pods of the gang exist: gang g waits for 1 more.");
+}
+
+TEST_F(SchedulerTest, ARemadePodIsNotBoundByThePlanOfItsPredecessor) {
+  AddNode("n1", 4);
+  Settle();
+  pool_.hold = true;
+  AddPod("p", 1);
+  loop_.RunFor(milliseconds(50));
+  api_.Remove(kPods, "default", "p");
+  AddPod("p", 3);
+  loop_.RunFor(milliseconds(50));
+  pool_.Release();
+  Settle();
+  EXPECT_EQ(NodeOf("p"), "n1");
+  EXPECT_EQ(cluster::PodAssignedDevices(*api_.Find(kPods, "default", "p"))["main"]["nvidia.com/gpu"]
+                .size(),
+            3u);
 }
 
 TEST_F(SchedulerTest, GatedPodsWaitForTheirGates) {

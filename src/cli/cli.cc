@@ -109,8 +109,8 @@ int RunCli(int argc, char** argv) {
   const Command* command = FindCommand(name);
   if (command == nullptr) {
     const std::string nearest = NearestCommand(name);
-    console.Err(fmt::format("error: unknown command {:?}{}. See: muster --help", name,
-                            nearest.empty() ? "" : "; did you mean `muster " + nearest + "`?"));
+    const std::string hint = nearest.empty() ? "" : " Did you mean `muster " + nearest + "`?";
+    console.Err(fmt::format("error: unknown command {:?}.{} See: muster --help", name, hint));
     return kWrongUsage;
   }
   Result<Arguments> arguments = ParseArguments(*command, words);

@@ -43,6 +43,11 @@ TEST_F(CommandsTest, ApplyCreatesConfiguresAndLeavesAlone) {
   EXPECT_EQ(LastAppliedOf(*stored)["data"], Yaml("{a: '3'}"));
 }
 
+TEST_F(CommandsTest, ApplyAsksTheServerToRefuseUnknownFields) {
+  cluster_.Run("apply", {"-f", File("x.yaml", kMap)});
+  EXPECT_NE(cluster_.api.requests.back().find("fieldValidation=Strict"), std::string::npos);
+}
+
 TEST_F(CommandsTest, ApplyTriesAgainAfterAConflict) {
   const std::string file = File("x.yaml", kMap);
   cluster_.Run("apply", {"-f", file});
@@ -60,9 +65,8 @@ TEST_F(CommandsTest, ApplyTriesAgainAfterAConflict) {
 TEST_F(CommandsTest, ApplyReadsDirectoriesListsAndManyDocuments) {
   File("a.yaml", std::string(kMap) +
                      "\n---\n{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j}}");
-  File(
-      "b.json",
-      R"({"apiVersion":"v1","kind":"List","items":[
+  File("b.json",
+       R"({"apiVersion":"v1","kind":"List","items":[
             {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}]})");
   File("notes.txt", "not a manifest");
   File("below/c.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: deep}}");

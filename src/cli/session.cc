@@ -174,12 +174,6 @@ Result<json::Value> Session::Create(const client::Target& target, const json::Va
       [&](client::ApiClient::Done done) { client_->Create(target, object, std::move(done)); });
 }
 
-Result<json::Value> Session::Patch(const client::Target& target, client::PatchType type,
-                                   const json::Value& patch) {
-  return Await(
-      [&](client::ApiClient::Done done) { client_->Patch(target, type, patch, std::move(done)); });
-}
-
 Result<json::Value> Session::Delete(const client::Target& target,
                                     const client::DeleteOptions& options) {
   return Await(

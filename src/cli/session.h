@@ -56,8 +56,6 @@ class Session {
   Result<json::Value> List(const client::Resource& resource, std::string_view ns,
                            const client::ListOptions& options = {});
   Result<json::Value> Create(const client::Target& target, const json::Value& object);
-  Result<json::Value> Patch(const client::Target& target, client::PatchType type,
-                            const json::Value& patch);
   Result<json::Value> Delete(const client::Target& target, const client::DeleteOptions& options);
   // Any request; a Status for an answer that is not 2xx.
   Result<net::Response> Raw(net::Request request);

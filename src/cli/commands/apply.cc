@@ -1,14 +1,15 @@
 // muster apply: makes the server's objects what the files say.
 
-#include <optional>
-
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/errors.h"
 #include "cli/manifests.h"
 #include "cli/resource_finder.h"
 #include "cli/session.h"
 #include "cli/three_way.h"
+#include "json/parse.h"
 #include "json/patch.h"
+#include "json/write.h"
 #include "schema/registry.h"
 
 namespace muster::cli {
@@ -76,6 +77,19 @@ class Applier {
     return object;
   }
 
+  // A field that the server does not know is an error: most are misspelled.
+  Result<json::Value> Write(const char* method, const client::Target& target,
+                            const char* content_type, const json::Value& body) {
+    net::Request request{.method = method,
+                         .target = client::ApiClient::PathOf(target) +
+                                   "?fieldManager=muster-cli&fieldValidation=Strict"};
+    request.headers.Add("Content-Type", content_type);
+    request.headers.Add("Accept", "application/json");
+    request.body = json::Write(body);
+    ASSIGN_OR_RETURN(net::Response answer, session_.Raw(std::move(request)));
+    return json::Parse(answer.body);
+  }
+
   // "created", "configured" or "unchanged".
   Result<std::string> ApplyOnce(const client::Target& target, const ApiResource& resource,
                                 const json::Value& object) {
@@ -84,7 +98,7 @@ class Applier {
     if (!current && current.error().reason() == Reason::kNotFound) {
       client::Target collection = target;
       collection.name.clear();
-      Result<json::Value> created = session_.Create(collection, wanted);
+      Result<json::Value> created = Write("POST", collection, "application/json", wanted);
       if (created) return std::string("created");
       // Someone else was faster: the next round merges.
       if (created.error().reason() == Reason::kAlreadyExists)
@@ -98,7 +112,8 @@ class Applier {
     if (patch.empty()) return std::string("unchanged");
     const json::Value& version = (*current)["metadata"]["resourceVersion"];
     patch = patch.SetPath({"metadata", "resourceVersion"}, version);
-    ASSIGN_OR_RETURN(json::Value after, session_.Patch(target, client::PatchType::kMerge, patch));
+    ASSIGN_OR_RETURN(json::Value after,
+                     Write("PATCH", target, "application/merge-patch+json", patch));
     return std::string(after["metadata"]["resourceVersion"] == version ? "unchanged"
                                                                        : "configured");
   }
@@ -121,17 +136,17 @@ Result<int> Run(Invocation& invocation) {
   ASSIGN_OR_RETURN(std::vector<ManifestObject> objects,
                    ReadManifests(files, invocation.arguments.Has("recursive")));
   Applier applier(invocation.session, invocation.console, invocation.arguments.Has("namespace"));
-  std::optional<Status> first_error;
+  int code = 0;
   for (const ManifestObject& object : objects) {
     Status status = applier.Apply(object);
     if (status.ok()) continue;
-    // The other objects are still applied, as kubectl does.
-    if (first_error) invocation.console.Err(first_error->message());
-    first_error = status.WithPrefix(object.source + ": ");
+    // Without a server nothing else will work; otherwise the other objects are applied, as kubectl
+    // does.
     if (status.message().starts_with("http")) return Error(status);
+    invocation.console.Err(DescribeError(status.WithPrefix(object.source + ": ")));
+    code = 1;
   }
-  if (first_error) return Error(*first_error);
-  return 0;
+  return code;
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ struct EventRecorder::Impl {
     Time last_seen{};
     Time queued{};  // its place in by_age
     int64_t count = 1;
+    bool created = false;
+    bool waiting = false;  // in to_send
     bool sending = false;  // one write of this event at a time
     bool changed = false;  // counted further while it was sent
   };
@@ -99,42 +101,60 @@ struct EventRecorder::Impl {
     by_age.emplace_back(time, key);
   }
 
-  void SendNew(const std::string& key) {
-    Known& entry = known.at(key);
-    entry.sending = true;
-    client.Create(entry.target, entry.event, lifetime.Guard([this, key](Result<json::Value> reply) {
-      OnSent(key, std::move(reply));
-    }));
+  void Submit(const std::string& key, Known& entry) {
+    if (entry.waiting || entry.sending) return;
+    entry.waiting = true;
+    to_send.push_back(key);
+    Pump();
   }
 
-  void SendCount(const std::string& key) {
-    Known& entry = known.at(key);
+  void Pump() {
+    while (in_flight < kMaxEventsInFlight && !to_send.empty()) {
+      const std::string key = std::move(to_send.front());
+      to_send.pop_front();
+      if (const auto found = known.find(key); found != known.end()) Send(key, found->second);
+    }
+  }
+
+  void Send(const std::string& key, Known& entry) {
+    entry.waiting = false;
     entry.sending = true;
     entry.changed = false;
+    ++in_flight;
+    auto done =
+        lifetime.Guard([this, key](Result<json::Value> reply) { OnSent(key, std::move(reply)); });
+    if (!entry.created) {
+      // Counted further while it waited.
+      return client.Create(entry.target, entry.event.Set("count", entry.count), std::move(done));
+    }
     const json::Value patch =
         json::Obj({{"count", entry.count}, {"lastTimestamp", FormatTime(client.loop().Now())}});
-    client.Patch(
-        entry.target, PatchType::kMerge, patch,
-        lifetime.Guard([this, key](Result<json::Value> reply) { OnSent(key, std::move(reply)); }));
+    client.Patch(entry.target, PatchType::kMerge, patch, std::move(done));
   }
 
   void OnSent(const std::string& key, Result<json::Value> reply) {
+    --in_flight;
     const auto found = known.find(key);
-    if (found == known.end()) return;
-    found->second.sending = false;
-    if (!reply && reply.error().reason() != Reason::kAlreadyExists) {
-      LOG_DEBUG("events: lost event {} error={}", found->second.target.name,
-                reply.error().ToString());
-      known.erase(found);
-      return;
+    if (found != known.end()) {
+      Known& entry = found->second;
+      entry.sending = false;
+      entry.created = true;
+      if (!reply && reply.error().reason() != Reason::kAlreadyExists) {
+        LOG_DEBUG("events: lost event {} error={}", entry.target.name, reply.error().ToString());
+        known.erase(found);
+      } else if (entry.changed) {
+        Submit(key, entry);
+      }
     }
-    if (found->second.changed) SendCount(key);
+    Pump();
   }
 
   ApiClient& client;
   std::string component, host;
   std::map<std::string, Known> known;
   std::deque<std::pair<Time, std::string>> by_age;
+  std::deque<std::string> to_send;
+  size_t in_flight = 0;
   Lifetime lifetime;
 };
 
@@ -159,7 +179,7 @@ void EventRecorder::Record(const json::Value& object, EventType type, std::strin
     entry.last_seen = now;
     ++entry.count;
     entry.changed = true;
-    if (!entry.sending) impl_->SendCount(key);
+    impl_->Submit(key, entry);
     return;
   }
   // As upstream: the object's name and the time in hexadecimal; here with the text's hash, so that
@@ -172,8 +192,9 @@ void EventRecorder::Record(const json::Value& object, EventType type, std::strin
   entry.target = {resources::kEvents, ns, name, ""};
   entry.event = impl_->MakeEvent(object, type, reason, message, name, ns);
   entry.last_seen = now;
-  impl_->Queue(key, impl_->known.insert_or_assign(key, std::move(entry)).first->second, now);
-  impl_->SendNew(key);
+  Impl::Known& made = impl_->known.insert_or_assign(key, std::move(entry)).first->second;
+  impl_->Queue(key, made, now);
+  impl_->Submit(key, made);
 }
 
 }  // namespace muster::client

@@ -6,8 +6,8 @@
 // Life cycle: one per part; the ApiClient outlives it.
 // Thread:     the loop thread. Losing an event loses nothing else: failures are logged and
 //             forgotten.
-// Invariants: one write per known event at a time; at most kMaxKnownEvents are remembered, the
-//             oldest go first.
+// Invariants: at most kMaxEventsInFlight writes at a time; at most kMaxKnownEvents are remembered,
+//             the oldest go first.
 
 #pragma once
 
@@ -26,6 +26,7 @@ namespace muster::client {
 inline constexpr size_t kMaxEventMessageBytes =
     1024;  // longer messages are cut, as upstream refuses them
 inline constexpr size_t kMaxKnownEvents = 4096;
+inline constexpr size_t kMaxEventsInFlight = 32;  // writes without an answer; the rest waits
 inline constexpr Duration kEventAggregationWindow = minutes(10);
 
 enum class EventType : uint8_t { kNormal, kWarning };

@@ -85,6 +85,27 @@ TEST_F(EventRecorderTest, RemembersOnlySoMany) {
   EXPECT_EQ(api_.Count(kEvents), kMaxKnownEvents + 2);
 }
 
+TEST_F(EventRecorderTest, OnlySoManyWritesAtATime) {
+  std::vector<net::ResponseWriterPtr> held;
+  api_.before_handle = [&](const net::Request&, const net::ResponseWriterPtr& writer) {
+    held.push_back(writer);
+    return false;
+  };
+  for (size_t i = 0; i < 3 * kMaxEventsInFlight; ++i) {
+    recorder_.Record(Pod("a"), EventType::kNormal, "Many", std::to_string(i));
+  }
+  loop_.RunReady();
+  EXPECT_EQ(held.size(), kMaxEventsInFlight);
+  recorder_.Record(Pod("a"), EventType::kNormal, "Many", "95");  // counted while it waits
+  api_.before_handle = nullptr;
+  held.clear();  // those are lost, the others follow
+  loop_.RunReady();
+  EXPECT_EQ(api_.Count(kEvents), 2 * kMaxEventsInFlight);
+  int64_t most = 0;
+  for (const auto& [key, event] : api_.objects) most = std::max(most, event["count"].AsInt());
+  EXPECT_EQ(most, 2);
+}
+
 TEST_F(EventRecorderTest, ALostEventIsForgotten) {
   api_.before_handle = [](const net::Request&, const net::ResponseWriterPtr& writer) {
     FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");

@@ -402,6 +402,7 @@ struct Runtime::Impl {
       if (hooks.on_error)
         hooks.on_error(state.owner->controller->name(), state.key, write, reply.error());
       LogFailure(state, write, reply.error());
+      TellSubject(state, write, reply.error());
       return;
     }
     if (informer == nullptr) return;
@@ -419,6 +420,31 @@ struct Runtime::Impl {
     Log(level, "{}: {} {} failed key={} error={}", state.owner->controller->name(),
         VerbName(write.verb), ApiClient::PathOf(write.target), state.key.ToString(),
         error.ToString());
+  }
+
+  // A refusal that trying again does not cure is the user's business.
+  static bool IsUsersBusiness(const Status& error) {
+    switch (error.reason()) {
+      case Reason::kInvalid:
+      case Reason::kForbidden:
+      case Reason::kBadRequest:
+      case Reason::kAlreadyExists:
+      case Reason::kRequestEntityTooLarge:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void TellSubject(KeyState& state, const Write& write, const Status& error) {
+    if (state.pass.subject.IsNull() || !IsUsersBusiness(error)) return;
+    const std::string_view verb = write.verb == Write::Verb::kCreate   ? "Create"
+                                  : write.verb == Write::Verb::kDelete ? "Delete"
+                                                                       : "Update";
+    state.owner->recorder->Record(state.pass.subject, EventType::kWarning,
+                                  fmt::format("Failed{}{}", verb, write.body["kind"].AsString()),
+                                  fmt::format("{} {}: {}", VerbName(write.verb),
+                                              ApiClient::PathOf(write.target), error.message()));
   }
 
   void Await(KeyState& state, WatchedObject object, Expectation expectation) {

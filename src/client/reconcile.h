@@ -69,6 +69,9 @@ struct Reconciled {
   std::vector<EventToRecord> events;  // recorded after the writes succeeded
   std::vector<Probe> probes;
   std::optional<Time> look_again_at;
+  // Whom a refused write concerns: a Warning event on it says what the server said, e.g.
+  // FailedCreatePod. Null: nobody is told.
+  json::Value subject;
 
   void Create(Target target, json::Value object);
   void Update(Target target, json::Value object);

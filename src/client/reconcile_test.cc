@@ -47,9 +47,11 @@ class PodsPerConfigMap final : public Controller {
     for (int64_t i = have; i < wanted; ++i) {
       const std::string name = key.name + "-" + std::to_string(i);
       out.Create({resources::kPods, key.ns, name, ""},
-                 json::Obj({{"metadata",
+                 json::Obj({{"kind", "Pod"},
+                            {"metadata",
                              json::Obj({{"name", name}, {"ownerReferences", Owner(*owner)}})}}));
     }
+    out.subject = *owner;
     if (log_.ask && observations.empty()) out.Ask("live", {resources::kPods, key.ns, "nobody", ""});
     if (log_.look_again_at > now) out.LookAgainAt(log_.look_again_at);
     return out;
@@ -192,6 +194,36 @@ TEST_F(ReconcileTest, AForeignObjectOfTheSameNameIsAnErrorWithBackOff) {
   loop_.RunReady();
   const size_t posts = Requests("POST");
   EXPECT_EQ(posts, 2u);
+}
+
+TEST_F(ReconcileTest, RefusalsAreToldToTheSubject) {
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (!request.target.starts_with("/api/v1/namespaces/d/pods")) return true;
+    client::FakeApi::SendError(*writer, 422, "Invalid", "spec.containers: Required value");
+    return false;
+  };
+  api_.Put(kConfigMaps, ConfigMap("a", 1));
+  Start();
+  loop_.RunFor(seconds(10));
+  ASSERT_EQ(api_.Count("/api/v1/events"), 1u) << "one event, however often it was tried";
+  const auto found = api_.objects.lower_bound("/api/v1/events|");
+  EXPECT_EQ(found->second["reason"].AsString(), "FailedCreatePod");
+  EXPECT_EQ(found->second["involvedObject"]["name"].AsString(), "a");
+  EXPECT_NE(found->second["message"].AsString().find("Required value"), std::string_view::npos);
+}
+
+TEST_F(ReconcileTest, OnlySoManyPassesInFlight) {
+  std::vector<net::ResponseWriterPtr> held;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (request.method != "POST") return true;
+    held.push_back(writer);
+    return false;
+  };
+  for (size_t i = 0; i < kMaxPassesInFlight + 10; ++i) {
+    api_.Put(kConfigMaps, ConfigMap("a" + std::to_string(i), 1));
+  }
+  Start();
+  EXPECT_EQ(held.size(), kMaxPassesInFlight);
 }
 
 TEST_F(ReconcileTest, LooksAgainWhenAsked) {

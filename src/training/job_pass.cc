@@ -78,6 +78,7 @@ class Pass {
         status_(job.object["status"]) {}
 
   Reconciled Run() {
+    out_.subject = job_.object;
     if (IsFinished(status_)) {
       CleanUp();
       return std::move(out_);

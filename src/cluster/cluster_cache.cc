@@ -243,7 +243,7 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
   if (!added) {
     shapes_.Release(pod.shape);
     holders_.Release(pod.holder);
-    Unlink(key, pod.info);
+    Unlink(pod.info);
   }
   pod.info = std::move(info);
   pod.shape = shape;
@@ -252,7 +252,7 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
     if (pod.info.node_name != pod.assumed_node) pod.assumed_devices = DeviceSet();
     pod.assumed_node.clear();
   }
-  Link(key, pod.info);
+  Link(pod);
 
   const std::string& node = pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name;
   if (node != node_before) {
@@ -279,19 +279,19 @@ CacheChange ClusterCache::RemovePod(const PodKey& key) {
   }
   shapes_.Release(pod.shape);
   holders_.Release(pod.holder);
-  Unlink(key, pod.info);
+  Unlink(pod.info);
   pods_.erase(at);
   return {.changed = true, .capacity_grew = was_placed};
 }
 
-void ClusterCache::Link(const PodKey& key, const PodInfo& info) {
-  if (!info.group.empty()) groups_[{info.ns, info.group}].pods.insert(key.name);
+void ClusterCache::Link(const PodRecord& pod) {
+  if (!pod.info.group.empty()) groups_[{pod.info.ns, pod.info.group}].pods[pod.info.name] = &pod;
 }
 
-void ClusterCache::Unlink(const PodKey& key, const PodInfo& info) {
+void ClusterCache::Unlink(const PodInfo& info) {
   if (info.group.empty()) return;
   const auto group = groups_.find({info.ns, info.group});
-  group->second.pods.erase(key.name);
+  group->second.pods.erase(info.name);
   if (group->second.pods.empty() && !group->second.info.has_value()) groups_.erase(group);
 }
 

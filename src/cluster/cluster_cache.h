@@ -49,7 +49,8 @@ using PodRecords = std::map<PodKey, PodRecord>;
 
 struct Group {
   std::optional<PodGroupInfo> info;  // absent while the PodGroup object is
-  std::set<std::string> pods;        // names of the pods that say they belong to it
+  // The pods that say they belong to it, by name.
+  std::map<std::string, const PodRecord*> pods;
 };
 
 // What an event means for pods that wait.
@@ -75,6 +76,7 @@ class ClusterCache {
 
   const ClusterSnapshot& snapshot() const { return snapshot_; }
   const PodRecords& pods() const { return pods_; }
+  // Valid until the pod is removed, or made again under its name.
   const PodRecord* FindPod(const PodKey& key) const;
   const std::map<PodKey, Group>& groups() const { return groups_; }
   const Group* FindGroup(const PodKey& key) const;
@@ -101,8 +103,8 @@ class ClusterCache {
   void PlaceBound(PodRecord& pod);
   void Unplace(PodRecord& pod);
   static DeviceSet DevicesOf(const AssignedDevices& assigned, const NodeInfo& node);
-  void Link(const PodKey& key, const PodInfo& info);
-  void Unlink(const PodKey& key, const PodInfo& info);
+  void Link(const PodRecord& pod);
+  void Unlink(const PodInfo& info);
 
   ClusterSnapshot snapshot_;
   PodRecords pods_;

@@ -56,8 +56,8 @@ GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
   GangCount count;
   const cluster::Group* group = cache.FindGroup(key);
   if (group == nullptr) return count;
-  for (const std::string& name : group->pods) {
-    const PodRecord& pod = *cache.FindPod({key.ns, name});
+  for (const auto& [name, record] : group->pods) {
+    const PodRecord& pod = *record;
     const bool succeeded = pod.info.phase == cluster::PodPhase::kSucceeded;
     if (succeeded) ++count.succeeded;
     if (pod.info.phase == cluster::PodPhase::kFailed) ++count.failed;
@@ -70,14 +70,14 @@ GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
   return count;
 }
 
-Queue BuildQueue(const ClusterCache& cache, const PodKeys& pending,
+Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
                  const PriorityClasses& priorities, const std::set<UnitKey>& left_out) {
   Queue queue;
   std::map<PodKey, size_t> gangs;            // position in `queue`
   std::map<size_t, bool> priority_is_given;  // by position: from a PriorityClass
   queue.reserve(pending.size());
-  for (const PodKey& key : pending) {
-    const PodRecord& pod = *cache.FindPod(key);
+  for (const auto& [key, record] : pending) {
+    const PodRecord& pod = *record;
     if (!left_out.empty() && left_out.contains(UnitOf(pod.info))) continue;
     if (pod.info.group.empty()) {
       Unit& unit = queue.emplace_back();

@@ -17,7 +17,8 @@
 
 namespace muster::scheduler {
 
-using PodKeys = std::set<cluster::PodKey>;
+// Pods to be planned. The records are the cache's: an entry lives no longer than its record.
+using PendingPods = std::map<cluster::PodKey, const cluster::PodRecord*>;
 
 // PriorityClass name -> value.
 using PriorityClasses = std::map<std::string, int64_t>;
@@ -45,7 +46,7 @@ GangCount CountGang(const cluster::ClusterCache& cache, const cluster::PodKey& g
 
 // In no particular order: the planner sorts. A gang's priority is that of its PriorityClass, or of
 // its highest pod.
-Queue BuildQueue(const cluster::ClusterCache& cache, const PodKeys& pending,
+Queue BuildQueue(const cluster::ClusterCache& cache, const PendingPods& pending,
                  const PriorityClasses& priorities, const std::set<UnitKey>& left_out);
 
 }  // namespace muster::scheduler

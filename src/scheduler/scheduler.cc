@@ -149,7 +149,8 @@ struct Scheduler::Impl {
   void Sort(const PodKey& key, const cluster::PodRecord* pod) {
     const bool is_pending = pod != nullptr && IsPending(*pod, config.scheduler_names);
     const bool is_gated = pod != nullptr && IsGated(*pod, config.scheduler_names);
-    if (is_pending ? pending.insert(key).second : pending.erase(key) > 0) {
+    // Assigned also if it was there: the record may be that of a new pod of this name.
+    if (is_pending ? pending.insert_or_assign(key, pod).second : pending.erase(key) > 0) {
       verdicts.erase(key);
       Wake();
     }
@@ -299,7 +300,7 @@ struct Scheduler::Impl {
   void PutBack(const PodKey& pod) {
     cache.Forget(pod);
     const cluster::PodRecord* record = cache.FindPod(pod);
-    if (record != nullptr && IsPending(*record, config.scheduler_names)) pending.insert(pod);
+    if (record != nullptr && IsPending(*record, config.scheduler_names)) pending[pod] = record;
   }
 
   void GiveReason(const PodKey& pod, const UnitPlan& plan) {
@@ -331,7 +332,9 @@ struct Scheduler::Impl {
     const Duration took = now - round->started;
     metrics.last_plan_seconds = Seconds(took);
     not_before = now + took;
-    round = nullptr;
+    // Ten thousand units take milliseconds to free: not on the loop.
+    pool.Run([over = std::exchange(round, nullptr)]() mutable { over = nullptr; }, api.loop(),
+             [] {});
     if (dirty) Wake();
   }
 
@@ -379,7 +382,7 @@ struct Scheduler::Impl {
     if (metrics.on_attempt) metrics.on_attempt("error", 0);
     const cluster::PodRecord* record = cache.FindPod(pod);
     if (record == nullptr || !IsPending(*record, config.scheduler_names)) return Wake();
-    pending.insert(pod);
+    pending[pod] = record;
     publisher.PodWaits(ToObjectKey(pod),
                        {"SchedulerError", "the binding was refused: " + refusal.message()});
     if (!record->info.group.empty()) GangChanged({pod.ns, record->info.group});
@@ -417,8 +420,7 @@ struct Scheduler::Impl {
     metrics.pending_gated = gated.size();
     metrics.pending_unschedulable = metrics.pending_backoff = metrics.pending_active = 0;
     const std::set<UnitKey> waiting = BackedOff(api.loop().Now());
-    for (const PodKey& key : pending) {
-      const cluster::PodRecord* pod = cache.FindPod(key);
+    for (const auto& [key, pod] : pending) {
       if (waiting.contains(UnitOf(pod->info))) {
         ++metrics.pending_backoff;
       } else {
@@ -437,8 +439,8 @@ struct Scheduler::Impl {
 
   cluster::ClusterCache cache;
   PriorityClasses priority_classes;
-  PodKeys pending;  // to be planned
-  PodKeys gated;
+  PendingPods pending;
+  std::set<PodKey> gated;
   std::map<PodKey, std::shared_ptr<const Infeasible>> verdicts;  // of pending pods
   std::map<PodKey, std::shared_ptr<const Infeasible>>
       group_verdicts;  // of gangs of which a pod is pending

@@ -64,7 +64,8 @@ class TestCluster {
   void AddPod(cluster::PodInfo pod) {
     const cluster::PodKey key{pod.ns, pod.name};
     cache.UpsertPod(std::move(pod));
-    if (!cache.FindPod(key)->IsPlaced()) pending.insert(key);
+    const cluster::PodRecord* record = cache.FindPod(key);
+    if (!record->IsPlaced()) pending[key] = record;
   }
   void AddPod(const std::string& name, const cluster::ResourceList& requests) {
     AddPod(MakePod(name, requests));
@@ -133,7 +134,7 @@ class TestCluster {
   std::string Message(const std::string& unit) const { return Explain(WhyNot(unit)); }
 
   cluster::ClusterCache cache;
-  PodKeys pending;
+  PendingPods pending;
   PlannerConfig config;
   Queue queue;
   PlanResult result;

@@ -30,6 +30,7 @@
 #include "base/status.h"
 #include "client/api_client.h"
 #include "client/informer.h"
+#include "gpu/simulated_gpus.h"
 #include "loop/asio_loop.h"
 #include "loop/loop.h"
 #include "net/io_threads.h"
@@ -37,8 +38,8 @@
 namespace muster::agent {
 
 inline constexpr int kMaxPodsPerNode = 110;  // as the kubelet's --max-pods
+inline constexpr int kMaxSimulatedGpus = gpu::kMaxSimulatedGpus;
 inline constexpr int kDefaultKubeletPort = 10250;
-inline constexpr int kMaxSimulatedGpus = 64;
 
 struct AgentOptions {
   std::string data_dir;   // absolute

@@ -318,6 +318,21 @@ TEST(ProcessPods, RestartOrFailByPolicyWhenEverythingWasKilled) {
   });
 }
 
+TEST(ProcessPods, LeavesThePodsAloneThatEndedBeforeItCame) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("done", "exit 4"));
+    ASSERT_TRUE(m.UntilPhase("done", "Failed"));
+    ASSERT_TRUE(m.Until([&] { return !PathExists(m.PodDirectory("done")); }));
+    const json::Value before = m.Pod("done");
+    m.RestartAgent();
+    // One that comes later is through: the finished one had its turn.
+    m.Create(OneContainer("next", "true"));
+    ASSERT_TRUE(m.UntilPhase("next", "Succeeded"));
+    EXPECT_EQ(m.Pod("done"), before);
+  });
+}
+
 TEST(ProcessPods, NamesTheDevices) {
   InNetworkNamespace([] {
     Machine m;

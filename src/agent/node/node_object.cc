@@ -11,6 +11,7 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/unique_fd.h"
 #include "base/strings.h"
+#include "gpu/simulated_gpus.h"
 #include "json/write.h"
 
 namespace muster::agent {
@@ -100,8 +101,9 @@ std::string DefaultRouteAddress() {
 
 std::vector<cluster::Device> SimulatedDevices(int count, const std::string& model) {
   std::vector<cluster::Device> devices;
-  for (int i = 0; i < count; ++i)
-    devices.push_back({"nvidia.com/gpu", fmt::format("GPU-sim-{}", i), i, model});
+  for (const gpu::Gpu& gpu : gpu::SimulatedGpus(count, model)) {
+    devices.push_back({std::string(gpu::kGpuResource), gpu.id, gpu.index, gpu.model});
+  }
   return devices;
 }
 
@@ -122,12 +124,8 @@ json::Value NodeLabels(const NodeFacts& facts) {
                                   {"kubernetes.io/os", "linux"},
                                   {"kubernetes.io/arch", facts.architecture}});
   if (facts.devices.empty()) return labels;
-  std::string product;
-  for (char c : facts.devices[0].model)
-    product.push_back(isalnum(static_cast<unsigned char>(c)) ? c : '-');
-  if (facts.devices_simulated && !product.starts_with("Simulated"))
-    product = "Simulated-" + product;
-  labels = labels.Set("nvidia.com/gpu.product", product);
+  labels = labels.Set("nvidia.com/gpu.product",
+                      gpu::ProductLabel(facts.devices[0].model, facts.devices_simulated));
   labels = labels.Set("nvidia.com/gpu.count", std::to_string(facts.devices.size()));
   return facts.devices_simulated ? labels.Set("muster.dev/simulated-gpus", "true") : labels;
 }

@@ -22,7 +22,8 @@ void PodWorker::Stop() {
   state_.terminal = true;
   if (!stop_since_) {
     stop_since_ = context_.loop.Now();
-    MarkStatus();
+    // A pod that had ended before we saw it has its last status already.
+    if (!removed_) MarkStatus();
   }
   if (AnyRunning()) return SignalAll();
   if (!object_gone_ && !status_.object_gone()) {

@@ -1,11 +1,12 @@
 // bench/api_bench.cc
 //
 // The API server under load, each number beside a control measured in the same run:
-//   creates: durable creates of pods through HTTPS, 64 clients; control: raw SQLite appends of the same bytes, batch 64
-//   list:    LIST of 10,000 pods; control: one stored blob of that size through the same listener
-//   memory:  resident bytes with all pods stored
+//   creates: durable creates of pods through HTTPS, 64 clients; control: raw SQLite appends of the
+//   same bytes, batch 64 list:    LIST of 10,000 pods; control: one stored blob of that size
+//   through the same listener memory:  resident bytes with all pods stored
 //
-//   api_bench DIR [--short]      DIR: scratch on the disk to measure. Prints `name value unit` lines.
+//   api_bench DIR [--short]      DIR: scratch on the disk to measure. Prints `name value unit`
+//   lines.
 
 #include <sqlite3.h>
 #include <sys/resource.h>
@@ -54,16 +55,17 @@ std::string PodBody(int index) {
   const json::Value pod = json::Obj({
       {"apiVersion", "v1"},
       {"kind", "Pod"},
-      {"metadata", json::Obj({{"name", fmt::format("pod-{:06}", index)},
-                              {"labels", json::Obj({{"app", "bench"}, {"index", std::to_string(index)}})},
-                              {"annotations", json::Obj({{"padding", std::string(kPodBytes - 900, 'x')}})}})},
-      {"spec",
-       json::Obj({{"containers", json::List({json::Obj({
-                                     {"name", "main"},
-                                     {"image", "none"},
-                                     {"command", json::List({"sleep", "1"})},
-                                     {"resources", json::Obj({{"requests", json::Obj({{"cpu", "1"}})}})},
-                                 })})}})},
+      {"metadata",
+       json::Obj({{"name", fmt::format("pod-{:06}", index)},
+                  {"labels", json::Obj({{"app", "bench"}, {"index", std::to_string(index)}})},
+                  {"annotations", json::Obj({{"padding", std::string(kPodBytes - 900, 'x')}})}})},
+      {"spec", json::Obj({{"containers",
+                           json::List({json::Obj({
+                               {"name", "main"},
+                               {"image", "none"},
+                               {"command", json::List({"sleep", "1"})},
+                               {"resources", json::Obj({{"requests", json::Obj({{"cpu", "1"}})}})},
+                           })})}})},
   });
   return json::Write(pod);
 }
@@ -92,13 +94,15 @@ class Server {
   explicit Server(const std::string& dir) {
     auto pki = net::Pki::Create(RealClock().Wall());
     CHECK(pki.has_value());
-    auto server_keys = pki->IssueServer("api", net::DefaultServerNames("localhost", {}), RealClock().Wall());
+    auto server_keys =
+        pki->IssueServer("api", net::DefaultServerNames("localhost", {}), RealClock().Wall());
     auto client_keys = pki->IssueClient("admin", {"system:masters"}, RealClock().Wall());
     CHECK(server_keys.has_value() && client_keys.has_value());
     client_options.ca_pem = pki->ca_pem();
     client_options.certificate_pem = client_keys->certificate_pem;
     client_options.key_pem = client_keys->key_pem;
-    thread_ = std::thread([this, dir, server_keys, ca = pki->ca_pem()] { Run(dir, *server_keys, ca); });
+    thread_ =
+        std::thread([this, dir, server_keys, ca = pki->ca_pem()] { Run(dir, *server_keys, ca); });
     ready.wait(false);
   }
   ~Server() {
@@ -166,12 +170,13 @@ class Load {
     request.target = "/api/v1/namespaces/default/pods";
     request.headers.Add("Content-Type", "application/json");
     request.body = PodBody(next_++);
-    client_.Send(endpoint_, std::move(request), seconds(60), [this](Result<net::Response> response) {
-      CHECK_MSG(response.has_value(), response.has_value() ? "" : response.error().message());
-      CHECK_MSG(response->status == 201, response->body);
-      if (++done_ == count_) return loop_.Stop();
-      Next();
-    });
+    client_.Send(
+        endpoint_, std::move(request), seconds(60), [this](Result<net::Response> response) {
+          CHECK_MSG(response.has_value(), response.has_value() ? "" : response.error().message());
+          CHECK_MSG(response->status == 201, response->body);
+          if (++done_ == count_) return loop_.Stop();
+          Next();
+        });
   }
 
   AsioLoop& loop_;
@@ -181,11 +186,14 @@ class Load {
   int next_ = 0, done_ = 0;
 };
 
-// Appends rows of the same size, 64 to a transaction, WAL and synchronous=FULL as the store has it; rows/s.
+// Appends rows of the same size, 64 to a transaction, WAL and synchronous=FULL as the store has it;
+// rows/s.
 double RawSqliteAppends(const std::string& dir, int count) {
   sqlite3* db = nullptr;
   CHECK(sqlite3_open((dir + "/raw.db").c_str(), &db) == SQLITE_OK);
-  const auto run = [db](const char* sql) { CHECK(sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK); };
+  const auto run = [db](const char* sql) {
+    CHECK(sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
+  };
   run("PRAGMA journal_mode=WAL");
   run("PRAGMA synchronous=FULL");
   run("CREATE TABLE log(revision INTEGER PRIMARY KEY, key TEXT, value BLOB)");
@@ -211,8 +219,9 @@ double RawSqliteAppends(const std::string& dir, int count) {
 }
 
 // GETs `target` once and returns {seconds, bytes}.
-std::pair<double, size_t> Fetch(AsioLoop& loop, net::HttpClient& client, const net::Endpoint& endpoint,
-                                const std::string& target, std::string* body = nullptr) {
+std::pair<double, size_t> Fetch(AsioLoop& loop, net::HttpClient& client,
+                                const net::Endpoint& endpoint, const std::string& target,
+                                std::string* body = nullptr) {
   const Duration start = RealClock().Monotonic();
   size_t bytes = 0;
   std::unique_ptr<net::ClientStream> stream;

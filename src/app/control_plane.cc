@@ -27,6 +27,7 @@
 #include "net/pki.h"
 #include "net/server.h"
 #include "scheduler/scheduler.h"
+#include "store/compactor.h"
 #include "store/sqlite_store.h"
 #include "training/training.h"
 
@@ -39,15 +40,15 @@ constexpr char kKubeletCert[] = "kubelet";
 // One part's identity and client: who writes what stays visible in user agents and logs.
 struct Part {
   Part(AsioLoop& loop, net::Handler& handler, const std::string& user)
-      // RBAC roles for each part come with the authorizer; until then every part is an administrator.
-      : transport(loop, handler, net::Peer{"", user, {"system:masters"}}), client(loop, transport, user) {}
+      // RBAC roles for each part come with the authorizer; until then every part is an
+      // administrator.
+      : transport(loop, handler, net::Peer{"", user, {"system:masters"}}),
+        client(loop, transport, user) {}
   client::InProcessTransport transport;
   client::ApiClient client;
 };
 
-std::string HostPart(const std::string& address) {
-  return address.substr(0, address.rfind(':'));
-}
+std::string HostPart(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 }  // namespace
 
@@ -66,6 +67,7 @@ struct ControlPlane::Impl {
   net::IoThreads io{kIoThreads};
   ThreadPool pool{"pool", kPoolThreads};
   std::unique_ptr<store::Store> store;
+  std::unique_ptr<store::Compactor> compactor;
   std::unique_ptr<net::HttpClient> node_client;
   std::unique_ptr<NodeConnector> node_connector;
   LoopMetrics loop_metrics{loop};
@@ -80,7 +82,9 @@ struct ControlPlane::Impl {
   std::unique_ptr<agent::Agent> agent;
   std::unique_ptr<agent::SimulatedNodes> simulated_nodes;
 
-  std::string Dir(std::string_view sub) const { return fmt::format("{}/{}", options.data_dir, sub); }
+  std::string Dir(std::string_view sub) const {
+    return fmt::format("{}/{}", options.data_dir, sub);
+  }
 
   Status MakeKeys(const net::Pki& pki, net::TlsServerOptions& tls);
   Status OpenStoreAndServer(net::TlsServerOptions tls);
@@ -95,14 +99,16 @@ Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& 
   std::vector<std::string> ips;
   const bool wildcard = options.listen_host == "0.0.0.0" || options.listen_host == "::";
   if (!wildcard && options.listen_host != "127.0.0.1") ips.push_back(options.listen_host);
-  ASSIGN_OR_RETURN(const net::KeyPair server,
-                   pki.LoadOrIssueServer("apiserver", net::DefaultServerNames(options.node_name, ips), now));
+  ASSIGN_OR_RETURN(
+      const net::KeyPair server,
+      pki.LoadOrIssueServer("apiserver", net::DefaultServerNames(options.node_name, ips), now));
   tls = {server.certificate_pem, server.key_pem, ca_pem};
-  ASSIGN_OR_RETURN(const net::KeyPair kubelet,
-                   pki.LoadOrIssueServer(kKubeletCert, net::DefaultServerNames(options.node_name, {}), now));
+  ASSIGN_OR_RETURN(
+      const net::KeyPair kubelet,
+      pki.LoadOrIssueServer(kKubeletCert, net::DefaultServerNames(options.node_name, {}), now));
   ASSIGN_OR_RETURN(const net::KeyPair to_kubelet,
-                   pki.LoadOrIssueClient("apiserver-kubelet-client", "kube-apiserver-kubelet-client",
-                                         {"system:masters"}, now));
+                   pki.LoadOrIssueClient("apiserver-kubelet-client",
+                                         "kube-apiserver-kubelet-client", {"system:masters"}, now));
   net::ClientOptions client_options;
   client_options.ca_pem = ca_pem;
   client_options.certificate_pem = to_kubelet.certificate_pem;
@@ -113,8 +119,11 @@ Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& 
 }
 
 Status ControlPlane::Impl::OpenStoreAndServer(net::TlsServerOptions tls) {
-  ASSIGN_OR_RETURN(store, store::OpenSqliteStore(loop, Dir("store/muster.db"), apiserver::MakeDecorator()));
-  // The listener comes before the API server's Start(), so that the port is known and clients can already ask /readyz.
+  ASSIGN_OR_RETURN(
+      store, store::OpenSqliteStore(loop, Dir("store/muster.db"), apiserver::MakeDecorator()));
+  compactor = std::make_unique<store::Compactor>(loop, *store);
+  // The listener comes before the API server's Start(), so that the port is known and clients can
+  // already ask /readyz.
   apiserver::ServerOptions api_options;
   api_options.seed = rng.Next();
   api_options.advertise_address = options.listen_host == "0.0.0.0" ? "" : options.listen_host;
@@ -122,8 +131,9 @@ Status ControlPlane::Impl::OpenStoreAndServer(net::TlsServerOptions tls) {
   api_options.node_proxy = node_connector.get();
   api_options.pool = &pool;
   api_options.extra_metrics.push_back([this] { return loop_metrics.Text(); });
-  api_options.extra_metrics.push_back(
-      [this] { return scheduler == nullptr ? std::string() : SchedulerMetricsText(scheduler->metrics()); });
+  api_options.extra_metrics.push_back([this] {
+    return scheduler == nullptr ? std::string() : SchedulerMetricsText(scheduler->metrics());
+  });
   api_options.ready_checks.emplace_back("informer-sync", [this]() -> Status {
     if (informers != nullptr && informers->AllSynced()) return Status::Ok();
     return Error(Reason::kServiceUnavailable, "informers have not synced yet");
@@ -146,7 +156,8 @@ Status ControlPlane::Impl::WriteKubeconfig(const net::Pki& pki) {
       fmt::format("https://{}:{}", wildcard ? "127.0.0.1" : HostPart(address), listener->port());
   kubeconfig_path = Dir("kubeconfig");
   return client::WriteKubeconfig(
-      kubeconfig_path, client::MakeKubeconfig("muster", url, ca_pem, admin.certificate_pem, admin.key_pem));
+      kubeconfig_path,
+      client::MakeKubeconfig("muster", url, ca_pem, admin.certificate_pem, admin.key_pem));
 }
 
 void ControlPlane::Impl::BuildParts() {
@@ -157,7 +168,8 @@ void ControlPlane::Impl::BuildParts() {
 
   informers = std::make_unique<client::InformerSet>(informer_part->client);
   discovery = std::make_unique<client::ResourceDiscovery>(controller_part->client, *informers);
-  controllers = std::make_unique<client::Runtime>(controller_part->client, *informers, Rng(rng.Next()));
+  controllers =
+      std::make_unique<client::Runtime>(controller_part->client, *informers, Rng(rng.Next()));
   controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
   training::AddAll(*controllers);
 
@@ -173,13 +185,13 @@ void ControlPlane::Impl::BuildParts() {
   agent_options.ca_file = Dir("pki/ca.crt");
   agent_options.cert_file = Dir(fmt::format("pki/{}.crt", kKubeletCert));
   agent_options.key_file = Dir(fmt::format("pki/{}.key", kKubeletCert));
-  agent = std::make_unique<agent::Agent>(std::move(agent_options), loop, pool, agent_part->client, *informers,
-                                         std::move(spawner), Rng(rng.Next()));
+  agent = std::make_unique<agent::Agent>(std::move(agent_options), loop, pool, agent_part->client,
+                                         *informers, std::move(spawner), Rng(rng.Next()));
   if (options.simulate_nodes > 0) {
     agent::SimulatedNodesOptions simulated;
     simulated.count = options.simulate_nodes;
-    simulated_nodes = std::make_unique<agent::SimulatedNodes>(std::move(simulated), loop, agent_part->client,
-                                                              *informers, Rng(rng.Next()));
+    simulated_nodes = std::make_unique<agent::SimulatedNodes>(
+        std::move(simulated), loop, agent_part->client, *informers, Rng(rng.Next()));
   }
 }
 

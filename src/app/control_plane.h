@@ -1,11 +1,11 @@
 // src/app/control_plane.h
 //
-// ControlPlane: every part of `muster up` in one process, in dependency order: store, API server, listener, informers,
-// controllers, scheduler, node agent. This file is the composition root; what runs on which thread is said in
-// app/threads.h.
+// ControlPlane: every part of `muster up` in one process, in dependency order: store, API server,
+// listener, informers, controllers, scheduler, node agent. This file is the composition root; what
+// runs on which thread is said in app/threads.h.
 //
-// Life cycle: Open() before the loop runs (it may block: files, keys), Start() on the loop thread, Stop() once, destroy
-//             after Stop()'s callback.
+// Life cycle: Open() before the loop runs (it may block: files, keys), Start() on the loop thread,
+//             Stop() once, destroy after Stop()'s callback.
 // Thread:     the loop thread.
 
 #pragma once
@@ -24,7 +24,8 @@ namespace muster::app {
 
 class ControlPlane {
  public:
-  // Makes the directories, keys and the kubeconfig, opens the store and listens. Errors name the file or the address.
+  // Makes the directories, keys and the kubeconfig, opens the store and listens. Errors name the
+  // file or the address.
   static Result<std::unique_ptr<ControlPlane>> Open(const UpOptions& options, AsioLoop& loop,
                                                     agent::SpawnerHandle spawner);
   ~ControlPlane();

@@ -20,7 +20,8 @@ std::optional<pid_t> ReadPid(int fd) {
   char text[32] = {};
   const ssize_t count = pread(fd, text, sizeof(text) - 1, 0);
   if (count <= 0) return std::nullopt;
-  const std::optional<int64_t> pid = ParseInt(Trim(std::string_view(text, static_cast<size_t>(count))));
+  const std::optional<int64_t> pid =
+      ParseInt(Trim(std::string_view(text, static_cast<size_t>(count))));
   if (!pid || *pid <= 0) return std::nullopt;
   return static_cast<pid_t>(*pid);
 }
@@ -30,13 +31,14 @@ std::optional<pid_t> ReadPid(int fd) {
 Result<InstanceLock> InstanceLock::Take(const std::string& data_dir) {
   const std::string path = LockFile(data_dir);
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return Error(Reason::kInternalError, "cannot open {}: {}", path, std::strerror(errno));
+  if (fd < 0)
+    return Error(Reason::kInternalError, "cannot open {}: {}", path, std::strerror(errno));
   InstanceLock lock(fd);
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const std::optional<pid_t> pid = ReadPid(fd);
     return Error(Reason::kConflict,
-                 "muster is already running on {} (pid {}); `muster down --data-dir {}` stops it", data_dir,
-                 pid ? std::to_string(*pid) : "unknown", data_dir);
+                 "muster is already running on {} (pid {}); `muster down --data-dir {}` stops it",
+                 data_dir, pid ? std::to_string(*pid) : "unknown", data_dir);
   }
   lock.RecordPid();
   return lock;

@@ -1,7 +1,7 @@
 // src/app/instance_lock.h
 //
-// InstanceLock: at most one muster per data directory. The lock is the kernel's (flock), so it ends with the process
-// however it dies; the file also says which process holds it.
+// InstanceLock: at most one muster per data directory. The lock is the kernel's (flock), so it ends
+// with the process however it dies; the file also says which process holds it.
 //
 // Life cycle: taken at the start of `muster up`, held until the process ends.
 // Thread:     any.

@@ -31,7 +31,8 @@ double CpuSeconds() {
 
 std::string LoopMetrics::Text() {
   return fmt::format(
-      "# HELP loop_lag_seconds Longest time that one task held the control-plane loop since the last scrape.\n"
+      "# HELP loop_lag_seconds Longest time that one task held the control-plane loop since the "
+      "last scrape.\n"
       "# TYPE loop_lag_seconds gauge\n"
       "loop_lag_seconds {:.6f}\n"
       "# HELP process_resident_memory_bytes Resident memory size in bytes.\n"
@@ -40,7 +41,8 @@ std::string LoopMetrics::Text() {
       "# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.\n"
       "# TYPE process_cpu_seconds_total counter\n"
       "process_cpu_seconds_total {:.3f}\n",
-      std::chrono::duration<double>(loop_.TakeLongestTask()).count(), ResidentBytes(), CpuSeconds());
+      std::chrono::duration<double>(loop_.TakeLongestTask()).count(), ResidentBytes(),
+      CpuSeconds());
 }
 
 }  // namespace muster::app

@@ -1,7 +1,7 @@
 // src/app/loop_metrics.h
 //
-// The loop's own health in the Prometheus text format: the longest task since the last scrape, and the process's
-// memory and CPU time.
+// The loop's own health in the Prometheus text format: the longest task since the last scrape, and
+// the process's memory and CPU time.
 //
 // Thread: the loop thread.
 

@@ -23,12 +23,13 @@ net::Endpoint NodeConnector::EndpointOf(const apiserver::NodeEndpoint& node) con
   return endpoint;
 }
 
-std::unique_ptr<apiserver::NodeStream> NodeConnector::Stream(const apiserver::NodeEndpoint& node,
-                                                             net::Request request,
-                                                             apiserver::NodeStreamCallbacks callbacks) {
+std::unique_ptr<apiserver::NodeStream> NodeConnector::Stream(
+    const apiserver::NodeEndpoint& node, net::Request request,
+    apiserver::NodeStreamCallbacks callbacks) {
   net::ClientStreamCallbacks inner{std::move(callbacks.on_head), std::move(callbacks.on_data),
                                    std::move(callbacks.on_end)};
-  return std::make_unique<StreamOfNode>(client_.Stream(EndpointOf(node), std::move(request), std::move(inner)));
+  return std::make_unique<StreamOfNode>(
+      client_.Stream(EndpointOf(node), std::move(request), std::move(inner)));
 }
 
 void NodeConnector::Upgrade(const apiserver::NodeEndpoint& node, net::Request request,
@@ -37,7 +38,8 @@ void NodeConnector::Upgrade(const apiserver::NodeEndpoint& node, net::Request re
   upgrades_[id] = client_.Upgrade(
       EndpointOf(node), std::move(request),
       [this, id, done = std::move(done)](Result<net::UpgradeAnswer> answer) mutable {
-        // The handle may not be destroyed inside its own callback's frame before `done` has the stream.
+        // The handle may not be destroyed inside its own callback's frame before `done` has the
+        // stream.
         const std::unique_ptr<net::ClientStream> handle = std::move(upgrades_[id]);
         upgrades_.erase(id);
         if (!answer.has_value()) return done(Error(std::move(answer).error()));

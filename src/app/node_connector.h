@@ -1,7 +1,8 @@
 // src/app/node_connector.h
 //
-// NodeConnector: the API server's way to the kubelet API of every node, over mutual TLS (user kube-apiserver). The
-// node in this process listens on loopback only, so it is reached there whatever address its Node object tells others.
+// NodeConnector: the API server's way to the kubelet API of every node, over mutual TLS (user
+// kube-apiserver). The node in this process listens on loopback only, so it is reached there
+// whatever address its Node object tells others.
 //
 // Life cycle: made before, destroyed after the ApiServer; its HttpClient likewise.
 // Thread:     the loop thread.
@@ -20,9 +21,11 @@ namespace muster::app {
 class NodeConnector final : public apiserver::NodeProxy {
  public:
   // REQUIRES: `client` outlives this.
-  NodeConnector(net::HttpClient& client, std::string local_node) : client_(client), local_node_(std::move(local_node)) {}
+  NodeConnector(net::HttpClient& client, std::string local_node)
+      : client_(client), local_node_(std::move(local_node)) {}
 
-  std::unique_ptr<apiserver::NodeStream> Stream(const apiserver::NodeEndpoint& node, net::Request request,
+  std::unique_ptr<apiserver::NodeStream> Stream(const apiserver::NodeEndpoint& node,
+                                                net::Request request,
                                                 apiserver::NodeStreamCallbacks callbacks) override;
   void Upgrade(const apiserver::NodeEndpoint& node, net::Request request,
                Function<void(Result<apiserver::NodeUpgrade>)> done) override;

@@ -41,16 +41,19 @@ Status MakeDirectories(const std::string& data_dir) {
     const std::string path = data_dir + sub;
     std::error_code error;
     std::filesystem::create_directories(path, error);
-    if (error) return Error(Reason::kInternalError, "cannot make the directory {}: {}", path, error.message());
+    if (error)
+      return Error(Reason::kInternalError, "cannot make the directory {}: {}", path,
+                   error.message());
     if (chmod(path.c_str(), 0700) != 0) {
-      return Error(Reason::kInternalError, "cannot set the mode of {}: {}", path, std::strerror(errno));
+      return Error(Reason::kInternalError, "cannot set the mode of {}: {}", path,
+                   std::strerror(errno));
     }
   }
   return Status::Ok();
 }
 
-// The background process tells its parent how the start went: one byte ('+' or '-') and a text. A pipe that closes
-// without a byte means that the process died.
+// The background process tells its parent how the start went: one byte ('+' or '-') and a text. A
+// pipe that closes without a byte means that the process died.
 class StartReport {
  public:
   explicit StartReport(int fd) : fd_(fd) {}
@@ -81,10 +84,12 @@ int WaitForReport(int fd, const std::string& log_file) {
   return ok ? 0 : 1;
 }
 
-// Detaches from the terminal. In the parent returns the exit code through `exit_code`; the child goes on.
+// Detaches from the terminal. In the parent returns the exit code through `exit_code`; the child
+// goes on.
 Result<StartReport> GoToBackground(const std::string& log_file, bool& is_parent, int& exit_code) {
   int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return Error(Reason::kInternalError, "pipe: {}", std::strerror(errno));
+  if (pipe2(fds, O_CLOEXEC) != 0)
+    return Error(Reason::kInternalError, "pipe: {}", std::strerror(errno));
   const pid_t pid = fork();
   if (pid < 0) return Error(Reason::kInternalError, "fork: {}", std::strerror(errno));
   if (pid > 0) {
@@ -97,7 +102,8 @@ Result<StartReport> GoToBackground(const std::string& log_file, bool& is_parent,
   setsid();
   const int log = open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (log < 0 || null < 0) return Error(Reason::kInternalError, "cannot open {}: {}", log_file, std::strerror(errno));
+  if (log < 0 || null < 0)
+    return Error(Reason::kInternalError, "cannot open {}: {}", log_file, std::strerror(errno));
   dup2(null, STDIN_FILENO);
   dup2(log, STDOUT_FILENO);
   dup2(log, STDERR_FILENO);
@@ -110,12 +116,15 @@ std::string ReadyText(const UpOptions& options, const ControlPlane& plane, Durat
   return fmt::format(
       "muster is ready after {:.2f} s: https://{} (node {})\n"
       "  export KUBECONFIG={}",
-      std::chrono::duration<double>(took).count(), plane.address(), options.node_name, plane.kubeconfig());
+      std::chrono::duration<double>(took).count(), plane.address(), options.node_name,
+      plane.kubeconfig());
 }
 
-int Serve(const UpOptions& options, agent::SpawnerHandle spawner, StartReport report, Duration started) {
+int Serve(const UpOptions& options, agent::SpawnerHandle spawner, StartReport report,
+          Duration started) {
   AsioLoop loop;
-  Result<std::unique_ptr<ControlPlane>> opened = ControlPlane::Open(options, loop, std::move(spawner));
+  Result<std::unique_ptr<ControlPlane>> opened =
+      ControlPlane::Open(options, loop, std::move(spawner));
   if (!opened.has_value()) {
     report.Send(false, "muster up: " + opened.error().message());
     return Fail("up", opened.error());
@@ -159,9 +168,11 @@ Status StopProcess(pid_t pid) {
     return Error(Reason::kForbidden, "cannot stop process {}: {}", pid, std::strerror(errno));
   }
   pollfd poll_fd{fd, POLLIN, 0};
-  const int timeout_ms = static_cast<int>(std::chrono::duration_cast<milliseconds>(kStopTimeout).count());
+  const int timeout_ms =
+      static_cast<int>(std::chrono::duration_cast<milliseconds>(kStopTimeout).count());
   if (poll(&poll_fd, 1, timeout_ms) == 0) {
-    fmt::print(stderr, "muster down: process {} did not stop within {} s; killing it\n", pid, timeout_ms / 1000);
+    fmt::print(stderr, "muster down: process {} did not stop within {} s; killing it\n", pid,
+               timeout_ms / 1000);
     kill(pid, SIGKILL);
     poll(&poll_fd, 1, timeout_ms);
   }
@@ -176,11 +187,13 @@ int RunUp(int argc, char** argv) {
   Result<UpOptions> options = ParseUp(argc, argv);
   if (!options.has_value()) return Fail("up", options.error());
   if (geteuid() != 0) {
-    return Fail("up", Error(Reason::kForbidden,
-                            "this version needs root to make namespaces for pods; run it with sudo"));
+    return Fail("up",
+                Error(Reason::kForbidden,
+                      "this version needs root to make namespaces for pods; run it with sudo"));
   }
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
-  if (const Status status = MakeDirectories(options->data_dir); !status.ok()) return Fail("up", status);
+  if (const Status status = MakeDirectories(options->data_dir); !status.ok())
+    return Fail("up", status);
   if (const auto pid = InstanceLock::Holder(options->data_dir); pid && options->detach) {
     fmt::print("muster is already running on {} (pid {})\n", options->data_dir, *pid);
     return 0;
@@ -218,14 +231,17 @@ int RunDown(int argc, char** argv) {
   if (const auto pid = InstanceLock::Holder(options->data_dir)) {
     if (const Status status = StopProcess(*pid); !status.ok()) return Fail("down", status);
   }
-  if (const Status status = agent::TearDownNode(options->data_dir); !status.ok()) return Fail("down", status);
+  if (const Status status = agent::TearDownNode(options->data_dir); !status.ok())
+    return Fail("down", status);
   if (options->purge) {
     std::filesystem::remove_all(options->data_dir, error);
     if (error) {
-      return Fail("down", Error(Reason::kInternalError, "cannot delete {}: {}", options->data_dir, error.message()));
+      return Fail("down", Error(Reason::kInternalError, "cannot delete {}: {}", options->data_dir,
+                                error.message()));
     }
   }
-  fmt::print("muster is down{}\n", options->purge ? ", nothing is left" : "; `muster up` goes on where it stopped");
+  fmt::print("muster is down{}\n",
+             options->purge ? ", nothing is left" : "; `muster up` goes on where it stopped");
   return 0;
 }
 

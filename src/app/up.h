@@ -1,6 +1,7 @@
 // src/app/up.h
 //
-// `muster up` and `muster down`: the processes around the control plane (background, pid file, signals, clean-up).
+// `muster up` and `muster down`: the processes around the control plane (background, pid file,
+// signals, clean-up).
 //
 // Thread: called from main() before any other thread exists.
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include "agent/agent.h"
 #include "agent/simulated/simulated_nodes.h"
@@ -17,14 +17,14 @@ namespace muster::app {
 namespace {
 
 constexpr char kUpExamples[] = R"(Examples:
-  muster up                                    this machine, in the foreground; Ctrl-C stops the control plane
-  muster up --detach                           in the background; `muster down` stops it
-  muster up --simulate-gpus 8:H100             eight simulated GPUs, to try out GPU scheduling
-  muster up --simulate-nodes 500               500 simulated nodes beside the real one
+  muster up                               this machine, in the foreground; Ctrl-C stops it
+  muster up --detach                      in the background; `muster down` stops it
+  muster up --simulate-gpus 8:H100        eight simulated GPUs, to try out GPU scheduling
+  muster up --simulate-nodes 500          500 simulated nodes beside the real one
   muster up --data-dir /tmp/m --listen 127.0.0.1:7443)";
 
 constexpr char kDownExamples[] = R"(Examples:
-  muster down            stops the control plane and every pod; the state stays, `muster up` goes on with it
+  muster down            stops the control plane and every pod; `muster up` goes on with the state
   muster down --purge    also deletes the data directory)";
 
 // Parses; an empty message means that help was asked for and is printed.
@@ -76,19 +76,22 @@ Status ParseSimulatedGpus(const std::string& text, int& count, std::string& mode
   const size_t colon = text.find(':');
   const std::optional<int64_t> parsed = ParseInt(text.substr(0, colon));
   if (!parsed || *parsed < 0 || *parsed > agent::kMaxSimulatedGpus) {
-    return Error(Reason::kBadRequest, "--simulate-gpus {}: expected N or N:MODEL with N from 0 to {}", text,
+    return Error(Reason::kBadRequest,
+                 "--simulate-gpus {}: expected N or N:MODEL with N from 0 to {}", text,
                  agent::kMaxSimulatedGpus);
   }
   count = static_cast<int>(*parsed);
   if (colon != text.npos) {
     model = text.substr(colon + 1);
     // The model becomes a label value.
-    const bool fits = !model.empty() && model.size() <= 63 &&
-                      model.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
-                          model.npos;
+    const bool fits =
+        !model.empty() && model.size() <= 63 &&
+        model.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == model.npos;
     if (!fits) {
-      return Error(Reason::kBadRequest,
-                   "--simulate-gpus {}: the model must be up to 63 letters, digits, '-', '_' and '.'", text);
+      return Error(
+          Reason::kBadRequest,
+          "--simulate-gpus {}: the model must be up to 63 letters, digits, '-', '_' and '.'", text);
     }
   }
   return Status::Ok();
@@ -96,12 +99,14 @@ Status ParseSimulatedGpus(const std::string& text, int& count, std::string& mode
 
 Status ParseListen(const std::string& text, std::string& host, uint16_t& port) {
   const size_t colon = text.rfind(':');
-  const std::optional<int64_t> number = colon == text.npos ? std::nullopt : ParseInt(text.substr(colon + 1));
+  const std::optional<int64_t> number =
+      colon == text.npos ? std::nullopt : ParseInt(text.substr(colon + 1));
   if (!number || *number < 0 || *number > 65535 || colon == 0) {
     return Error(Reason::kBadRequest, "--listen {}: expected HOST:PORT, e.g. 127.0.0.1:6443", text);
   }
   host = text.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
   port = static_cast<uint16_t>(*number);
   return Status::Ok();
 }
@@ -113,14 +118,19 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
   std::string listen = "127.0.0.1:6443";
   std::string gpus;
   CLI::App app("Starts a whole Kubernetes for machine learning on this machine.", "muster up");
-  app.add_option("--data-dir", options.data_dir, "where state, logs and the kubeconfig live")->capture_default_str();
+  app.add_option("--data-dir", options.data_dir, "where state, logs and the kubeconfig live")
+      ->capture_default_str();
   app.add_option("--listen", listen, "HOST:PORT of the API server")->capture_default_str();
-  app.add_flag("--detach", options.detach, "return when the cluster is ready and go on in the background");
+  app.add_flag("--detach", options.detach,
+               "return when the cluster is ready and go on in the background");
   app.add_option("--simulate-gpus", gpus, "N[:MODEL]: offer N simulated GPUs on this node");
-  app.add_option("--simulate-nodes", options.simulate_nodes, "add N simulated nodes beside the real one")
+  app.add_option("--simulate-nodes", options.simulate_nodes,
+                 "add N simulated nodes beside the real one")
       ->check(CLI::Range(0, agent::kMaxSimulatedNodes));
-  app.add_option("--node-name", options.node_name, "name of this machine's Node")->capture_default_str();
-  app.add_option("--kubelet-port", options.kubelet_port, "port of the kubelet API on 127.0.0.1; 0 = any")
+  app.add_option("--node-name", options.node_name, "name of this machine's Node")
+      ->capture_default_str();
+  app.add_option("--kubelet-port", options.kubelet_port,
+                 "port of the kubelet API on 127.0.0.1; 0 = any")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
   app.add_flag("-v,--verbose", options.verbose, "log debug lines");
@@ -138,8 +148,10 @@ Result<DownOptions> ParseDown(int argc, char** argv) {
   DownOptions options;
   options.data_dir = DefaultDataDir();
   CLI::App app("Stops the control plane and every pod of this machine.", "muster down");
-  app.add_option("--data-dir", options.data_dir, "the data directory of `muster up`")->capture_default_str();
-  app.add_flag("--purge", options.purge, "also delete the data directory: all objects, logs, certificates");
+  app.add_option("--data-dir", options.data_dir, "the data directory of `muster up`")
+      ->capture_default_str();
+  app.add_flag("--purge", options.purge,
+               "also delete the data directory: all objects, logs, certificates");
   app.footer(kDownExamples);
   RETURN_IF_ERROR(Parse(app, argc, argv));
   ASSIGN_OR_RETURN(options.data_dir, AbsoluteDir(options.data_dir));

@@ -17,8 +17,8 @@ Result<UpOptions> Up(std::initializer_list<const char*> arguments) {
 
 TEST(UpOptions, ReadsEveryFlag) {
   const Result<UpOptions> options =
-      Up({"--data-dir", "/tmp/x/", "--listen", "[::1]:7443", "--detach", "--simulate-gpus", "4:H100",
-          "--simulate-nodes", "3", "--node-name", "n1"});
+      Up({"--data-dir", "/tmp/x/", "--listen", "[::1]:7443", "--detach", "--simulate-gpus",
+          "4:H100", "--simulate-nodes", "3", "--node-name", "n1"});
   ASSERT_TRUE(options.has_value()) << options.error().ToString();
   EXPECT_EQ(options->data_dir, "/tmp/x");
   EXPECT_EQ(options->listen_host, "::1");

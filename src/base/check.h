@@ -1,7 +1,7 @@
 // src/base/check.h
 //
-// CHECK is for what can only be a bug of ours; it stays on in release builds and ends the process with the place
-// and the condition. Untrusted input never reaches a CHECK: it gets a Status.
+// CHECK is for what can only be a bug of ours; it stays on in release builds and ends the process
+// with the place and the condition. Untrusted input never reaches a CHECK: it gets a Status.
 
 #pragma once
 
@@ -14,14 +14,14 @@ namespace muster {
 
 }  // namespace muster
 
-#define CHECK(condition)                                                  \
-  do {                                                                    \
-    if (!(condition)) [[unlikely]]                                        \
-      ::muster::CheckFailed(__FILE__, __LINE__, #condition);              \
+#define CHECK(condition)                                     \
+  do {                                                       \
+    if (!(condition)) [[unlikely]]                           \
+      ::muster::CheckFailed(__FILE__, __LINE__, #condition); \
   } while (0)
 
-#define CHECK_MSG(condition, message)                                     \
-  do {                                                                    \
-    if (!(condition)) [[unlikely]]                                        \
-      ::muster::CheckFailed(__FILE__, __LINE__, #condition, message);     \
+#define CHECK_MSG(condition, message)                                 \
+  do {                                                                \
+    if (!(condition)) [[unlikely]]                                    \
+      ::muster::CheckFailed(__FILE__, __LINE__, #condition, message); \
   } while (0)

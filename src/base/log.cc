@@ -17,10 +17,14 @@ std::function<void(LogLevel, std::string_view)> g_sink;
 
 constexpr std::string_view LevelName(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return "DEBUG";
-    case LogLevel::kInfo: return "INFO";
-    case LogLevel::kWarn: return "WARN";
-    default: return "ERROR";
+    case LogLevel::kDebug:
+      return "DEBUG";
+    case LogLevel::kInfo:
+      return "INFO";
+    case LogLevel::kWarn:
+      return "WARN";
+    default:
+      return "ERROR";
   }
 }
 
@@ -36,7 +40,8 @@ void SetLogSink(std::function<void(LogLevel, std::string_view line)> sink) {
 }
 
 void LogLine(LogLevel level, fmt::string_view format, fmt::format_args args) {
-  std::string line = fmt::format("{} {:<5} ", FormatMicroTime(RealClock().Wall()), LevelName(level));
+  std::string line =
+      fmt::format("{} {:<5} ", FormatMicroTime(RealClock().Wall()), LevelName(level));
   const size_t start = line.size();
   line += fmt::vformat(format, args);
   for (size_t i = start; i < line.size(); ++i) {

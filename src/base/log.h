@@ -1,11 +1,12 @@
 // src/base/log.h
 //
-// One line per event: `component: verb object key=value`, lower-case start, no full stop. ERROR = act now, WARN,
-// INFO = a state change, DEBUG. No secret ever goes into a log.
+// One line per event: `component: verb object key=value`, lower-case start, no full stop. ERROR =
+// act now, WARN, INFO = a state change, DEBUG. No secret ever goes into a log.
 //
 //   LOG_INFO("scheduler: bound pod {}/{} node={}", ns, name, node);
 //
-// Thread: any. Lines go to standard error in one write(2) each; lines over kMaxLogLineBytes are cut.
+// Thread: any. Lines go to standard error in one write(2) each; lines over kMaxLogLineBytes are
+//         cut.
 
 #pragma once
 
@@ -23,7 +24,8 @@ inline constexpr size_t kMaxLogLineBytes = 8192;
 
 void SetLogLevel(LogLevel level);
 LogLevel GetLogLevel();
-// Replaces standard error as the place where lines go (tests, the CLI); an empty function restores it.
+// Replaces standard error as the place where lines go (tests, the CLI); an empty function restores
+// it.
 void SetLogSink(std::function<void(LogLevel, std::string_view line)> sink);
 void LogLine(LogLevel level, fmt::string_view format, fmt::format_args args);
 

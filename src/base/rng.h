@@ -1,7 +1,7 @@
 // src/base/rng.h
 //
-// Seeded randomness (xoshiro256**, Blackman and Vigna 2018). Nothing else in the program draws random numbers, so a
-// seed replays a run. Not for keys: those come from OpenSSL in `net`.
+// Seeded randomness (xoshiro256**, Blackman and Vigna 2018). Nothing else in the program draws
+// random numbers, so a seed replays a run. Not for keys: those come from OpenSSL in `net`.
 //
 // Thread: not shared; each owner has its own.
 

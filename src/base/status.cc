@@ -13,7 +13,8 @@ struct ReasonRow {
   int code;
 };
 
-// k8s.io/apimachinery meta/v1 StatusReason constants and the codes that the API server answers with them.
+// k8s.io/apimachinery meta/v1 StatusReason constants and the codes that the API server answers with
+// them.
 constexpr std::array<ReasonRow, 19> kReasons = {{
     {Reason::kUnknown, "", 500},
     {Reason::kUnauthorized, "Unauthorized", 401},
@@ -64,7 +65,9 @@ Reason Status::reason() const {
 
 int Status::code() const { return rep_ == nullptr ? 200 : HttpCode(rep_->reason); }
 
-const std::string& Status::message() const { return rep_ == nullptr ? kEmptyMessage : rep_->message; }
+const std::string& Status::message() const {
+  return rep_ == nullptr ? kEmptyMessage : rep_->message;
+}
 
 const StatusDetails& Status::details() const {
   CHECK(rep_ != nullptr);

@@ -1,7 +1,7 @@
 // src/base/status.h
 //
-// Status: what went wrong, in the vocabulary of Kubernetes' metav1.Status, so that an error made in the deepest
-// folder reaches the client unchanged. Result<T> is a value or a Status.
+// Status: what went wrong, in the vocabulary of Kubernetes' metav1.Status, so that an error made in
+// the deepest folder reaches the client unchanged. Result<T> is a value or a Status.
 //
 // Life cycle: values; OK is one null pointer, a copy of an error shares its text.
 // Thread:     any.
@@ -96,7 +96,8 @@ class [[nodiscard]] Status {
 template <class T>
 using Result = std::expected<T, Status>;
 
-// return Error(Reason::kNotFound, "pods {:?} not found", name);   converts to any Result<T> and to Status
+// return Error(Reason::kNotFound, "pods {:?} not found", name);   converts to any Result<T> and to
+// Status
 struct [[nodiscard]] ErrorStatus {
   Status status;
   template <class T>
@@ -118,15 +119,15 @@ inline ErrorStatus Error(Status status) { return {std::move(status)}; }
 #define MUSTER_CONCAT(a, b) MUSTER_CONCAT_INNER(a, b)
 
 // RETURN_IF_ERROR(status_expression);
-#define RETURN_IF_ERROR(expression)                                             \
-  do {                                                                          \
-    if (::muster::Status muster_status = (expression); !muster_status.ok())     \
-      return ::muster::Error(std::move(muster_status));                         \
+#define RETURN_IF_ERROR(expression)                                         \
+  do {                                                                      \
+    if (::muster::Status muster_status = (expression); !muster_status.ok()) \
+      return ::muster::Error(std::move(muster_status));                     \
   } while (0)
 
 // ASSIGN_OR_RETURN(auto value, ResultReturningCall());
-#define ASSIGN_OR_RETURN(declaration, expression)                               \
-  auto MUSTER_CONCAT(muster_result_, __LINE__) = (expression);                  \
-  if (!MUSTER_CONCAT(muster_result_, __LINE__).has_value())                     \
+#define ASSIGN_OR_RETURN(declaration, expression)                                       \
+  auto MUSTER_CONCAT(muster_result_, __LINE__) = (expression);                          \
+  if (!MUSTER_CONCAT(muster_result_, __LINE__).has_value())                             \
     return ::muster::Error(std::move(MUSTER_CONCAT(muster_result_, __LINE__)).error()); \
   declaration = std::move(*MUSTER_CONCAT(muster_result_, __LINE__))

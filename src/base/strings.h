@@ -1,6 +1,7 @@
 // src/base/strings.h
 //
-// Small text helpers that the standard library lacks. No locale, no allocation where a view will do.
+// Small text helpers that the standard library lacks. No locale, no allocation where a view will
+// do.
 
 #pragma once
 

@@ -67,15 +67,17 @@ int64_t Fraction(std::string_view& text) {
 class SystemClock final : public Clock {
  public:
   Time Wall() const override { return std::chrono::system_clock::now(); }
-  Duration Monotonic() const override { return std::chrono::steady_clock::now().time_since_epoch(); }
+  Duration Monotonic() const override {
+    return std::chrono::steady_clock::now().time_since_epoch();
+  }
 };
 
 }  // namespace
 
 std::string FormatTime(Time time) {
   const Parts p = Split(time);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", p.year, p.month, p.day, p.hour, p.minute,
-                     p.second);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", p.year, p.month, p.day, p.hour,
+                     p.minute, p.second);
 }
 
 std::string FormatMicroTime(Time time) {
@@ -141,7 +143,8 @@ std::string HumanDuration(Duration duration) {
   const int64_t h = m / 60;
   if (h < 8) return m % 60 == 0 ? fmt::format("{}h", h) : fmt::format("{}h{}m", h, m % 60);
   if (h < 48) return fmt::format("{}h", h);
-  if (h < 24 * 8) return h % 24 == 0 ? fmt::format("{}d", h / 24) : fmt::format("{}d{}h", h / 24, h % 24);
+  if (h < 24 * 8)
+    return h % 24 == 0 ? fmt::format("{}d", h / 24) : fmt::format("{}d{}h", h / 24, h % 24);
   if (h < 24 * 365 * 2) return fmt::format("{}d", h / 24);
   const int64_t d = h / 24;
   if (d < 365 * 8) {

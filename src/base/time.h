@@ -1,7 +1,7 @@
 // src/base/time.h
 //
-// Instants and durations. Nothing outside `base` and `loop` reads a clock: time comes from a Loop (or is passed in),
-// so that simulation can own it.
+// Instants and durations. Nothing outside `base` and `loop` reads a clock: time comes from a Loop
+// (or is passed in), so that simulation can own it.
 
 #pragma once
 
@@ -31,7 +31,8 @@ std::string FormatNanoTime(Time time);
 // RFC 3339 with optional fraction and any offset; nullopt if it is not one.
 std::optional<Time> ParseTime(std::string_view text);
 
-// "3d4h", "5m3s", "42s": what kubectl prints in AGE columns (k8s.io/apimachinery duration.HumanDuration).
+// "3d4h", "5m3s", "42s": what kubectl prints in AGE columns (k8s.io/apimachinery
+// duration.HumanDuration).
 std::string HumanDuration(Duration duration);
 
 // Where real time enters. Only AsioLoop, the logger and main programs hold one.

@@ -167,7 +167,8 @@ std::unique_ptr<FdWatch> AsioLoop::WatchReadable(int fd, Function<void()> on_rea
 
 void AsioLoop::OnSignal(int signal_number, Function<void()> on_signal) {
   impl_->signals.push_back(std::make_unique<asio::signal_set>(impl_->io, signal_number));
-  impl_->WaitSignal(*impl_->signals.back(), std::make_shared<Function<void()>>(std::move(on_signal)));
+  impl_->WaitSignal(*impl_->signals.back(),
+                    std::make_shared<Function<void()>>(std::move(on_signal)));
 }
 
 Duration AsioLoop::TakeLongestTask() { return Duration(impl_->longest_ns.exchange(0)); }

@@ -2,7 +2,8 @@
 //
 // AsioLoop: the production Loop, one thread inside Run().
 //
-// Life cycle: construct, Run() on the thread that becomes the loop thread (it returns after Stop()), destroy.
+// Life cycle: construct, Run() on the thread that becomes the loop thread (it returns after
+//             Stop()), destroy.
 // Thread:     Post() and Stop() from any thread; the rest on the loop thread (or before Run()).
 
 #pragma once
@@ -13,7 +14,8 @@
 
 namespace muster {
 
-// Watches a file descriptor that it does not own; destroying it ends the watch, and no callback runs afterwards.
+// Watches a file descriptor that it does not own; destroying it ends the watch, and no callback
+// runs afterwards.
 class FdWatch {
  public:
   virtual ~FdWatch() = default;
@@ -35,13 +37,15 @@ class AsioLoop final : public Loop {
   Time Now() const override;
   bool InThread() const override;
 
-  // Calls `on_readable` whenever `fd` can be read (end of file included), until the watch is destroyed. The callback
-  // must read until EAGAIN or close. `fd` must stay open as long as the watch lives.
+  // Calls `on_readable` whenever `fd` can be read (end of file included), until the watch is
+  // destroyed. The callback must read until EAGAIN or close. `fd` must stay open as long as the
+  // watch lives.
   std::unique_ptr<FdWatch> WatchReadable(int fd, Function<void()> on_readable);
   // Calls `on_signal` for each arrival of `signal_number` (SIGINT, SIGTERM, SIGHUP, SIGCHLD).
   void OnSignal(int signal_number, Function<void()> on_signal);
 
-  // The longest time that one task held the thread since the last call: the metric loop_lag_seconds.
+  // The longest time that one task held the thread since the last call: the metric
+  // loop_lag_seconds.
   Duration TakeLongestTask();
 
  private:

@@ -1,11 +1,12 @@
 // src/loop/loop.h
 //
-// Loop: where time passes and work runs. AsioLoop (production) runs on one real thread; SimLoop (tests) runs the same
-// code on simulated time, in one deterministic order.
+// Loop: where time passes and work runs. AsioLoop (production) runs on one real thread; SimLoop
+// (tests) runs the same code on simulated time, in one deterministic order.
 //
-// Thread:     each Loop has one thread, "the loop thread". Post() may be called from any; everything else only there.
-// Invariants: tasks run one at a time, in the order posted; timers at or after their time, ties in the order made.
-//             No task may hold the thread for more than 5 ms (`loop_lag_seconds`).
+// Thread:     each Loop has one thread, "the loop thread". Post() may be called from any;
+//             everything else only there.
+// Invariants: tasks run one at a time, in the order posted; timers at or after their time, ties in
+//             the order made. No task may hold the thread for more than 5 ms (`loop_lag_seconds`).
 
 #pragma once
 
@@ -33,8 +34,8 @@ class Loop {
   virtual bool InThread() const = 0;
 };
 
-// Pool: runs pure or blocking work away from the loop. `work` runs on a pool thread; `done` then runs on the loop
-// that was given. In simulation both run through SimLoop.
+// Pool: runs pure or blocking work away from the loop. `work` runs on a pool thread; `done` then
+// runs on the loop that was given. In simulation both run through SimLoop.
 class Pool {
  public:
   virtual ~Pool() = default;

@@ -1,11 +1,12 @@
 // src/loop/sim_loop.h
 //
-// SimLoop: simulated time. Nothing happens until the test runs it; then everything happens in one order that depends on
-// nothing but the program and its seeds.
+// SimLoop: simulated time. Nothing happens until the test runs it; then everything happens in one
+// order that depends on nothing but the program and its seeds.
 //
-// Thread:     the one that calls Run*(). Post() from elsewhere is allowed (store writer threads in tests) but then the
-//             order is no longer deterministic.
-// Invariants: tasks in the order (time, sequence number); Now() never goes back unless the test sets it.
+// Thread:     the one that calls Run*(). Post() from elsewhere is allowed (store writer threads in
+//             tests) but then the order is no longer deterministic.
+// Invariants: tasks in the order (time, sequence number); Now() never goes back unless the test
+//             sets it.
 
 #pragma once
 
@@ -33,7 +34,8 @@ class SimLoop final : public Loop {
 
   // Runs the next task, moving time forward to it; false if there is none.
   bool Step();
-  // Runs what is due now, timers in the future stay; returns how many tasks ran. `limit` bounds endless posting.
+  // Runs what is due now, timers in the future stay; returns how many tasks ran. `limit` bounds
+  // endless posting.
   size_t RunReady(size_t limit = 1'000'000);
   // Runs everything due within `duration` and leaves the time at its end.
   void RunFor(Duration duration);

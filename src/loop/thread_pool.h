@@ -1,7 +1,7 @@
 // src/loop/thread_pool.h
 //
-// ThreadPool: the production Pool. Work runs in the order given on `threads` threads; destroying it finishes what was
-// started and drops what was not.
+// ThreadPool: the production Pool. Work runs in the order given on `threads` threads; destroying it
+// finishes what was started and drops what was not.
 //
 // Thread: Run() from any.
 

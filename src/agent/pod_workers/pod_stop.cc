@@ -26,6 +26,8 @@ void PodWorker::Stop() {
     if (!removed_) MarkStatus();
   }
   if (AnyRunning()) return SignalAll();
+  // Before the last status is published: whoever reads it may give the devices away at once.
+  context_.devices.Release(uid_);
   if (!object_gone_ && !status_.object_gone()) {
     // A pod that had ended before we saw it keeps the status that it has.
     if (!removed_ || IsDeleted()) {
@@ -76,7 +78,6 @@ void PodWorker::RemoveEverything() {
     if (!status.ok()) LOG_WARN("agent: remove pod {}: {}", uid_, status.message());
     removed_ = true;
     sandbox_ready_ = false;
-    context_.devices.Release(uid_);
     if (const auto address = Ipv4::Parse(state_.pod_ip); address && !HostNetwork()) {
       context_.addresses.Release(*address);
     }

@@ -122,7 +122,7 @@ void Machine::Start(const std::string& uid, const json::Value& pod, int64_t rest
 
 void Machine::ScheduleEnd(const std::string& uid) {
   Process& process = processes_.at(uid);
-  const Duration length = milliseconds(FateOf(uid, process.state.restarts).Between(500, 30'000));
+  const Duration length = milliseconds(FateOf(uid, process.state.restarts).Between(500, 45'000));
   process.timer = loop_.After(length, [this, uid] { OnEnd(uid); });
 }
 

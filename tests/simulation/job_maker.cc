@@ -31,7 +31,10 @@ json::Value Job(const std::string& ns, const std::string& name, json::Value spec
 }  // namespace
 
 json::Value RandomJob(Rng& rng, const std::string& ns, const std::string& name) {
-  const char* policy = kRestartPolicies[rng.Below(std::size(kRestartPolicies))];
+  const bool elastic = rng.Chance(0.3);
+  // Elastic jobs that restart in place would never show how single pods are replaced.
+  const char* policy =
+      elastic ? "ExitCode" : kRestartPolicies[rng.Below(std::size(kRestartPolicies))];
   const int64_t devices = rng.Between(0, 2);
   // Always ends only by its limits, so every job has one, and its pods only by being deleted.
   const bool endless = std::string_view(policy) == "Always";
@@ -43,9 +46,8 @@ json::Value RandomJob(Rng& rng, const std::string& ns, const std::string& name) 
   if (rng.Chance(0.1)) run_policy = run_policy.Set("suspend", true);
   json::Value spec = json::Obj({{"runPolicy", run_policy}});
   json::Value replicas;
-  const bool elastic = rng.Chance(0.25);
   if (!elastic && rng.Chance(0.8)) replicas = replicas.Set("Master", Replica(1, policy, devices));
-  const int64_t workers = rng.Between(replicas.IsNull() ? 1 : 0, 5);
+  const int64_t workers = rng.Between(elastic ? 3 : replicas.IsNull() ? 1 : 0, 5);
   if (workers > 0) replicas = replicas.Set("Worker", Replica(workers, policy, devices));
   spec = spec.Set("pytorchReplicaSpecs", replicas);
   if (elastic) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "agent/agent.h"
 #include "agent/spawner/spawner.h"
 #include "app/control_plane.h"
+#include "app/data_dir.h"
 #include "app/instance_lock.h"
 #include "app/up_options.h"
 #include "base/log.h"
@@ -34,22 +34,6 @@ int Fail(std::string_view command, const Status& status) {
   if (status.message().empty()) return 0;  // help was printed
   fmt::print(stderr, "muster {}: {}\n", command, status.message());
   return status.reason() == Reason::kBadRequest ? 2 : 1;
-}
-
-Status MakeDirectories(const std::string& data_dir) {
-  for (const char* sub : {"", "/run", "/pki", "/store", "/pods", "/logs"}) {
-    const std::string path = data_dir + sub;
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    if (error)
-      return Error(Reason::kInternalError, "cannot make the directory {}: {}", path,
-                   error.message());
-    if (chmod(path.c_str(), 0700) != 0) {
-      return Error(Reason::kInternalError, "cannot set the mode of {}: {}", path,
-                   std::strerror(errno));
-    }
-  }
-  return Status::Ok();
 }
 
 // The background process tells its parent how the start went: one byte ('+' or '-') and a text. A
@@ -192,8 +176,7 @@ int RunUp(int argc, char** argv) {
                       "this version needs root to make namespaces for pods; run it with sudo"));
   }
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
-  if (const Status status = MakeDirectories(options->data_dir); !status.ok())
-    return Fail("up", status);
+  if (const Status status = MakeDataDir(options->data_dir); !status.ok()) return Fail("up", status);
   if (const auto pid = InstanceLock::Holder(options->data_dir); pid && options->detach) {
     fmt::print("muster is already running on {} (pid {})\n", options->data_dir, *pid);
     return 0;
@@ -228,16 +211,19 @@ int RunDown(int argc, char** argv) {
     fmt::print("muster down: nothing at {}\n", options->data_dir);
     return 0;
   }
+  if (!IsDataDir(options->data_dir)) {
+    return Fail("down", Error(Reason::kConflict,
+                              "{} is not a data directory of muster; nothing was changed",
+                              options->data_dir));
+  }
   if (const auto pid = InstanceLock::Holder(options->data_dir)) {
     if (const Status status = StopProcess(*pid); !status.ok()) return Fail("down", status);
   }
   if (const Status status = agent::TearDownNode(options->data_dir); !status.ok())
     return Fail("down", status);
   if (options->purge) {
-    std::filesystem::remove_all(options->data_dir, error);
-    if (error) {
-      return Fail("down", Error(Reason::kInternalError, "cannot delete {}: {}", options->data_dir,
-                                error.message()));
+    if (const Status status = PurgeDataDir(options->data_dir); !status.ok()) {
+      return Fail("down", status);
     }
   }
   fmt::print("muster is down{}\n",

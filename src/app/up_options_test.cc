@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::app {
 namespace {
 
-Result<UpOptions> Up(std::initializer_list<const char*> arguments) {
+Result<UpOptions> Up(const std::vector<const char*>& arguments) {
   std::vector<char*> argv = {const_cast<char*>("muster up")};
   for (const char* argument : arguments) argv.push_back(const_cast<char*>(argument));
   return ParseUp(static_cast<int>(argv.size()), argv.data());
@@ -31,7 +31,7 @@ TEST(UpOptions, ReadsEveryFlag) {
 }
 
 TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
-  const std::vector<std::pair<std::initializer_list<const char*>, const char*>> cases = {
+  const std::vector<std::pair<std::vector<const char*>, const char*>> cases = {
       {{"--listen", "6443"}, "expected HOST:PORT"},
       {{"--listen", "a:70000"}, "expected HOST:PORT"},
       {{"--simulate-gpus", "-1"}, "expected N or N:MODEL"},

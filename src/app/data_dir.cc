@@ -1,0 +1,94 @@
+#include "app/data_dir.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+namespace muster::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMarker = "muster-data-directory";
+constexpr std::array<std::string_view, 5> kFolders = {"run", "pki", "store", "pods", "logs"};
+constexpr std::string_view kKubeconfig = "kubeconfig";
+
+std::string Join(const std::string& dir, std::string_view name) {
+  return dir + "/" + std::string(name);
+}
+
+Status MakePrivate(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    return Error(Reason::kInternalError, "cannot make the directory {}: {}", path, error.message());
+  }
+  if (chmod(path.c_str(), 0700) != 0) {
+    return Error(Reason::kInternalError, "cannot set the mode of {}: {}", path,
+                 std::strerror(errno));
+  }
+  return Status::Ok();
+}
+
+Status Remove(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (!error) return Status::Ok();
+  return Error(Reason::kInternalError, "cannot delete {}: {}", path, error.message());
+}
+
+}  // namespace
+
+bool IsDataDir(const std::string& dir) {
+  struct stat info = {};
+  return lstat(Join(dir, kMarker).c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+Status MakeDataDir(const std::string& dir) {
+  std::error_code error;
+  if (fs::exists(dir, error) && !IsDataDir(dir)) {
+    if (!fs::is_directory(dir, error)) {
+      return Error(Reason::kConflict, "--data-dir {} is not a directory", dir);
+    }
+    if (!fs::is_empty(dir, error) || error) {
+      return Error(Reason::kConflict,
+                   "--data-dir {} holds files that are not muster's; name an empty or a new "
+                   "directory",
+                   dir);
+    }
+  }
+  RETURN_IF_ERROR(MakePrivate(dir));
+  const std::string marker = Join(dir, kMarker);
+  const int fd = open(marker.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return Error(Reason::kInternalError, "cannot make {}: {}", marker, std::strerror(errno));
+  }
+  close(fd);
+  for (const std::string_view folder : kFolders) RETURN_IF_ERROR(MakePrivate(Join(dir, folder)));
+  return Status::Ok();
+}
+
+Status PurgeDataDir(const std::string& dir) {
+  if (!IsDataDir(dir)) {
+    return Error(Reason::kConflict,
+                 "{} is not a data directory of muster (no {} in it); nothing was deleted", dir,
+                 kMarker);
+  }
+  for (const std::string_view folder : kFolders) RETURN_IF_ERROR(Remove(Join(dir, folder)));
+  RETURN_IF_ERROR(Remove(Join(dir, kKubeconfig)));
+  RETURN_IF_ERROR(Remove(Join(dir, kMarker)));
+  if (rmdir(dir.c_str()) != 0 && errno != ENOENT) {
+    return Error(Reason::kConflict, "{} stays: {}", dir,
+                 errno == ENOTEMPTY || errno == EEXIST ? "it holds files that are not muster's"
+                                                       : std::strerror(errno));
+  }
+  return Status::Ok();
+}
+
+}  // namespace muster::app

@@ -1,0 +1,27 @@
+// src/app/data_dir.h
+//
+// The data directory: made only where nothing else is, and deleted only where we made it. A marker
+// file says that it is ours.
+//
+// Thread: any; blocking file calls of `muster up` and `muster down`.
+
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+
+namespace muster::app {
+
+// Makes `dir` and its parts with mode 0700. Conflict if `dir` holds something that is not ours: its
+// mode and content stay as they are.
+Status MakeDataDir(const std::string& dir);
+
+// Whether `dir` was made by MakeDataDir().
+bool IsDataDir(const std::string& dir);
+
+// Deletes what we made in `dir`, then `dir` itself unless something else is in it (that stays, and
+// is named). Conflict if `dir` is not ours.
+Status PurgeDataDir(const std::string& dir);
+
+}  // namespace muster::app

@@ -1,0 +1,64 @@
+#include "app/data_dir.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace muster::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DataDir : public ::testing::Test {
+ protected:
+  DataDir() {
+    char name[] = "/tmp/muster-data-dir-XXXXXX";
+    root_ = mkdtemp(name);
+  }
+  ~DataDir() override { fs::remove_all(root_); }
+  static void Touch(const std::string& path) { std::ofstream(path) << "x"; }
+
+  std::string root_;
+};
+
+TEST_F(DataDir, IsMadeUsedAgainAndPurged) {
+  const std::string dir = root_ + "/new";
+  ASSERT_TRUE(MakeDataDir(dir).ok());
+  ASSERT_TRUE(MakeDataDir(dir).ok());
+  EXPECT_TRUE(IsDataDir(dir));
+  struct stat info = {};
+  ASSERT_EQ(stat(dir.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  Touch(dir + "/store/muster.db");
+  Touch(dir + "/kubeconfig");
+  EXPECT_TRUE(PurgeDataDir(dir).ok());
+  EXPECT_FALSE(fs::exists(dir));
+}
+
+TEST_F(DataDir, ForeignFilesAreNeverTouched) {
+  Touch(root_ + "/theirs");
+  fs::permissions(root_, fs::perms(0755));
+  const Status made = MakeDataDir(root_);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.message().find("not muster's"), std::string::npos) << made.message();
+  EXPECT_EQ(fs::status(root_).permissions(), fs::perms(0755));
+  EXPECT_FALSE(PurgeDataDir(root_).ok());
+  EXPECT_TRUE(fs::exists(root_ + "/theirs"));
+}
+
+TEST_F(DataDir, FilesAddedLaterSurviveAPurge) {
+  const std::string dir = root_ + "/mixed";
+  ASSERT_TRUE(MakeDataDir(dir).ok());
+  Touch(dir + "/notes.txt");
+  const Status purged = PurgeDataDir(dir);
+  EXPECT_FALSE(purged.ok());
+  EXPECT_TRUE(fs::exists(dir + "/notes.txt"));
+  EXPECT_FALSE(fs::exists(dir + "/store"));
+}
+
+}  // namespace
+}  // namespace muster::app

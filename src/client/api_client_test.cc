@@ -74,6 +74,26 @@ TEST_F(ApiClientTest, AnswerlessHandlerGivesInternalError) {
   EXPECT_EQ(error.reason(), Reason::kInternalError);
 }
 
+TEST(InProcessTransport, ALoopThatDiesWithCallsUnderWayIsNotAsked) {
+  for (const int steps : {0, 1, 2}) {
+    auto loop = std::make_unique<SimLoop>();
+    FakeApi api(*loop);
+    std::vector<net::ResponseWriterPtr> held;
+    api.before_handle = [&](const net::Request&, const net::ResponseWriterPtr& writer) {
+      held.push_back(writer);
+      return false;
+    };
+    {
+      InProcessTransport transport(*loop, api, {});
+      for (int i = 0; i < 3; ++i) transport.Send({.method = "GET", .target = "/x"}, [](auto) {});
+      for (int i = 0; i < steps; ++i) loop->Step();
+    }
+    // The last reference of an unanswered call: in a task of the loop, or in the handler.
+    loop.reset();
+    held.clear();
+  }
+}
+
 TEST_F(ApiClientTest, WatchDeliversEventsInOrderAndItsEnd) {
   std::vector<std::string> seen;
   Status end(Reason::kUnknown, "not yet");

@@ -12,11 +12,13 @@ constexpr size_t kDrainPieceBytes = 256 << 10;
 // callbacks. Every callback goes through the loop, so neither side ever runs inside the other.
 class Call final : public net::ResponseWriter, public std::enable_shared_from_this<Call> {
  public:
-  explicit Call(Loop& loop) : loop_(loop) {}
+  Call(Loop& loop, std::weak_ptr<const bool> transport)
+      : loop_(loop), transport_(std::move(transport)) {}
 
   // The handler let go of the last reference: what it did not finish is an error of its own.
   ~Call() override {
-    if (ended_ || abandoned_) return;
+    // With the transport gone nobody listens, and the loop itself may be on its way out.
+    if (ended_ || abandoned_ || transport_.expired()) return;
     if (!answered_) {
       Reply(InternalError());
     } else if (stream_.on_end) {
@@ -136,6 +138,7 @@ class Call final : public net::ResponseWriter, public std::enable_shared_from_th
 
  private:
   Loop& loop_;
+  const std::weak_ptr<const bool> transport_;
   Function<void(Result<net::Response>)> done_;
   StreamCallbacks stream_;
   net::Response collected_;
@@ -168,7 +171,7 @@ InProcessTransport::~InProcessTransport() = default;
 
 void InProcessTransport::Send(net::Request request, Function<void(Result<net::Response>)> done) {
   request.peer = peer_;
-  auto call = std::make_shared<Call>(loop_);
+  auto call = std::make_shared<Call>(loop_, lifetime_.Watch());
   call->Expect(lifetime_.Guard(std::move(done)));
   loop_.Post(
       lifetime_.Guard([this, request = std::move(request), call = std::move(call)]() mutable {
@@ -179,7 +182,7 @@ void InProcessTransport::Send(net::Request request, Function<void(Result<net::Re
 std::unique_ptr<StreamHandle> InProcessTransport::Stream(net::Request request,
                                                          StreamCallbacks callbacks) {
   request.peer = peer_;
-  auto call = std::make_shared<Call>(loop_);
+  auto call = std::make_shared<Call>(loop_, lifetime_.Watch());
   call->Expect(std::move(callbacks));
   auto handle = std::make_unique<CallHandle>(call);
   loop_.Post(

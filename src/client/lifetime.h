@@ -22,6 +22,9 @@ class Lifetime {
   Lifetime(const Lifetime&) = delete;
   Lifetime& operator=(const Lifetime&) = delete;
 
+  // Expired once this object is gone.
+  std::weak_ptr<const bool> Watch() const { return token_; }
+
   // A callable that does what `callback` does while this object lives, and nothing afterwards.
   template <class Callback>
   auto Guard(Callback callback) const {

@@ -16,6 +16,7 @@ constexpr std::string_view kJobPrefix = "/registry/kubeflow.org/pytorchjobs/";
 constexpr std::string_view kGroupPrefix = "/registry/scheduling.volcano.sh/podgroups/";
 // A plan may be this much older than what it leads to.
 constexpr Duration kPlanAge = seconds(10);
+constexpr Duration kLatestRequest = seconds(1);
 
 int64_t WantedDevices(const json::Value& pod) {
   int64_t sum = 0;
@@ -111,16 +112,30 @@ void Oracles::OnPod(const store::WatchEvent& event, const json::Value& object) {
   pod.group = metadata["annotations"]["scheduling.k8s.io/group-name"].Str();
   pod.node = object["spec"]["nodeName"].Str();
   pod.finished = phase == "Succeeded" || phase == "Failed";
-  pod.going = metadata.Has("deletionTimestamp");
+  pod.epoch = ParseInt(metadata["annotations"]["training.muster.dev/epoch"].AsString()).value_or(0);
   pod.wanted_devices = WantedDevices(object);
   pod.devices.clear();
   for (const auto& [container, by_resource] : cluster::PodAssignedDevices(object)) {
     for (const auto& [resource, ids] : by_resource) pod.devices.insert(ids.begin(), ids.end());
   }
+  if (event.previous == nullptr) {
+    pod.created = loop_.Now();
+    CheckEpoch(pod);
+  }
   if (!before.empty() && before != pod.node) {
     on_violation_(fmt::format("{} was bound to {} and then to {}", pod.key, before, pod.node));
   }
   if (before.empty() && !pod.node.empty()) OnBound(uid, pod);
+}
+
+void Oracles::CheckEpoch(const Pod& pod) {
+  for (const auto& [uid, other] : pods_) {
+    if (other.ns != pod.ns || other.group != pod.group || other.epoch >= pod.epoch) continue;
+    // A request of the epoch before may have been under way for so long.
+    if (loop_.Now() - other.created < kLatestRequest) continue;
+    on_violation_(fmt::format("{} of epoch {} was made while {} of epoch {} is there", pod.key,
+                              pod.epoch, other.key, other.epoch));
+  }
 }
 
 void Oracles::OnBound(const std::string& uid, const Pod& pod) {

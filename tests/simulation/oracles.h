@@ -9,6 +9,7 @@
 //   gang all or nothing  a gang's first member is bound only when at least minMember members exist
 //                        and the devices for them are free; at a fixpoint (CheckFixpoint) no gang
 //                        has some but fewer than minMember bound
+//   one epoch            pods of a restarted gang are made when those of the epoch before are gone
 //
 // Thread:     the simulation's.
 
@@ -47,8 +48,9 @@ class Oracles {
     std::string key, ns, group, node;
     std::set<std::string> devices;
     int64_t wanted_devices = 0;
+    int64_t epoch = 0;
+    Time created{};
     bool finished = false;
-    bool going = false;
   };
   struct Gang {
     int64_t members = 0, bound = 0;
@@ -57,6 +59,7 @@ class Oracles {
 
   void OnEvent(const store::WatchEvent& event);
   void OnPod(const store::WatchEvent& event, const json::Value& object);
+  void CheckEpoch(const Pod& pod);
   void OnBound(const std::string& uid, const Pod& pod);
   void CheckGangStart(const std::string& uid, const Pod& pod);
   void OnNode(const store::WatchEvent& event, const json::Value& object);

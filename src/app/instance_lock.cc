@@ -1,7 +1,9 @@
 #include "app/instance_lock.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,6 +52,19 @@ std::optional<pid_t> InstanceLock::Holder(const std::string& data_dir) {
   const InstanceLock file(fd);
   if (flock(fd, LOCK_EX | LOCK_NB) == 0) return std::nullopt;
   return ReadPid(fd);
+}
+
+std::optional<pid_t> InstanceLock::LastingHolder(const std::string& data_dir) {
+  const std::optional<pid_t> pid = Holder(data_dir);
+  if (!pid) return std::nullopt;
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
+  if (fd >= 0) {
+    pollfd dying{fd, POLLIN, 0};
+    poll(&dying, 1,
+         static_cast<int>(std::chrono::duration_cast<milliseconds>(kDyingGrace).count()));
+    close(fd);
+  }
+  return Holder(data_dir);
 }
 
 InstanceLock::InstanceLock(InstanceLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

@@ -14,8 +14,11 @@
 #include <string>
 
 #include "base/status.h"
+#include "base/time.h"
 
 namespace muster::app {
+
+inline constexpr Duration kDyingGrace = milliseconds(250);
 
 class InstanceLock {
  public:
@@ -23,6 +26,9 @@ class InstanceLock {
   static Result<InstanceLock> Take(const std::string& data_dir);
   // The pid of the process that holds the lock; nullopt if none does.
   static std::optional<pid_t> Holder(const std::string& data_dir);
+  // The same, but a holder that is just dying (it was killed a moment ago) does not count: waits up
+  // to kDyingGrace for it to be gone.
+  static std::optional<pid_t> LastingHolder(const std::string& data_dir);
 
   InstanceLock(InstanceLock&& other) noexcept;
   InstanceLock& operator=(InstanceLock&&) = delete;

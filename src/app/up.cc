@@ -177,7 +177,7 @@ int RunUp(int argc, char** argv) {
   }
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
   if (const Status status = MakeDataDir(options->data_dir); !status.ok()) return Fail("up", status);
-  if (const auto pid = InstanceLock::Holder(options->data_dir); pid && options->detach) {
+  if (const auto pid = InstanceLock::LastingHolder(options->data_dir); pid && options->detach) {
     fmt::print("muster is already running on {} (pid {})\n", options->data_dir, *pid);
     return 0;
   }

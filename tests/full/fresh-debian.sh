@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 tools/probe root namespaces overlay
 command -v debootstrap >/dev/null || { echo "skipped: no debootstrap"; exit 77; }
-root=$(mktemp -d /tmp/muster-debian-XXXXXX)
+mkdir -p build
+root=$(mktemp -d "$PWD/build/debian-XXXXXX") # not in /tmp: a netbox has its own
 finish() {
   umount "$root/proc" "$root/sys/fs/cgroup" "$root/sys" "$root/dev/pts" "$root/dev" 2>/dev/null || true
   mountpoint -q "$root/dev" || rm -rf "$root"

@@ -35,7 +35,13 @@ Result<SocketFd> Bind(int type, const DnsEndpoint& where) {
   const int on = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const sockaddr_in here = ToSocketAddress(where.address, where.port);
-  if (bind(fd.get(), AsSockaddr(here), sizeof here) != 0) return Error(SystemError("bind", where));
+  if (bind(fd.get(), AsSockaddr(here), sizeof here) != 0) {
+    const bool in_use = errno == EADDRINUSE;
+    const Status status = SystemError("bind", where);
+    if (!in_use) return Error(status);
+    return Error(status.reason(), "{}; another muster or DNS server may run on this machine",
+                 status.message());
+  }
   if (type == SOCK_STREAM && listen(fd.get(), kTcpBacklog) != 0)
     return Error(SystemError("listen on", where));
   return fd;

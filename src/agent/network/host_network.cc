@@ -81,6 +81,36 @@ Status EnableForwarding(const NodeNetworkConfig& config) {
       "pods cannot reach anything without IP forwarding (set net.ipv4.ip_forward=1): ");
 }
 
+// The state file that owns the network of this namespace, if it is another one than ours; else "".
+// Without an alias the bridge is of nobody: a start that was cut short, or an earlier version.
+Result<std::string> OtherOwner(Netlink& netlink, const NodeNetworkConfig& config) {
+  if (config.state_file.empty()) return std::string();
+  ASSIGN_OR_RETURN(std::string owner, netlink.GetAlias(config.bridge));
+  std::error_code error;
+  if (owner.empty() || owner == config.state_file || !std::filesystem::exists(owner, error)) {
+    return std::string();
+  }
+  // The same folder by another path, e.g. through a symbolic link.
+  if (std::filesystem::equivalent(owner, config.state_file, error)) return std::string();
+  return owner;
+}
+
+Status OwnedError(const std::string& owner) {
+  const std::string dir = std::filesystem::path(owner).parent_path().parent_path().string();
+  return Error(Reason::kAlreadyExists,
+               "another muster ({0}) runs its pod network on this machine; stop it with "
+               "muster down --data-dir {0}",
+               dir);
+}
+
+Status RemoveStateFile(const NodeNetworkConfig& config) {
+  std::error_code error;
+  std::filesystem::remove(config.state_file, error);
+  if (!error) return Status::Ok();
+  return Error(Reason::kInternalError, "network: remove {}: {}", config.state_file,
+               error.message());
+}
+
 Status RestoreForwarding(const NodeNetworkConfig& config) {
   if (config.state_file.empty()) return Status::Ok();
   Status status;
@@ -89,13 +119,7 @@ Status RestoreForwarding(const NodeNetworkConfig& config) {
     const std::string_view before = line.substr(kIpForwardKey.size());
     if (before == "0") status = WriteFile(kIpForwardFile, "0\n");
   }
-  if (!status.ok()) return status;
-  std::error_code error;
-  std::filesystem::remove(config.state_file, error);
-  if (error)
-    return Error(Reason::kInternalError, "network: remove {}: {}", config.state_file,
-                 error.message());
-  return Status::Ok();
+  return status.ok() ? RemoveStateFile(config) : status;
 }
 
 const char* FindNft() {
@@ -210,12 +234,20 @@ std::string HostRules(const NodeNetworkConfig& config) {
 }
 
 Status EnsureHost(const NodeNetworkConfig& config) {
-  RETURN_IF_ERROR(EnableForwarding(config));
+  if (config.state_file.size() > kMaxInterfaceAliasBytes) {
+    return Error(Reason::kInvalid, "network: the path {} has {} bytes, more than {}",
+                 config.state_file, config.state_file.size(), kMaxInterfaceAliasBytes);
+  }
   ASSIGN_OR_RETURN(Netlink netlink, Netlink::Open());
+  ASSIGN_OR_RETURN(const std::string owner, OtherOwner(netlink, config));
+  if (!owner.empty()) return OwnedError(owner);
+  RETURN_IF_ERROR(EnableForwarding(config));
   RETURN_IF_ERROR(netlink.EnsureUnreachableRoute(config.pod_range));
   RETURN_IF_ERROR(netlink.EnsureUnreachableRoute(config.service_range));
   RETURN_IF_ERROR(
       netlink.EnsureBridge(config.bridge, {config.BridgeAddress(), config.node_range.length}));
+  if (!config.state_file.empty())
+    RETURN_IF_ERROR(netlink.SetAlias(config.bridge, config.state_file));
   RETURN_IF_ERROR(netlink.EnsureLinkRoute(config.service_range, config.bridge));
   // After a restart the table of last time still serves the running pods, until the first
   // ServiceRules().
@@ -224,6 +256,13 @@ Status EnsureHost(const NodeNetworkConfig& config) {
 }
 
 Status RemoveHost(const NodeNetworkConfig& config) {
+  Result<Netlink> netlink = Netlink::Open();
+  if (!netlink) return netlink.error();
+  ASSIGN_OR_RETURN(const std::string owner, OtherOwner(*netlink, config));
+  if (!owner.empty()) {
+    LOG_INFO("network: left as it is, it belongs to another muster owner={:?}", owner);
+    return RemoveStateFile(config);
+  }
   // As much as possible, even when one thing fails; the first error is told.
   Status first;
   const auto note = [&](Status status) {
@@ -232,8 +271,6 @@ Status RemoveHost(const NodeNetworkConfig& config) {
     if (first.ok()) first = std::move(status);
   };
   note(ApplyNft(fmt::format("add table ip {0}\ndelete table ip {0}\n", kNftTable)));
-  Result<Netlink> netlink = Netlink::Open();
-  if (!netlink) return netlink.error();
   if (const auto links = netlink->ListInterfaces(kHostInterfacePrefix); links) {
     for (const std::string& link : *links) note(netlink->DeleteInterface(link));
   } else {

@@ -4,12 +4,15 @@
 // routes that end at the node, and the nftables table `muster`. Everything is listed in
 // `state_file` and taken back by RemoveHost().
 //
+// There is one of it in a network namespace, and it has one owner: the path of the owner's state
+// file is the alias of the bridge, where every other muster sees it. It dies with the bridge.
+//
 // Life cycle: EnsureHost() at every start of the agent (it may find its own work of last time);
 //             RemoveHost() from `muster down`.
 // Thread:     blocking calls, for the spawner (single-threaded).
 // Invariants: works without an uplink; nothing outside the bridge, our routes, the table `muster`
 //             and ip_forward is touched; ip_forward gets back the value that the first EnsureHost()
-//             found.
+//             found; what belongs to another owner is not touched.
 
 #pragma once
 
@@ -34,8 +37,11 @@ struct NodeNetworkConfig {
 
 inline constexpr std::string_view kNftTable = "muster";
 
+// AlreadyExists, with nothing changed, while another state file owns the network. An owner whose
+// state file is gone owns nothing any more.
 Status EnsureHost(const NodeNetworkConfig& config);
-// Also deletes the pods' links (kHostInterfacePrefix) that still exist. Ok if there is nothing.
+// Also deletes the pods' links (kHostInterfacePrefix) that still exist. Ok if there is nothing. If
+// another state file owns the network, only config.state_file is removed.
 Status RemoveHost(const NodeNetworkConfig& config);
 
 // Runs `nft -f -` with `rules` on its standard input. The error has what nft printed.

@@ -148,7 +148,7 @@ ifinfomsg Link(int index = 0, bool up = false) {
 
 struct LinkInfo {
   int index = 0;
-  std::string name;
+  std::string name, alias;
   uint8_t operstate = 0;
 };
 
@@ -161,6 +161,8 @@ LinkInfo ParseLink(const nlmsghdr* message) {
        attribute = RTA_NEXT(attribute, left)) {
     if (attribute->rta_type == IFLA_IFNAME) {
       info.name = static_cast<const char*>(RTA_DATA(attribute));
+    } else if (attribute->rta_type == IFLA_IFALIAS) {
+      info.alias = static_cast<const char*>(RTA_DATA(attribute));
     } else if (attribute->rta_type == IFLA_OPERSTATE) {
       info.operstate = *static_cast<const uint8_t*>(RTA_DATA(attribute));
     }
@@ -369,6 +371,24 @@ Status Netlink::EnsureBridge(const std::string& name, Ipv4Prefix address) {
   ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd_, name));
   if (error == EEXIST) RETURN_IF_ERROR(SetUp(fd_, link.index, name));
   return AddAddress(fd_, link.index, address, name);
+}
+
+Status Netlink::SetAlias(const std::string& interface, std::string_view alias) {
+  ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd_, interface));
+  Request request(RTM_NEWLINK, NLM_F_ACK, Link(link.index));
+  request.Text(IFLA_IFALIAS, alias);
+  const int error = Talk(fd_, request);
+  if (error == 0) return Status::Ok();
+  return NetlinkError(error, fmt::format("set the alias of {} to {:?}", interface, alias));
+}
+
+Result<std::string> Netlink::GetAlias(const std::string& interface) {
+  LinkInfo info;
+  Request request(RTM_GETLINK, NLM_F_ACK, Link());
+  request.Text(IFLA_IFNAME, interface);
+  const int error = Talk(fd_, request, [&](const nlmsghdr* message) { info = ParseLink(message); });
+  if (error == 0 || error == ENODEV) return info.alias;
+  return Error(NetlinkError(error, "read the alias of " + interface));
 }
 
 Status Netlink::AttachPod(const PodAttachment& attachment) {

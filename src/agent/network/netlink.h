@@ -25,6 +25,7 @@
 namespace muster::agent {
 
 inline constexpr size_t kMaxInterfaceNameBytes = 15;  // IFNAMSIZ - 1
+inline constexpr size_t kMaxInterfaceAliasBytes = 255;  // IFALIASZ - 1
 inline constexpr std::string_view kPodInterface = "eth0";
 
 // How one pod is connected. With prefix_length 32 (recommended) pods reach each other through the
@@ -52,6 +53,11 @@ class Netlink {
   ~Netlink();
 
   Status EnsureBridge(const std::string& name, Ipv4Prefix address);
+
+  // A note on an interface that everybody in the namespace sees (`ip link show`) and that goes with
+  // it. At most kMaxInterfaceAliasBytes. Reading gives "" if there is none, or no such interface.
+  Status SetAlias(const std::string& interface, std::string_view alias);
+  Result<std::string> GetAlias(const std::string& interface);
 
   // One veth pair: the far end is eth0 in the pod's namespace with its address, a default route by
   // the gateway, and lo up. After an error the pair is gone again.

@@ -288,6 +288,53 @@ TEST(NodeNetwork, RemoveHostLeavesTheNamespaceAsItWas) {
   });
 }
 
+TEST(NodeNetwork, AnotherOwnerIsRefusedAndRemovesNothing) {
+  AsNode([] {
+    Node node;
+    StateFile other_state;
+    NodeNetworkConfig other;
+    other.state_file = other_state.path();
+    const Status refused = EnsureHost(other);
+    EXPECT_EQ(refused.reason(), Reason::kAlreadyExists);
+    EXPECT_NE(refused.message().find("stop it with muster down --data-dir"), std::string::npos)
+        << refused.message();
+    EXPECT_FALSE(std::filesystem::exists(other.state_file));
+
+    // A state file that an earlier boot left behind gives no right to anything either.
+    std::ofstream(other.state_file) << "ip_forward=0\n" << std::flush;
+    ExpectOk(RemoveHost(other));
+    EXPECT_FALSE(std::filesystem::exists(other.state_file));
+    EXPECT_EQ(HostFile("/proc/sys/net/ipv4/ip_forward"), "1");
+    EXPECT_EQ(node.netlink().ListInterfaces(kHostInterfacePrefix)->size(), 2U);
+    EXPECT_EQ(node.netlink().ListInterfaces("muster0")->size(), 1U);
+    const int in_first = node.first.Inside([] { return Listen(8080); });
+    ExpectOk(ApplyNft(ServiceRules(node.config(), {Port({{kFirst, 8080}})})));
+    EXPECT_EQ(Connect(kService, 80), 0);
+    close(in_first);
+  });
+}
+
+TEST(NodeNetwork, AnOwnerIsTheSameByAnyPathAndGoesWithItsStateFile) {
+  AsNode([] {
+    Node node;
+    StateFile links, next_state;
+    std::filesystem::create_directory_symlink(
+        std::filesystem::path(node.config().state_file).parent_path(), links.path());
+    NodeNetworkConfig linked = node.config();
+    linked.state_file = links.path() + "/network.state";
+    ExpectOk(EnsureHost(linked));
+
+    std::filesystem::remove(node.config().state_file);  // its data folder was deleted
+    NodeNetworkConfig next;
+    next.state_file = next_state.path();
+    ExpectOk(EnsureHost(next));
+    EXPECT_EQ(*node.netlink().GetAlias("muster0"), next.state_file);
+    ExpectOk(RemoveHost(next));
+    EXPECT_TRUE(node.netlink().ListInterfaces("muster0")->empty());
+    EXPECT_EQ(*node.netlink().GetAlias("muster0"), "");
+  });
+}
+
 TEST(NodeNetwork, LoopbackOnlyPodReachesItself) {
   AsNode([] {
     NetworkNamespace pod;

@@ -89,6 +89,7 @@ struct Agent::Impl {
   Status StartServer(const Gathered& gathered);
   void StartNetwork(const std::string& resolv_conf);
   void StartPods();
+  void OnSpawnerLost();
   void Step(Status status);
 
   AgentOptions options;
@@ -180,6 +181,16 @@ void Agent::Impl::StartNetwork(const std::string& resolv_conf) {
   }));
 }
 
+// Before there is a registrar, the start itself fails.
+void Agent::Impl::OnSpawnerLost() {
+  if (registrar == nullptr) return;
+  registrar->ReportFault(
+      "SpawnerGone",
+      "the process that starts pods (muster-spawner) is gone: no pod can start, running pods go on "
+      "as long as they tolerate a node that is not ready; restart muster: end its process and "
+      "muster up (pods keep running), or muster down and muster up (pods end)");
+}
+
 void Agent::Impl::StartPods() {
   runtime.Recover(lifetime.Guard([this](std::vector<RecoveredPod> recovered) {
     if (!recovered.empty()) LOG_INFO("agent: found {} pods of an earlier run", recovered.size());
@@ -209,6 +220,7 @@ Agent::~Agent() = default;
 void Agent::Start(Function<void(Status)> ready) {
   impl_->ready = std::move(ready);
   impl_->waiting_for = 1;
+  impl_->spawner.OnLost([impl = impl_.get()] { impl->OnSpawnerLost(); });
   auto gathered = std::make_shared<Gathered>();
   impl_->pool.Run(
       [options = impl_->options, gathered] { Gather(options, *gathered); }, impl_->loop,

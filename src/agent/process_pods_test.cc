@@ -333,6 +333,25 @@ TEST(ProcessPods, LeavesThePodsAloneThatEndedBeforeItCame) {
   });
 }
 
+TEST(SpawnerClient, TellsOnceThatTheSpawnerIsGone) {
+  InNetworkNamespace([] {
+    Machine m;
+    const pid_t pid = m.second_spawner->pid();
+    SpawnerClient client(m.loop, std::move(*m.second_spawner));
+    int lost = 0;
+    client.OnLost([&] { ++lost; });
+    ASSERT_EQ(kill(pid, SIGKILL), 0);
+    ASSERT_TRUE(m.Until([&] { return lost == 1; }));
+    Status refused;
+    client.Call("setupNetwork", json::Obj(), [&](Result<json::Value> answer) {
+      refused = answer ? Status::Ok() : answer.error();
+    });
+    ASSERT_TRUE(m.Until([&] { return !refused.ok(); }));
+    EXPECT_EQ(refused.reason(), Reason::kServiceUnavailable);
+    EXPECT_EQ(lost, 1);
+  });
+}
+
 TEST(ProcessPods, NamesTheDevices) {
   InNetworkNamespace([] {
     Machine m;

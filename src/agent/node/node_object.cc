@@ -40,8 +40,8 @@ std::string GoArchitecture(const std::string& machine) {
   return machine;
 }
 
-json::Value Condition(const json::Value& before, const char* type, bool status, const char* reason,
-                      const char* message, Time now) {
+json::Value Condition(const json::Value& before, const char* type, bool status,
+                      std::string_view reason, std::string_view message, Time now) {
   json::Value transition = FormatTime(now);
   for (const json::Value& condition : before["conditions"].items()) {
     if (condition["type"].AsString() == type &&
@@ -55,6 +55,12 @@ json::Value Condition(const json::Value& before, const char* type, bool status, 
                     {"lastTransitionTime", transition},
                     {"reason", reason},
                     {"message", message}});
+}
+
+json::Value ReadyCondition(const NodeFacts& facts, const json::Value& before, Time now) {
+  if (facts.fault_reason.empty())
+    return Condition(before, "Ready", true, "KubeletReady", "kubelet is posting ready status", now);
+  return Condition(before, "Ready", false, facts.fault_reason, facts.fault_message, now);
 }
 
 }  // namespace
@@ -153,8 +159,7 @@ json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time n
                               "kubelet has no disk pressure", now),
                     Condition(before, "PIDPressure", false, "KubeletHasSufficientPID",
                               "kubelet has sufficient PID available", now),
-                    Condition(before, "Ready", true, "KubeletReady",
-                              "kubelet is posting ready status", now)})},
+                    ReadyCondition(facts, before, now)})},
        {"addresses", json::List({json::Obj({{"type", "InternalIP"}, {"address", facts.address}}),
                                  json::Obj({{"type", "Hostname"}, {"address", facts.name}})})},
        {"daemonEndpoints",

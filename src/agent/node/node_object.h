@@ -25,6 +25,8 @@ struct NodeFacts {
   std::string machine_id, system_uuid, boot_id, kernel_version, os_image, architecture;
   std::vector<cluster::Device> devices;
   bool devices_simulated = false;
+  // Why the node cannot run pods, as reason and message of Ready=False; "": it can.
+  std::string fault_reason, fault_message;
 };
 
 NodeFacts GatherNodeFacts(const std::string& data_dir);

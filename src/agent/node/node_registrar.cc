@@ -20,6 +20,14 @@ void NodeRegistrar::Start(Task registered) {
   Register();
 }
 
+void NodeRegistrar::ReportFault(std::string reason, std::string message) {
+  facts_.fault_reason = std::move(reason);
+  facts_.fault_message = std::move(message);
+  loop_.Cancel(status_timer_);
+  loop_.Cancel(retry_timer_);
+  Register();
+}
+
 void NodeRegistrar::Retry(const char* what, const Status& status) {
   LOG_WARN("agent: {} node={}: {}", what, facts_.name, status.message());
   retry_timer_ = loop_.After(kRegistrationRetry, [this] { Register(); });

@@ -86,6 +86,27 @@ TEST(NodeRegistrar, TakesOverItsOldNodeAndKeepsWhatOthersWrote) {
   EXPECT_FALSE(s.Node()["status"]["capacity"].Has("nvidia.com/gpu")) << "GPUs of the earlier run";
 }
 
+TEST(NodeRegistrar, AFaultMakesTheNodeNotReadyAndKeepsTheLease) {
+  Server s;
+  NodeRegistrar registrar(s.loop, s.client, Facts());
+  int registered = 0;
+  registrar.Start([&] { ++registered; });
+  s.loop.RunFor(seconds(5));
+  registrar.ReportFault("SpawnerGone", "restart muster");
+  s.loop.RunFor(seconds(1));
+  const auto ready = [&] { return s.Node()["status"]["conditions"].At(3); };
+  EXPECT_EQ(ready()["status"].AsString(), "False");
+  EXPECT_EQ(ready()["reason"].AsString(), "SpawnerGone");
+  EXPECT_EQ(ready()["message"].AsString(), "restart muster");
+  EXPECT_EQ(*ParseTime(ready()["lastTransitionTime"].AsString()), s.loop.Now() - seconds(1));
+  s.loop.RunFor(minutes(11));
+  EXPECT_EQ(ready()["status"].AsString(), "False");
+  EXPECT_EQ(registered, 1);
+  const json::Value& lease =
+      *s.api.Find("/apis/coordination.k8s.io/v1/leases", "kube-node-lease", "n1");
+  EXPECT_LE(s.loop.Now() - *ParseTime(lease["spec"]["renewTime"].AsString()), kLeasePeriod);
+}
+
 TEST(NodeRegistrar, TriesAgainUntilTheServerAnswers) {
   Server s;
   bool down = true;

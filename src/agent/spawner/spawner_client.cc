@@ -85,7 +85,8 @@ void SpawnerClient::OnReadable() {
 void SpawnerClient::Fail(const Status& status) {
   if (dead_) return;
   dead_ = true;
-  LOG_ERROR("agent: lost the spawner: {}", status.message());
+  LOG_ERROR("agent: lost the spawner, no pod can be started until muster is restarted: {}",
+            status.message());
   watch_.reset();
   std::deque<Waiting> failed = std::move(waiting_);
   waiting_.clear();
@@ -94,6 +95,10 @@ void SpawnerClient::Fail(const Status& status) {
       if (*alive) done(std::unexpected(status));
     });
   }
+  if (!on_lost_) return;
+  loop_.Post([alive = alive_, on_lost = std::move(on_lost_)]() mutable {
+    if (*alive) on_lost();
+  });
 }
 
 }  // namespace muster::agent

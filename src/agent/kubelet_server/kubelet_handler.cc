@@ -127,12 +127,15 @@ void KubeletHandler::Logs(const Call& call, net::ResponseWriterPtr writer) {
   Result<LogOptions> options = ParseLogOptions(call.query, loop_.Now());
   if (!options) return Answer(*writer, 400, options.error().message() + "\n");
   const std::string dir = PodLogDir(data_dir_, worker->pod()) + "/" + call.container;
-  const auto attempt = LatestLogAttempt(dir, options->previous);
-  if (!attempt && options->previous) {
+  // As upstream: previous is the run that lastState tells of, which is the latest one while the
+  // container waits to be started again.
+  if (options->previous && !container->last_exit) {
     return Answer(*writer, 400,
                   fmt::format("previous terminated container \"{}\" in pod \"{}\" not found\n",
                               call.container, call.pod));
   }
+  const std::optional<int> attempt =
+      options->previous ? container->last_exit_attempt : LatestLogAttempt(dir);
   if (!attempt) {
     return Answer(*writer, 400,
                   fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}\n",

@@ -51,17 +51,14 @@ Result<off_t> TailStart(int fd, int64_t lines, int64_t& found) {
 
 }  // namespace
 
-std::optional<int> LatestLogAttempt(const std::string& container_log_dir, bool previous) {
-  std::vector<int> attempts;
+std::optional<int> LatestLogAttempt(const std::string& container_log_dir) {
+  std::optional<int> latest;
   for (const std::string& name : ListDir(container_log_dir)) {
     if (!name.ends_with(".log")) continue;
     const auto number = ParseInt(std::string_view(name).substr(0, name.size() - 4));
-    if (number) attempts.push_back(static_cast<int>(*number));
+    if (number) latest = std::max(latest.value_or(0), static_cast<int>(*number));
   }
-  std::sort(attempts.begin(), attempts.end());
-  const size_t back = previous ? 2 : 1;
-  if (attempts.size() < back) return std::nullopt;
-  return attempts[attempts.size() - back];
+  return latest;
 }
 
 LogReader::LogReader(std::string path, const LogOptions& options)

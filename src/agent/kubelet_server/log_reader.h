@@ -33,9 +33,8 @@ struct LogOptions {
   std::optional<Time> since;
 };
 
-// Files of a container's attempts in DIR: the latest one is "3.log" here, its predecessor is
-// previous. nullopt: none.
-std::optional<int> LatestLogAttempt(const std::string& container_log_dir, bool previous);
+// The number of a container's latest run with a log in DIR: 3 if that is "3.log". nullopt: none.
+std::optional<int> LatestLogAttempt(const std::string& container_log_dir);
 
 class LogReader {
  public:

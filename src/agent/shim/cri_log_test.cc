@@ -121,12 +121,11 @@ TEST_F(CriLog, AReaderFollowsThroughARotation) {
 }
 
 TEST_F(CriLog, FindsTheLatestAttempt) {
-  EXPECT_EQ(LatestLogAttempt(dir_, false), std::nullopt);
+  EXPECT_EQ(LatestLogAttempt(dir_), std::nullopt);
   for (const char* name : {"/0.log", "/2.log", "/10.log", "/10.log.00000000000000000001"}) {
     ASSERT_TRUE(WriteFile(dir_ + name, "").ok());
   }
-  EXPECT_EQ(LatestLogAttempt(dir_, false), 10);
-  EXPECT_EQ(LatestLogAttempt(dir_, true), 2);
+  EXPECT_EQ(LatestLogAttempt(dir_), 10);
 }
 
 }  // namespace

@@ -290,6 +290,39 @@ TEST(HttpClient, UpgradesAndTalksBothWays) {
   EXPECT_TRUE(net.RunUntil([&] { return server_closed; }));
 }
 
+TEST(HttpClient, APausedStreamHoldsItsPeerBack) {
+  TestNet net;
+  std::unique_ptr<ByteStream> server_side;
+  auto server = net.Serve(
+      [&](const Request&, const ResponseWriterPtr& writer) { server_side = writer->Upgrade({}); },
+      net.TlsOptions());
+  auto client = net.Client();
+  std::unique_ptr<ByteStream> stream;
+  auto handle = client->Upgrade(net.EndpointOf(*server, true), {.method = "GET", .target = "/"},
+                                [&](Result<UpgradeAnswer> answer) {
+                                  ASSERT_TRUE(answer.has_value()) << answer.error().ToString();
+                                  stream = std::move(answer->stream);
+                                });
+  ASSERT_TRUE(net.RunUntil([&] { return stream != nullptr && server_side != nullptr; }));
+  size_t received = 0;
+  int drained = 0;
+  stream->OnData([&](std::string_view bytes) {
+    if (received == 0) stream->PauseReading(true);
+    received += bytes.size();
+  });
+  server_side->OnDrained([&] { ++drained; });
+  const size_t total = 48 * 1024 * 1024;  // more than the kernel keeps for both ends
+  server_side->Write(std::string(total, 'z'));
+  ASSERT_TRUE(net.RunUntil([&] { return received > 0; }));
+  net.RunFor(milliseconds(300));
+  EXPECT_LT(received, 2 * kMaxUndeliveredBytes);
+  EXPECT_GT(server_side->BufferedBytes(), kStreamDrainedBytes);
+  EXPECT_EQ(drained, 0);
+  stream->PauseReading(false);
+  EXPECT_TRUE(net.RunUntil([&] { return received == total && drained == 1; }));
+  EXPECT_EQ(server_side->BufferedBytes(), 0u);
+}
+
 TEST(HttpClient, HandsOverTheAnswerOfARefusedUpgrade) {
   TestNet net;
   auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) {

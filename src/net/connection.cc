@@ -260,7 +260,7 @@ void Connection::Consume(size_t bytes) {
     bytes -= take;
     if (piece.counted) {
       if (raw_) {
-        raw_->buffered -= take;
+        raw_->TakenByKernel(take);
       } else {
         OnCountedSent(take);
       }

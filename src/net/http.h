@@ -65,6 +65,9 @@ struct Response {
   std::unique_ptr<BodySource> source;  // instead of body
 };
 
+// Whoever paused for a slow stream goes on at this much.
+inline constexpr size_t kStreamDrainedBytes = 256 * 1024;
+
 // A connection that stopped being HTTP (WebSocket, SPDY, a spliced exec stream). Loop thread.
 class ByteStream {
  public:
@@ -76,6 +79,11 @@ class ByteStream {
   // Bytes accepted by Write but not yet by the kernel: a writer slows down, or gives up, when they
   // grow.
   virtual size_t BufferedBytes() const { return 0; }
+  // A paused stream stops reading from its peer. What was read before still comes to OnData, so
+  // there is a bound on it, but it is not nothing.
+  virtual void PauseReading(bool paused) { (void)paused; }
+  // Runs each time that BufferedBytes() has sunk to kStreamDrainedBytes or less.
+  virtual void OnDrained(Function<void()> on_drained) { (void)on_drained; }
 };
 
 // Exactly one of Send, StartStream, Upgrade per request. All calls on the handler's loop thread.

@@ -31,12 +31,41 @@ void RawStreamState::Deliver(std::string bytes) {
   on_data = nullptr;
   callback(bytes);
   if (!on_data && !destroyed) on_data = std::move(callback);
-  size_t before = undelivered.fetch_sub(bytes.size());
-  if (before > kMaxUndeliveredBytes && before - bytes.size() <= kMaxUndeliveredBytes) {
-    thread->Post([io_weak = io] {
-      if (auto target = io_weak.lock()) target->RawResume();
-    });
+  if (paused) {
+    held += bytes.size();
+  } else {
+    Delivered(bytes.size());
   }
+}
+
+void RawStreamState::Delivered(size_t bytes) {
+  const size_t before = undelivered.fetch_sub(bytes);
+  if (before <= kMaxUndeliveredBytes || before - bytes > kMaxUndeliveredBytes) return;
+  thread->Post([io_weak = io] {
+    if (auto target = io_weak.lock()) target->RawResume();
+  });
+}
+
+void RawStreamState::SetPaused(bool pause) {
+  paused = pause;
+  if (!pause) Delivered(std::exchange(held, 0));
+}
+
+// Posted at every crossing, whether anybody paused or not: who decides to pause on the loop while
+// the kernel takes the last bytes still hears of it afterwards.
+void RawStreamState::TakenByKernel(size_t bytes) {
+  const size_t before = buffered.fetch_sub(bytes);
+  if (before <= kStreamDrainedBytes || before - bytes > kStreamDrainedBytes) return;
+  loop.Post([self = shared_from_this()] { self->DeliverDrained(); });
+}
+
+void RawStreamState::DeliverDrained() {
+  if (destroyed || !on_drained) return;
+  // The callback may destroy the stream, and with it on_drained: so it runs from a local.
+  Function<void()> callback = std::move(on_drained);
+  on_drained = nullptr;
+  callback();
+  if (!on_drained && !destroyed) on_drained = std::move(callback);
 }
 
 void RawStreamState::DeliverEarly() {
@@ -61,6 +90,7 @@ class RawStream final : public ByteStream {
     state_->destroyed = true;
     state_->on_data = nullptr;
     state_->on_close = nullptr;
+    state_->on_drained = nullptr;
     Close();
   }
 
@@ -86,6 +116,10 @@ class RawStream final : public ByteStream {
     });
   }
   size_t BufferedBytes() const override { return state_->buffered; }
+  void PauseReading(bool paused) override { state_->SetPaused(paused); }
+  void OnDrained(Function<void()> on_drained) override {
+    state_->on_drained = std::move(on_drained);
+  }
 
  private:
   std::shared_ptr<RawStreamState> state_;

@@ -5,7 +5,7 @@
 //
 // Thread:     RawStream on the loop; RawStreamIo on the connection's I/O thread; RawStreamState as
 // marked. Invariants: the I/O side reads no further while more than kMaxUndeliveredBytes wait for
-// the loop.
+// the loop; while the stream is paused, what it was given goes on waiting in that sense.
 
 #pragma once
 
@@ -41,6 +41,9 @@ struct RawStreamState : std::enable_shared_from_this<RawStreamState> {
   // Loop side.
   Function<void(std::string_view)> on_data;
   Task on_close;
+  Function<void()> on_drained;
+  bool paused = false;
+  size_t held = 0;    // given to on_data while paused; still counted in `undelivered`
   std::string early;  // arrived before OnData
   bool peer_closed = false;
   bool close_delivered = false;
@@ -49,10 +52,14 @@ struct RawStreamState : std::enable_shared_from_this<RawStreamState> {
   // From the I/O thread.
   void PostData(std::string bytes);
   void PostClosed();
+  void TakenByKernel(size_t bytes);
   // On the loop.
   void Deliver(std::string bytes);
   void DeliverClose();
   void DeliverEarly();
+  void Delivered(size_t bytes);
+  void SetPaused(bool pause);
+  void DeliverDrained();
 };
 
 std::unique_ptr<ByteStream> MakeRawStream(std::shared_ptr<RawStreamState> state);

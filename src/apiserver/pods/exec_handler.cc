@@ -10,8 +10,9 @@
 namespace muster::apiserver {
 namespace {
 
-// Two byte streams that feed each other until one closes. Their callbacks own the pair; dropping
-// the streams drops the callbacks, and a dropped stream still sends what was written to it.
+// Two byte streams that feed each other until one closes, each no faster than the other takes it.
+// Their callbacks own the pair; dropping the streams drops the callbacks, and a dropped stream
+// still sends what was written to it.
 struct Splice {
   std::unique_ptr<net::ByteStream> client, node;
 };
@@ -20,7 +21,11 @@ void Join(Loop& loop, std::unique_ptr<net::ByteStream> client,
           std::unique_ptr<net::ByteStream> node) {
   auto splice = std::make_shared<Splice>(Splice{std::move(client), std::move(node)});
   const auto connect = [&](net::ByteStream& from, net::ByteStream& to) {
-    from.OnData([splice, &to](std::string_view bytes) { to.Write(std::string(bytes)); });
+    from.OnData([splice, &from, &to](std::string_view bytes) {
+      to.Write(std::string(bytes));
+      if (to.BufferedBytes() > kMaxSpliceBacklogBytes) from.PauseReading(true);
+    });
+    to.OnDrained([splice, &from] { from.PauseReading(false); });
     from.OnClose([splice, &loop] {
       loop.Post([splice] {
         splice->client.reset();

@@ -18,6 +18,7 @@ namespace muster::apiserver {
 
 inline constexpr size_t kMaxLogBacklogBytes =
     64 * 1024 * 1024;                                    // unread by the client: the log is cut
+inline constexpr size_t kMaxSpliceBacklogBytes = 1024 * 1024;  // then the other side reads no more
 inline constexpr size_t kMaxNodeErrorBytes = 16 * 1024;  // of an error text of a node
 
 struct PodLocation {

@@ -2,6 +2,7 @@
 
 #include "apiserver/apiserver_testing.h"
 #include "apiserver/node_proxy.h"
+#include "apiserver/pods/pod_location.h"
 
 namespace muster::apiserver {
 namespace {
@@ -11,7 +12,10 @@ struct FakeStream : net::ByteStream {
   struct State {
     Function<void(std::string_view)> on_data;
     Task on_close;
+    Function<void()> on_drained;
     std::string written;
+    size_t buffered = 0;
+    bool paused = false;
     bool closed = false;
   };
   explicit FakeStream(std::shared_ptr<State> shared) : state(std::move(shared)) {}
@@ -19,6 +23,7 @@ struct FakeStream : net::ByteStream {
     state->closed = true;
     state->on_data = nullptr;
     state->on_close = nullptr;
+    state->on_drained = nullptr;
   }
   void OnData(Function<void(std::string_view)> on_data) override {
     state->on_data = std::move(on_data);
@@ -26,7 +31,11 @@ struct FakeStream : net::ByteStream {
   void OnClose(Task on_close) override { state->on_close = std::move(on_close); }
   void Write(std::string bytes) override { state->written += bytes; }
   void Close() override { state->closed = true; }
-  size_t BufferedBytes() const override { return 0; }
+  size_t BufferedBytes() const override { return state->buffered; }
+  void PauseReading(bool paused) override { state->paused = paused; }
+  void OnDrained(Function<void()> on_drained) override {
+    state->on_drained = std::move(on_drained);
+  }
   std::shared_ptr<State> state;
 };
 
@@ -171,6 +180,33 @@ TEST_F(PodProxyTest, JoinsAnExecWithTheNode) {
   test_.loop.RunReady();
   EXPECT_TRUE(client->closed);
   EXPECT_TRUE(node->closed);
+}
+
+TEST_F(PodProxyTest, AnExecIsReadNoFasterThanItsClientTakesIt) {
+  net::Headers headers;
+  headers.Add("Upgrade", "websocket");
+  auto writer = std::make_shared<FakeWriter>();
+  auto client = std::make_shared<FakeStream::State>();
+  writer->upgrade = std::make_unique<FakeStream>(client);
+  test_.Begin("GET", "/api/v1/namespaces/default/pods/p/exec?command=ls", "", headers, writer);
+  auto node = std::make_shared<FakeStream::State>();
+  NodeUpgrade upgrade;
+  upgrade.response.status = 101;
+  upgrade.stream = std::make_unique<FakeStream>(node);
+  node_.upgraded(std::move(upgrade));
+  client->buffered = kMaxSpliceBacklogBytes;
+  node->on_data("at the limit");
+  EXPECT_FALSE(node->paused);
+  client->buffered = kMaxSpliceBacklogBytes + 1;
+  node->on_data("beyond it");
+  EXPECT_TRUE(node->paused);
+  EXPECT_FALSE(client->paused) << "the other direction goes on";
+  client->on_drained();
+  EXPECT_FALSE(node->paused);
+  EXPECT_EQ(client->written, "at the limitbeyond it");
+  node->on_close();
+  test_.loop.RunReady();
+  EXPECT_TRUE(client->closed);
 }
 
 TEST_F(PodProxyTest, ARefusedExecIsAnOrdinaryError) {

@@ -48,6 +48,30 @@ void ValidateReplicas(const Value& spec, const Path& path, FieldErrors& errors) 
   }
 }
 
+// The pods and services of a job carry its name; a service whose name is no DNS label would be
+// refused later, and the ranks would look for each other in vain.
+void ValidateNameLength(const Value& job, FieldErrors& errors) {
+  const Value& name = job["metadata"]["name"];
+  const Value& spec = job["spec"];
+  std::string_view longest;
+  size_t most = kMaxDnsLabelLength;
+  for (const auto& [role, replica] : spec["pytorchReplicaSpecs"].members()) {
+    if (role != "Master" && role != "Worker") continue;
+    int64_t count = replica["replicas"].AsInt(1);
+    if (role == "Worker") count = std::max(count, spec["elasticPolicy"]["maxReplicas"].AsInt(0));
+    const std::string_view type = role == "Master" ? "master" : "worker";
+    const size_t suffix = fmt::format("-{}-{}", type, std::max<int64_t>(count, 1) - 1).size();
+    if (kMaxDnsLabelLength - suffix >= most) continue;
+    most = kMaxDnsLabelLength - suffix;
+    longest = type;
+  }
+  if (longest.empty() || name.AsString().size() <= most) return;
+  errors.Invalid(Path("metadata").Child("name"), name,
+                 fmt::format("must be no more than {} characters, because its pods and services "
+                             "are called <name>-{}-<index> (at most {})",
+                             most, longest, kMaxDnsLabelLength));
+}
+
 void ValidateRunPolicy(const Value& policy, const Path& path, FieldErrors& errors) {
   for (const char* key : {"ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"}) {
     errors.NotNegative(path.Child(key), policy[key]);
@@ -99,6 +123,7 @@ void ValidatePyTorchJob(const Value& job, FieldErrors& errors) {
                    "must be auto, cpu, gpu, or a number greater than 0");
   }
   ValidateElastic(spec, path, errors);
+  ValidateNameLength(job, errors);
   ValidateReplicas(spec, path, errors);
 }
 

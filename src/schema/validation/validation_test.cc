@@ -551,6 +551,32 @@ TEST(ValidateTraining, PyTorchJob) {
             1u);
 }
 
+TEST(ValidateTraining, APyTorchJobNameLeavesRoomForItsPodsNames) {
+  Kind kind;
+  kind.group = "kubeflow.org";
+  kind.kind = "PyTorchJob";
+  const auto wrong = [&](size_t length, const std::string& worker, const std::string& more = "") {
+    const std::string spec =
+        R"({"pytorchReplicaSpecs":{"Worker":{)" + worker +
+        R"("template":{"spec":{"containers":[{"name":"pytorch","image":"i"}]}}}})" + more + "}";
+    return Texts(Validate(
+        kind, json::Obj({{"metadata", json::Obj({{"name", std::string(length, 'j')},
+                                                 {"namespace", "d"}})},
+                         {"spec", J(spec)}})));
+  };
+  EXPECT_EQ(wrong(54, ""), Lines());
+  EXPECT_EQ(wrong(54, R"("replicas":10,)"), Lines());
+  EXPECT_EQ(wrong(54, R"("replicas":0,)"), Lines());
+  EXPECT_EQ(wrong(55, ""),
+            Lines{"metadata.name: Invalid value: \"" + std::string(55, 'j') +
+                  "\": must be no more than 54 characters, because its pods and services are "
+                  "called <name>-worker-<index> (at most 63)"});
+  const auto one_less = wrong(54, R"("replicas":11,)");
+  ASSERT_EQ(one_less.size(), 1u);
+  EXPECT_NE(one_less[0].find("no more than 53 characters"), std::string::npos);
+  EXPECT_EQ(wrong(54, "", R"(,"elasticPolicy":{"minReplicas":1,"maxReplicas":11})").size(), 1u);
+}
+
 TEST(InvalidError, IsWordedAsUpstream) {
   const KindPtr pods = Of("", "pods");
   const Status one =

@@ -139,7 +139,8 @@ json::Value StatusObject(const Status& status) {
   }
   if (from.retry_after_seconds > 0)
     details.emplace_back("retryAfterSeconds", from.retry_after_seconds);
-  if (!details.empty()) object.emplace_back("details", std::move(details));
+  // Even if there are none: kubectl reads the details of a 404 without looking whether they exist.
+  object.emplace_back("details", std::move(details));
   object.emplace_back("code", status.code());
   return json::Value(std::move(object));
 }

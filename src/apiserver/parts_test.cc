@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "apiserver/discovery/discovery.h"
+#include "apiserver/errors.h"
 #include "apiserver/fake_writer.h"
 #include "apiserver/kinds/ip_allocator.h"
 #include "apiserver/list_parameters.h"
@@ -18,6 +19,12 @@
 
 namespace muster::apiserver {
 namespace {
+
+TEST(Errors, AlwaysHaveDetails) {
+  const json::Value status = StatusObject(NoSuchResourceError());
+  EXPECT_EQ(status["code"].AsInt(), 404);
+  EXPECT_TRUE(status["details"].IsObject()) << json::Write(status);
+}
 
 TEST(Negotiation, TakesTheFirstFormThatWeWrite) {
   EXPECT_EQ(Negotiate("")->form, AnswerForm::kObject);

@@ -183,14 +183,16 @@ Status SqliteBackend::CreateSchema() {
 Status SqliteBackend::CheckFormat() {
   ASSIGN_OR_RETURN(const int64_t id, writer_.QueryInt("PRAGMA application_id"));
   if (id != kApplicationId)
-    return Error(Reason::kInvalid, "store: the file is a database, but not one of muster");
+    return Error(Reason::kInvalid,
+                 "store: {} is a database, but not one of muster: start with a new data directory",
+                 FileOf(writer_.handle()));
   ASSIGN_OR_RETURN(const int64_t version,
                    writer_.QueryInt("SELECT format_version FROM store_info"));
   if (version != kStoreFormatVersion) {
     return Error(
         Reason::kInvalid,
-        "store: the file has format {}, this muster reads {}: use the muster that wrote it",
-        version, kStoreFormatVersion);
+        "store: {} has format {}, this muster reads {}: use the muster that wrote it",
+        FileOf(writer_.handle()), version, kStoreFormatVersion);
   }
   return Status::Ok();
 }
@@ -224,8 +226,10 @@ Result<LogRecord> SqliteBackend::ReadRow(Revision revision) {
   read_row_.Reset();
   ASSIGN_OR_RETURN(const bool found, read_row_.Bind(1, revision).Step());
   if (!found)
-    return Error(Reason::kInternalError, "store: revision {} is in the index but not in the log",
-                 revision);
+    return Error(Reason::kInternalError,
+                 "store: the database {} is damaged, revision {} is in the index but not in the "
+                 "log: put a copy of it back, or start with a new data directory",
+                 FileOf(reader_.handle()), revision);
   LogRecord record;
   record.revision = read_row_.Int(0);
   record.key = read_row_.Text(1);

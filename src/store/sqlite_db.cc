@@ -2,11 +2,58 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/core.h>
+
 namespace muster::store {
 
+namespace {
+
+// The user's part of the message: which file, what it means, what helps. "" if nobody can tell.
+std::string Advice(int code, int system_error, const std::string& file) {
+  switch (code & 0xFF) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return fmt::format(
+          "the database {} is damaged: put a copy of it back, or start with a new data directory",
+          file);
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_AUTH:
+      return fmt::format(
+          "the database {} cannot be opened for reading and writing: see to its owner and mode, "
+          "put a copy of it back, or start with a new data directory",
+          file);
+    case SQLITE_FULL:
+      return fmt::format("the disk that holds {} is full", file);
+    case SQLITE_IOERR:
+      if (system_error == ENOSPC || system_error == EDQUOT)
+        return fmt::format("the disk that holds {} is full", file);
+      return fmt::format("the disk that holds {} does not work ({})", file,
+                         system_error == 0 ? "no reason given" : std::strerror(system_error));
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string FileOf(sqlite3* handle) {
+  const char* name = handle == nullptr ? nullptr : sqlite3_db_filename(handle, "main");
+  return name == nullptr ? "" : name;
+}
+
 Status SqliteError(sqlite3* handle, std::string_view doing) {
-  return Error(Reason::kInternalError, "sqlite: {}: {} (code {})", doing, sqlite3_errmsg(handle),
-               sqlite3_extended_errcode(handle));
+  const int code = sqlite3_extended_errcode(handle);
+  const std::string file = FileOf(handle);
+  const std::string why =
+      fmt::format("sqlite: {}: {} (code {})", doing, sqlite3_errmsg(handle), code);
+  const std::string advice = Advice(code, sqlite3_system_errno(handle), file);
+  if (!advice.empty()) return Error(Reason::kInternalError, "store: {} ({})", advice, why);
+  return Error(Reason::kInternalError, "store: {}: {}", file, why);
 }
 
 void Statement::Finalize::operator()(sqlite3_stmt* handle) const { sqlite3_finalize(handle); }

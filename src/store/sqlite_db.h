@@ -57,7 +57,9 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
-// What went wrong last on `handle`.
+// The path of its database; "" if it has none.
+std::string FileOf(sqlite3* handle);
+// What went wrong last on `handle`: names the file and, where we know, says what helps.
 Status SqliteError(sqlite3* handle, std::string_view doing);
 
 }  // namespace muster::store

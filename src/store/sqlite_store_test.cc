@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -140,6 +142,29 @@ TEST_F(SqliteStoreTest, RefusesForeignAndNewerFiles) {
   EXPECT_EQ(OpenSqliteStore(loop_, Path()).error().reason(), Reason::kInvalid);
 }
 
+TEST_F(SqliteStoreTest, SaysWhichFileIsDamagedAndWhatHelps) {
+  const auto expect_advice = [&] {
+    const Result<std::unique_ptr<Store>> store = OpenSqliteStore(loop_, Path());
+    ASSERT_FALSE(store.has_value());
+    const std::string& text = store.error().message();
+    EXPECT_NE(text.find("the database " + Path() + " is damaged"), std::string::npos) << text;
+    EXPECT_NE(text.find("start with a new data directory"), std::string::npos) << text;
+  };
+  Open();
+  for (int i = 0; i < 200; ++i) Write(MakePut(fmt::format("/k/{}", i), std::string(500, 'v')));
+  store_.reset();
+  {
+    // The pages after the first, which says what the file is.
+    std::fstream file(Path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(4096);
+    const std::string garbage(std::filesystem::file_size(Path()) - 4096, '\x5a');
+    file.write(garbage.data(), static_cast<std::streamsize>(garbage.size()));
+  }
+  expect_advice();
+  std::ofstream(Path(), std::ios::trunc) << std::string(8192, 'x');
+  expect_advice();
+}
+
 TEST_F(SqliteStoreTest, ReadsAndWatchesThePastFromTheFileAfterAReopen) {
   Open();
   Write(MakePut("/a", "1"));
@@ -227,7 +252,9 @@ TEST_F(SqliteStoreTest, FullDiskTurnsTheStoreReadOnly) {
                              }));
     loop_.RunUntil([&] { return answered; });
   }
-  EXPECT_NE(failure.message().find("full"), std::string::npos) << failure.message();
+  EXPECT_NE(failure.message().find("the disk that holds " + Path() + " is full"),
+            std::string::npos)
+      << failure.message();
   EXPECT_FALSE(store->Health().ok());
   EXPECT_EQ(store->Range("/", "", 0, 0)->entries.size(), static_cast<size_t>(acknowledged));
   store.reset();

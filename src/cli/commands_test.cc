@@ -90,6 +90,22 @@ TEST_F(CommandsTest, ApplySaysWhatIsWrongWithAFileAndGoesOn) {
   EXPECT_NE(mixed.err.find("no matches for kind \"Nothing\""), std::string::npos) << mixed.err;
 }
 
+TEST_F(CommandsTest, ApplySaysWhichObjectOfWhichFileIsInvalid) {
+  cluster_.api.before_handle = [](const net::Request& request,
+                                  const net::ResponseWriterPtr& writer) {
+    if (request.method != "POST") return true;
+    net::Response response;
+    response.status = 422;
+    response.body = R"({"kind":"Status","status":"Failure","reason":"Invalid","code":422,
+        "message":"ConfigMap \"x\" is invalid: data: no","details":{"kind":"ConfigMap"}})";
+    writer->Send(std::move(response));
+    return false;
+  };
+  const std::string file = File("invalid.yaml", kMap);
+  EXPECT_EQ(cluster_.Run("apply", {"-f", file}).err,
+            file + ": ConfigMap \"x\" is invalid: data: no\n");
+}
+
 TEST_F(CommandsTest, ApplyRefusesAnotherNamespaceThanAskedFor) {
   const std::string file =
       File("x.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, namespace: other}}");
@@ -197,6 +213,68 @@ TEST_F(CommandsTest, ExplainNamesTheReasonOfAWaitingJobOnce) {
             "  j-master-0, j-worker-0: waits with its gang\n");
 }
 
+TEST_F(CommandsTest, ExplainSaysWhatANodeHasFreeAndWhyItTakesNoPods) {
+  const auto put = [&](const std::string& spec, const std::string& ready) {
+    cluster_.api.Put(
+        "/api/v1/nodes",
+        Yaml("{metadata: {name: n1}, spec: {" + spec + "}, status: {conditions: [" + ready +
+             "], allocatable: {cpu: '4', memory: 8Gi, nvidia.com/gpu: '8'}}}"));
+  };
+  cluster_.api.Put(
+      "/api/v1/pods",
+      Yaml("{metadata: {name: a, namespace: default}, spec: {nodeName: n1, containers: [{name: c,"
+           " resources: {requests: {cpu: 500m, memory: 1Gi, nvidia.com/gpu: '1'}}}]}}"));
+  put("", "{type: Ready, status: 'True'}");
+  const std::string free =
+      "  free: 3500m of 4 cpu\n  free: 7Gi of 8Gi memory\n  free: 7 of 8 nvidia.com/gpu\n";
+  EXPECT_EQ(cluster_.Run("explain", {"node", "n1"}).out, "Node n1 is Ready\n" + free);
+  put("unschedulable: true, taints: [{key: a, value: b, effect: NoSchedule}]",
+      "{type: Ready, status: 'True'}, {type: DiskPressure, status: 'True', message: full}");
+  EXPECT_EQ(cluster_.Run("explain", {"node/n1"}).out,
+            "Node n1 is Ready, but unschedulable: new pods do not go there until it is "
+            "uncordoned\n"
+            "  DiskPressure: full\n"
+            "  taint a=b:NoSchedule, only for pods that tolerate it\n" +
+                free);
+  put("", "{type: Ready, status: Unknown, reason: NodeStatusUnknown, message: silent}");
+  EXPECT_EQ(cluster_.Run("explain", {"node", "n1"}).out,
+            "Node n1 is not Ready: NodeStatusUnknown: silent\n" + free);
+}
+
+TEST_F(CommandsTest, GetWatchOutlivesTheServer) {
+  const auto put = [&](const std::string& name) {
+    cluster_.api.Put("/api/v1/pods", Yaml("{apiVersion: v1, kind: Pod, metadata: {name: " + name +
+                                          ", namespace: default}}"));
+  };
+  put("a");
+  cluster_.loop.After(seconds(1), [&] {
+    cluster_.api.before_handle = [](const net::Request&, const net::ResponseWriterPtr& writer) {
+      client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "starting");
+      return false;
+    };
+    cluster_.api.CutWatches(false);
+    put("b");
+  });
+  cluster_.loop.After(seconds(3), [&] { cluster_.api.before_handle = nullptr; });
+  cluster_.loop.After(seconds(5), [&] { put("c"); });
+  // Then the history is gone: a new list, of which only the news is printed.
+  cluster_.loop.After(seconds(6), [&] {
+    cluster_.api.CutWatches(true);
+    put("d");
+  });
+  cluster_.loop.After(seconds(8), [&] {
+    cluster_.api.before_handle = [](const net::Request&, const net::ResponseWriterPtr& writer) {
+      client::FakeApi::SendError(*writer, 403, "Forbidden", "no more");
+      return false;
+    };
+    cluster_.api.CutWatches(false);
+  });
+  const Outcome outcome = cluster_.Run("get", {"pods", "-w", "-o", "name"});
+  EXPECT_EQ(outcome.out, "pod/a\npod/b\npod/c\npod/d\n");
+  EXPECT_NE(outcome.err.find("waiting for the server"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("refused to watch (403)"), std::string::npos) << outcome.err;
+}
+
 TEST_F(CommandsTest, DescribeShowsContainersAndEvents) {
   cluster_.api.Put(
       "/api/v1/pods",
@@ -243,6 +321,58 @@ TEST_F(CommandsTest, RunMakesAJobAndReturnsTheProgramsExitCode) {
   EXPECT_EQ(cluster_.api.Count(jobs), 0u) << "--rm";
   EXPECT_EQ(cluster_.Run("run", {"--name", "t"}).code, 1);
   EXPECT_EQ(cluster_.Run("run", {"--name", "Not_A_Name", "--", "true"}).code, 1);
+}
+
+TEST_F(CommandsTest, RunSaysWhyAProgramDidNotStart) {
+  const std::string jobs = "/apis/kubeflow.org/v1/pytorchjobs";
+  const auto run = [&](const std::string& message) {
+    cluster_.loop.After(seconds(1), [&, message] {
+      const json::Value* job = cluster_.api.Find(jobs, "default", "t");
+      ASSERT_NE(job, nullptr);
+      json::Value pod =
+          Yaml("{metadata: {name: t-master-0, namespace: default}, status: {phase: Failed,"
+               " containerStatuses: [{name: pytorch, state: {terminated: {exitCode: 128,"
+               " reason: StartError}}}]}}");
+      pod = pod.SetPath({"status", "containerStatuses"},
+                        json::List({pod["status"]["containerStatuses"].At(0).SetPath(
+                            {"state", "terminated", "message"}, message)}));
+      cluster_.api.Put("/api/v1/pods", pod);
+      cluster_.api.Put(jobs, job->Set("status", Yaml("{conditions: [{type: Failed, status: "
+                                                     "'True'}]}")));
+    });
+    const Outcome outcome = cluster_.Run("run", {"--name", "t", "--", "x"});
+    EXPECT_NE(outcome.err.find("muster: t-master-0: container pytorch: StartError: " + message),
+              std::string::npos)
+        << outcome.err;
+    cluster_.api.Remove(jobs, "default", "t");
+    cluster_.api.Remove("/api/v1/pods", "default", "t-master-0");
+    return outcome.code;
+  };
+  EXPECT_EQ(run("exec: \"x\": executable file not found in $PATH"), 127);
+  EXPECT_EQ(run("exec: \"./x\": No such file or directory"), 127);
+  EXPECT_EQ(run("exec: \"./x\": Permission denied"), 126);
+  EXPECT_EQ(run("cannot mount /data"), 128);
+}
+
+TEST_F(CommandsTest, RunTellsOnceWhatAPodWaitsFor) {
+  const std::string jobs = "/apis/kubeflow.org/v1/pytorchjobs";
+  const auto wait = [&](const std::string& name, const std::string& waiting) {
+    cluster_.api.Put("/api/v1/pods",
+                     Yaml("{metadata: {name: " + name +
+                          ", namespace: default}, spec: {nodeName: n1}, status: {phase: Pending,"
+                          " containerStatuses: [{name: c, state: {waiting: {reason: "
+                          "ContainerCreating" +
+                          waiting + "}}}]}}"));
+  };
+  cluster_.loop.After(seconds(1), [&] { wait("t-worker-0", ""); });
+  cluster_.loop.After(seconds(2), [&] { wait("t-worker-0", ", message: /x is no directory"); });
+  cluster_.loop.After(seconds(3), [&] { wait("t-worker-1", ", message: /x is no directory"); });
+  cluster_.loop.After(seconds(4), [&] { wait("t-worker-0", ", message: /y is no directory"); });
+  cluster_.loop.After(seconds(5), [&] { cluster_.api.Remove(jobs, "default", "t"); });
+  EXPECT_EQ(cluster_.Run("run", {"--name", "t", "--", "x"}).err,
+            "muster: t-worker-0 waits: container c: ContainerCreating: /x is no directory\n"
+            "muster: t-worker-0 waits: container c: ContainerCreating: /y is no directory\n"
+            "Job t was deleted\n");
 }
 
 }  // namespace

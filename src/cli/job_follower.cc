@@ -87,17 +87,23 @@ void JobFollower::OnPod(const json::Value& pod) {
 void JobFollower::ShowProgress() {
   if (finished_) return console_.StatusLine("");
   const std::string why = WhyPodsWait(pods_.objects());
-  const bool unschedulable = !why.empty() && why.find("nodes are available") != std::string::npos;
   if (why.empty()) {
     console_.StatusLine(pods_.objects().empty() ? name_ + ": waiting for its pods" : "");
   } else {
     console_.StatusLine(name_ + " waits: " + why);
   }
-  // Without a terminal there is no live line, but a job that cannot be placed is worth one
-  // sentence.
-  if (unschedulable && !console_.err_is_terminal() && told_reason_.empty()) {
-    told_reason_ = why;
-    console_.Err("muster: " + name_ + " waits: " + why);
+  if (!console_.err_is_terminal()) TellWaiting();
+}
+
+// Without a terminal there is no live line, but what may never come is worth a sentence. A gang has
+// one reason, told once for all its pods.
+void JobFollower::TellWaiting() {
+  for (const auto& [name, pod] : pods_.objects()) {
+    const std::string why = WhyPodIsStuck(pod);
+    if (why.empty() || told_reasons_.size() >= kMaxToldReasons) continue;
+    if (!told_reasons_.insert(why).second) continue;
+    const bool whole_gang = FindCondition(pod, "PodScheduled")["status"].AsString() == "False";
+    console_.Err("muster: " + (whole_gang ? name_ : name) + " waits: " + why);
   }
 }
 

@@ -1,7 +1,7 @@
 // src/cli/job_follower.h
 //
 // JobFollower: watches a job and its pods, prints their logs, shows on the status line what it
-// waits for, and says when it is over and everything was read.
+// waits for (without a terminal, in a line each), and says when it is over and everything was read.
 //
 // Life cycle: begins in the constructor; destroy to stop.
 // Thread:     the loop thread.
@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "cli/console.h"
@@ -24,6 +25,8 @@ inline constexpr const char* kJobNameLabel = "training.kubeflow.org/job-name";
 // After the job's end: for the last words, and for pods that go on although their job is over.
 inline constexpr Duration kLastWordsDelay = milliseconds(200);
 inline constexpr Duration kLastWordsLimit = seconds(5);
+// Without a terminal: what pods wait for is told once each, and not for ever.
+inline constexpr size_t kMaxToldReasons = 20;
 
 class JobFollower {
  public:
@@ -40,6 +43,7 @@ class JobFollower {
   void OnJob(const json::Value& job);
   void OnPod(const json::Value& pod);
   void ShowProgress();
+  void TellWaiting();
   void LookForEnd();
   bool PodsSettled() const;
 
@@ -51,7 +55,7 @@ class JobFollower {
   bool finished_ = false;
   bool told_ = false;
   Time finished_at_{};
-  std::string told_reason_;
+  std::set<std::string> told_reasons_;
   LogFollower logs_;
   ObjectWatch jobs_;
   ObjectWatch pods_;

@@ -21,7 +21,7 @@ std::string WhyContainersWait(const json::Value& pod) {
       std::string text = fmt::format("container {}: {}{}{}", status["name"].AsString(), reason,
                                      message.empty() ? "" : ": ", message);
       if (!IsOrdinary(reason)) return text;
-      if (ordinary.empty()) ordinary = std::move(text);
+      if (ordinary.empty() || !message.empty()) ordinary = std::move(text);
     }
   }
   return ordinary;
@@ -58,6 +58,21 @@ std::string WhyPodWaits(const json::Value& pod) {
   return phase == "Running"
              ? ""
              : fmt::format("node {} is starting it", pod["spec"]["nodeName"].AsString());
+}
+
+std::string WhyPodIsStuck(const json::Value& pod) {
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  if (phase == "Succeeded" || phase == "Failed") return "";
+  if (FindCondition(pod, "PodScheduled")["status"].AsString() == "False") return WhyPodWaits(pod);
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const json::Value& status : pod["status"][list].items()) {
+      const json::Value& waiting = status["state"]["waiting"];
+      if (waiting.IsNull()) continue;
+      const bool told = !waiting["message"].AsString().empty();
+      if (told || !IsOrdinary(waiting["reason"].AsString())) return WhyContainersWait(pod);
+    }
+  }
+  return "";
 }
 
 std::string WhyPodsWait(const std::map<std::string, json::Value>& pods) {

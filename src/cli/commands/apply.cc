@@ -143,7 +143,10 @@ Result<int> Run(Invocation& invocation) {
     // Without a server nothing else will work; otherwise the other objects are applied, as kubectl
     // does.
     if (status.message().starts_with("http")) return Error(status);
-    invocation.console.Err(DescribeError(status.WithPrefix(object.source + ": ")));
+    // "The Pod ... is invalid" is a sentence; after a file name it is not one any more.
+    const bool invalid = status.reason() == Reason::kInvalid && !status.details().kind.empty();
+    status = status.WithPrefix(object.source + ": ");
+    invocation.console.Err(invalid ? status.message() : DescribeError(status));
     code = 1;
   }
   return code;

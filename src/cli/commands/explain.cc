@@ -1,4 +1,4 @@
-// muster explain: why a pod or job does not run, and what would change that.
+// muster explain: why a pod or job does not run, and what would change that; what a node has free.
 
 #include <algorithm>
 
@@ -9,6 +9,8 @@
 #include "cli/resource_arguments.h"
 #include "cli/session.h"
 #include "cli/waiting.h"
+#include "cluster/quantity.h"
+#include "cluster/resources.h"
 
 namespace muster::cli {
 namespace {
@@ -126,6 +128,63 @@ Result<int> ExplainJob(Invocation& invocation, const ApiResource& resource,
   return 0;
 }
 
+std::string SentenceForNode(const json::Value& node) {
+  const json::Value& ready = FindCondition(node, "Ready");
+  if (ready.IsNull()) return "is not Ready: its agent has not reported yet";
+  if (ready["status"].AsString() != "True") {
+    return fmt::format("is not Ready: {}{}{}", ready["reason"].AsString(),
+                       ready["message"].AsString().empty() ? "" : ": ",
+                       ready["message"].AsString());
+  }
+  if (node["spec"]["unschedulable"].AsBool())
+    return "is Ready, but unschedulable: new pods do not go there until it is uncordoned";
+  return "is Ready";
+}
+
+std::string AmountText(std::string_view name, int64_t amount) {
+  using cluster::Quantity;
+  if (name == cluster::resource::kCpu) return Quantity::FromMilli(amount).ToString();
+  const bool bytes =
+      name == cluster::resource::kMemory || name == cluster::resource::kEphemeralStorage;
+  return Quantity::FromUnits(amount,
+                             bytes ? Quantity::Format::kBinarySi : Quantity::Format::kDecimalSi)
+      .ToString();
+}
+
+// What keeps pods away from a node that is Ready, and what they find there.
+Result<int> ExplainNode(Invocation& invocation, const json::Value& node) {
+  Console& console = invocation.console;
+  const std::string name = node["metadata"]["name"].Str();
+  const std::string sentence = SentenceForNode(node);
+  console.Print("Node {} {}\n", name, sentence);
+  for (const json::Value& condition : node["status"]["conditions"].items()) {
+    if (condition["type"].AsString() == "Ready" || condition["status"].AsString() != "True")
+      continue;
+    console.Print("  {}: {}\n", condition["type"].AsString(), condition["message"].AsString());
+  }
+  for (const json::Value& taint : node["spec"]["taints"].items()) {
+    const std::string_view value = taint["value"].AsString();
+    console.Print("  taint {}{}{}:{}, only for pods that tolerate it\n", taint["key"].AsString(),
+                  value.empty() ? "" : "=", value, taint["effect"].AsString());
+  }
+  client::ListOptions options;
+  options.field_selector = "spec.nodeName=" + name;
+  ASSIGN_OR_RETURN(json::Value pods,
+                   invocation.session.List(client::resources::kPods, "", options));
+  cluster::ResourceList used;
+  for (const json::Value& pod : pods["items"].items()) {
+    const std::string_view phase = pod["status"]["phase"].AsString();
+    if (phase != "Succeeded" && phase != "Failed") cluster::AddTo(used, cluster::PodRequests(pod));
+  }
+  for (const auto& [resource, amount] : cluster::NodeAllocatable(node)) {
+    const int64_t left = std::max<int64_t>(amount - cluster::AmountOf(used, resource), 0);
+    console.Print("  free: {} of {} {}\n", AmountText(resource, left),
+                  AmountText(resource, amount), resource);
+  }
+  RETURN_IF_ERROR(PrintWarnings(invocation, node, sentence));
+  return 0;
+}
+
 // "job NAME" means a PyTorchJob before a batch Job.
 Result<ApiResource> FindJobKind(ResourceFinder& finder) {
   Result<ApiResource> training = finder.Find("pytorchjobs");
@@ -141,7 +200,7 @@ Result<int> Run(Invocation& invocation) {
   }
   if (words.size() != 2) {
     return Error(Reason::kInvalid,
-                 "name one pod or job: muster explain pod NAME, muster explain job NAME "
+                 "name one pod, job or node: muster explain pod NAME, muster explain job NAME "
                  "(for fields: kubectl explain)");
   }
   ASSIGN_OR_RETURN(ApiResource resource, words[0] == "job" || words[0] == "jobs"
@@ -152,6 +211,7 @@ Result<int> Run(Invocation& invocation) {
       invocation.session.Get(
           {resource.resource, NamespaceFor(resource, invocation.session), words[1], ""}));
   if (resource.kind == "Pod") return ExplainPod(invocation, object);
+  if (resource.kind == "Node") return ExplainNode(invocation, object);
   return ExplainJob(invocation, resource, object);
 }
 
@@ -160,10 +220,11 @@ Result<int> Run(Invocation& invocation) {
 Command ExplainCommand() {
   Command command;
   command.name = "explain";
-  command.summary = "say why a pod or job waits or failed, and what would change it";
-  command.usage = "pod|job NAME | TYPE/NAME";
+  command.summary = "say why a pod or job waits or failed, or what a node has free";
+  command.usage = "pod|job|node NAME | TYPE/NAME";
   command.examples = {{"muster explain pod web-0", "which rule fails on how many nodes"},
-                      {"muster explain job digits", "a job with its gang"}};
+                      {"muster explain job digits", "a job with its gang"},
+                      {"muster explain node gpu-1", "whether it takes pods, and what is free"}};
   command.names_objects = true;
   command.run = Run;
   return command;

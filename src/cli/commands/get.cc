@@ -1,11 +1,13 @@
 // muster get: objects as the server's tables, or whole.
 
+#include <map>
 #include <utility>
 
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/object_printer.h"
+#include "cli/object_watch.h"
 #include "cli/resource_arguments.h"
 #include "cli/resource_finder.h"
 #include "cli/session.h"
@@ -42,9 +44,7 @@ class Getter {
       : session_(invocation.session), console_(invocation.console), options_(std::move(options)) {}
 
   Result<int> Get(const std::vector<Wanted>& wanted) {
-    const bool whole =
-        options_.output == "json" || options_.output == "yaml" || options_.output == "name";
-    return whole ? PrintWhole(wanted) : PrintTables(wanted);
+    return Whole() ? PrintWhole(wanted) : PrintTables(wanted);
   }
 
   Result<int> Watch(const Wanted& wanted);
@@ -74,9 +74,26 @@ class Getter {
 
   Result<int> PrintTables(const std::vector<Wanted>& wanted);
   Result<int> PrintWhole(const std::vector<Wanted>& wanted);
-  Result<std::string> WatchOnce(const Wanted& wanted, const std::string& version,
-                                TablePrinter& printer);
+  // A watch in progress; it outlives the connections that it is made of.
+  struct Following {
+    const Wanted& wanted;
+    TablePrinter printer;
+    std::string version;                      // to go on from
+    std::map<std::string, std::string> told;  // what was printed last: version by namespace/name
+  };
+  Status ListOnce(Following& watch);
+  Status WatchOnce(Following& watch);
+  Status OnFrame(Following& watch, const client::WatchFrame& frame);
+  bool IsNews(Following& watch, const std::string& type, const json::Value& object);
   void PrintEvent(const Wanted& wanted, const client::WatchFrame& frame, TablePrinter& printer);
+  bool Whole() const {
+    return options_.output == "json" || options_.output == "yaml" || options_.output == "name";
+  }
+  std::string WatchPath(const Wanted& wanted, net::Query query) const {
+    GetOptions selection = options_;
+    if (!wanted.names.empty()) selection.field_selector = "metadata.name=" + wanted.names[0];
+    return PathFor(wanted.resource, NamespaceOf(wanted.resource), "", selection, std::move(query));
+  }
 
   Session& session_;
   Console& console_;
@@ -176,21 +193,55 @@ void Getter::PrintEvent(const Wanted& wanted, const client::WatchFrame& frame,
   }
 }
 
-// Until the server ends the stream; the version to go on from.
-Result<std::string> Getter::WatchOnce(const Wanted& wanted, const std::string& version,
-                                      TablePrinter& printer) {
+// False for a state of the object that was printed already, as after a new list.
+bool Getter::IsNews(Following& watch, const std::string& type, const json::Value& object) {
+  const json::Value& metadata = object["metadata"];
+  const std::string key = metadata["namespace"].Str() + "/" + metadata["name"].Str();
+  const std::string version = metadata["resourceVersion"].Str();
+  if (type == "DELETED") return watch.told.erase(key) > 0;
+  if (version.empty()) return true;
+  std::string& told = watch.told[key];
+  return std::exchange(told, version) != version;
+}
+
+Status Getter::ListOnce(Following& watch) {
+  ASSIGN_OR_RETURN(json::Value list, session_.GetJson(WatchPath(watch.wanted, {}),
+                                                      Whole() ? "application/json" : kTableAccept));
+  const bool first = watch.version.empty();
+  watch.version = list["metadata"]["resourceVersion"].Str();
+  if (Whole()) {
+    for (const json::Value& item : list["items"].items()) {
+      if (IsNews(watch, "ADDED", item)) PrintEvent(watch.wanted, {"ADDED", item}, watch.printer);
+    }
+    return Status::Ok();
+  }
+  json::Array rows;
+  for (const json::Value& row : list["rows"].items()) {
+    if (IsNews(watch, "ADDED", row["object"])) rows.push_back(row);
+  }
+  if (first || !rows.empty()) watch.printer.Add(list.Set("rows", json::Value(std::move(rows))));
+  return Status::Ok();
+}
+
+Status Getter::OnFrame(Following& watch, const client::WatchFrame& frame) {
+  const json::Value& object = frame.object;
+  if (frame.type == "ERROR") return Status(Reason::kExpired, object["message"].Str());
+  const json::Value& row = object["rows"].At(0)["object"];
+  const json::Value& seen = row.IsNull() ? object : row;
+  const json::Value& version = seen["metadata"]["resourceVersion"];
+  if (version.IsString()) watch.version = version.Str();
+  if (frame.type != "BOOKMARK" && IsNews(watch, frame.type, seen))
+    PrintEvent(watch.wanted, frame, watch.printer);
+  return Status::Ok();
+}
+
+// Until the stream ends. Expired: only a new list helps. ServiceUnavailable: the server is away.
+Status Getter::WatchOnce(Following& watch) {
   net::Query query;
   query.Add("watch", "true");
-  query.Add("resourceVersion", version);
-  GetOptions selection = options_;
-  if (!wanted.names.empty()) selection.field_selector = "metadata.name=" + wanted.names[0];
-  const bool whole =
-      options_.output == "json" || options_.output == "yaml" || options_.output == "name";
-  net::Request request{
-      .method = "GET",
-      .target = PathFor(wanted.resource, NamespaceOf(wanted.resource), "", selection, query)};
-  request.headers.Add("Accept", whole ? "application/json" : kTableAccept);
-  std::string last = version;
+  query.Add("resourceVersion", watch.version);
+  net::Request request{.method = "GET", .target = WatchPath(watch.wanted, std::move(query))};
+  request.headers.Add("Accept", Whole() ? "application/json" : kTableAccept);
   Status end;
   int http_status = 200;
   client::WatchDecoder decoder;
@@ -199,60 +250,54 @@ Result<std::string> Getter::WatchOnce(const Wanted& wanted, const std::string& v
     client::StreamCallbacks callbacks;
     callbacks.on_head = [&](int code, const net::Headers&) { http_status = code; };
     callbacks.on_data = [&, done](std::string_view bytes) {
-      if (http_status != 200) return;
+      if (http_status != 200 || !end.ok()) return;
+      console_.StatusLine("");
       decoder.Feed(bytes);
       while (true) {
         Result<std::optional<client::WatchFrame>> frame = decoder.Next();
-        if (!frame) {
-          end = frame.error();
-          return done();
-        }
-        if (!*frame) return;
-        if ((*frame)->type == "ERROR") {
-          end = Status(Reason::kExpired, (*frame)->object["message"].Str());
-          return done();
-        }
-        const json::Value& object = (*frame)->object;
-        const json::Value& row = object["rows"].At(0)["object"];
-        const json::Value& seen = row.IsNull() ? object : row;
-        if (seen["metadata"]["resourceVersion"].IsString())
-          last = seen["metadata"]["resourceVersion"].Str();
-        PrintEvent(wanted, **frame, printer);
+        if (frame && !*frame) return;
+        end = frame ? OnFrame(watch, **frame) : frame.error();
+        if (!end.ok()) return done();
       }
     };
-    callbacks.on_end = [&, done](Status status) {
-      end = std::move(status);
+    callbacks.on_end = [&, done](const Status& status) {
+      if (!status.ok()) end = Status(Reason::kServiceUnavailable, status.message());
       done();
     };
     stream = session_.client().RawStream(std::move(request), std::move(callbacks));
   });
   stream.reset();
-  if (!end.ok()) return Error(end);
-  if (http_status != 200)
-    return Error(Reason::kServiceUnavailable, "the server refused to watch ({})", http_status);
-  return last;
+  if (http_status == 200) return end;
+  const bool away = http_status >= 500 || http_status == 429;
+  const std::string text = fmt::format("the server refused to watch ({})", http_status);
+  if (http_status == 410) return Status(Reason::kExpired, text);
+  return Status(away ? Reason::kServiceUnavailable : Reason::kBadRequest, text);
 }
 
+// A server that goes away comes back: the watch goes on where it was, or lists again.
 Result<int> Getter::Watch(const Wanted& wanted) {
   if (wanted.names.size() > 1)
     return Error(Reason::kInvalid, "--watch follows one object or one collection");
-  GetOptions selection = options_;
-  if (!wanted.names.empty()) selection.field_selector = "metadata.name=" + wanted.names[0];
-  const std::string path = PathFor(wanted.resource, NamespaceOf(wanted.resource), "", selection);
-  TablePrinter printer(console_, TableOptionsFor(wanted.resource, false));
-  const bool whole =
-      options_.output == "json" || options_.output == "yaml" || options_.output == "name";
-  ASSIGN_OR_RETURN(json::Value first,
-                   session_.GetJson(path, whole ? "application/json" : kTableAccept));
-  std::string version = first["metadata"]["resourceVersion"].Str();
-  if (whole) {
-    for (const json::Value& item : first["items"].items())
-      PrintEvent(wanted, {"ADDED", item}, printer);
-  } else {
-    printer.Add(first);
-  }
+  Following watch{wanted, TablePrinter(console_, TableOptionsFor(wanted.resource, false)), "", {}};
+  RETURN_IF_ERROR(ListOnce(watch));
+  bool told_away = false;
   while (true) {
-    ASSIGN_OR_RETURN(version, WatchOnce(wanted, version, printer));
+    Status end = WatchOnce(watch);
+    if (!end.ok() && end.reason() == Reason::kExpired) {
+      session_.Sleep(kWatchRetryDelay);
+      end = ListOnce(watch);
+    }
+    if (end.ok()) {
+      told_away = false;
+      continue;
+    }
+    const bool away = end.reason() == Reason::kServiceUnavailable ||
+                      end.reason() == Reason::kTimeout || end.message().starts_with("http");
+    if (!away) return Error(end);
+    console_.StatusLine("waiting for the server: " + end.message());
+    if (!console_.err_is_terminal() && !std::exchange(told_away, true))
+      console_.Err("muster: waiting for the server: " + end.message());
+    session_.Sleep(kWatchRetryDelay);
   }
 }
 

@@ -23,6 +23,8 @@ namespace muster::cli {
 namespace {
 
 constexpr int kInterrupted = 130;
+constexpr int kCommandNotFound = 127;
+constexpr int kCommandNotExecutable = 126;
 constexpr const char* kNoImage =
     "host";  // the process runtime needs none, but the API wants a word
 
@@ -69,21 +71,49 @@ const client::Target TargetOf(const RunSpec& spec) {
   return {client::resources::kPyTorchJobs, spec.ns, spec.name, ""};
 }
 
-// The exit code of the pod that failed first; 1 if none tells.
-int ExitCodeOf(const std::map<std::string, json::Value>& pods) {
-  int code = 1;
-  std::string earliest;
+// The container that failed first, with the name of its pod.
+struct Failure {
+  std::string pod, container;
+  json::Value ended;  // its state.terminated; null if no status tells
+};
+
+Failure FirstFailure(const std::map<std::string, json::Value>& pods) {
+  Failure first;
   for (const auto& [name, pod] : pods) {
-    for (const json::Value& container : pod["status"]["containerStatuses"].items()) {
-      const json::Value& ended = container["state"]["terminated"];
-      const std::string when = ended["finishedAt"].Str();
-      if (ended.IsNull() || ended["exitCode"].AsInt() == 0) continue;
-      if (!earliest.empty() && when >= earliest) continue;
-      earliest = when;
-      code = static_cast<int>(ended["exitCode"].AsInt());
+    for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+      for (const json::Value& container : pod["status"][list].items()) {
+        const json::Value& ended = container["state"]["terminated"];
+        if (ended.IsNull() || ended["exitCode"].AsInt() == 0) continue;
+        const std::string when = ended["finishedAt"].Str();
+        if (!first.ended.IsNull() && when >= first.ended["finishedAt"].Str()) continue;
+        first = {name, container["name"].Str(), ended};
+      }
     }
   }
-  return code;
+  return first;
+}
+
+// As a shell says it: 127 for a program that is not there, 126 for one that cannot be executed.
+// The node can only say that the container did not start, and why.
+int ExitCodeOf(const Failure& failure) {
+  if (failure.ended.IsNull()) return 1;
+  const int code = static_cast<int>(failure.ended["exitCode"].AsInt());
+  const std::string_view message = failure.ended["message"].AsString();
+  if (failure.ended["reason"].AsString() != "StartError") return code;
+  if (message.find("exec: ") == std::string_view::npos) return code;
+  const bool missing = message.find("executable file not found") != std::string_view::npos ||
+                       message.find("No such file or directory") != std::string_view::npos;
+  return missing ? kCommandNotFound : kCommandNotExecutable;
+}
+
+// "" if the exit code says it all.
+std::string WhyFailed(const Failure& failure) {
+  const std::string_view reason = failure.ended["reason"].AsString();
+  const std::string_view message = failure.ended["message"].AsString();
+  const bool plain = reason.empty() || reason == "Error";
+  if (plain && message.empty()) return "";
+  return fmt::format("{}: container {}: {}{}{}", failure.pod, failure.container,
+                     plain ? "" : reason, plain || message.empty() ? "" : ": ", message);
 }
 
 class Runner {
@@ -130,10 +160,11 @@ int Runner::CodeFor(const json::Value& job, const std::map<std::string, json::Va
     return 1;
   }
   if (JobSucceeded(job)) return 0;
-  const int code = ExitCodeOf(pods);
+  const Failure failure = FirstFailure(pods);
   console_.Err(fmt::format("Job {} failed: {}", spec_.name,
                            FindCondition(job, "Failed")["message"].AsString()));
-  return code;
+  if (const std::string why = WhyFailed(failure); !why.empty()) console_.Err("muster: " + why);
+  return ExitCodeOf(failure);
 }
 
 int Runner::Follow(const json::Value& job) {

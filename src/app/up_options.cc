@@ -36,8 +36,7 @@ Status Parse(CLI::App& app, int argc, char** argv) {
     fmt::print("{}", app.help());
     return Status(Reason::kBadRequest, "");
   } catch (const CLI::Error& error) {
-    return Error(Reason::kBadRequest, "{}: {} (see `{} --help`)", app.get_name(), error.what(),
-                 app.get_name());
+    return Error(Reason::kBadRequest, "{} (see `{} --help`)", error.what(), app.get_name());
   }
 }
 

@@ -40,11 +40,14 @@ TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
       {{"--simulate-nodes", "1000000"}, "--simulate-nodes"},
       {{"--data-dir", "/"}, "must not be /"},
       {{"--no-such-flag"}, "see `muster up --help`"},
+      {{"bogus"}, "bogus"},
   };
   for (const auto& [arguments, text] : cases) {
     const Result<UpOptions> options = Up(arguments);
     ASSERT_FALSE(options.has_value()) << text;
     EXPECT_NE(options.error().message().find(text), std::string::npos) << options.error().message();
+    // Who prints it says first which command it was.
+    EXPECT_FALSE(options.error().message().starts_with("muster")) << options.error().message();
   }
 }
 

@@ -9,8 +9,11 @@ command -v debootstrap >/dev/null || { echo "skipped: no debootstrap"; exit 77; 
 mkdir -p build
 root=$(mktemp -d "$PWD/build/debian-XXXXXX") # not in /tmp: a netbox has its own
 finish() {
-  umount "$root/proc" "$root/sys/fs/cgroup" "$root/sys" "$root/dev/pts" "$root/dev" 2>/dev/null || true
-  mountpoint -q "$root/dev" || rm -rf "$root"
+  umount "$root/proc" 2>/dev/null || true
+  umount -R "$root/sys" 2>/dev/null || true
+  umount "$root/dev" 2>/dev/null || true
+  # Never delete through a mount that could not be taken away.
+  if ! grep -q " $root/" /proc/self/mountinfo; then rm -rf --one-file-system "$root"; fi
 }
 trap finish EXIT
 mirror=$(awk '$1 == "deb" && !/\[/ { print $2; exit }' /etc/apt/sources.list 2>/dev/null || true)
@@ -32,7 +35,8 @@ mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --make-rslave "$root/sys"
 
-in_root() { chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
+# The locale is part of what ccache looks at.
+in_root() { chroot "$root" /usr/bin/env -i HOME=/root LANG="${LANG:-C.UTF-8}" PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 start=$SECONDS
 in_root bash -c 'cd /root/muster && tools/install-packages build run example && ./quickstart --build'
 built=$((SECONDS - start))

@@ -366,4 +366,6 @@ void WebSocket::Close(uint16_t code, std::string_view reason) {
 
 size_t WebSocket::BufferedBytes() const { return impl_->stream->BufferedBytes(); }
 
+void WebSocket::PauseReading(bool paused) { impl_->stream->PauseReading(paused); }
+
 }  // namespace muster::net

@@ -73,6 +73,9 @@ class WebSocket {
   // runs in the end.
   void Close(uint16_t code = 1000, std::string_view reason = {});
   size_t BufferedBytes() const;
+  // See ByteStream: what was read before still comes to OnMessage, a bounded number of bytes. Pings
+  // wait too.
+  void PauseReading(bool paused);
 
  private:
   struct Impl;

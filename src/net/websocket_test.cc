@@ -170,7 +170,7 @@ class FakeStream final : public ByteStream {
   struct State {
     Function<void(std::string_view)> on_data;
     std::string written;
-    bool closed = false;
+    bool closed = false, paused = false;
   };
   explicit FakeStream(State& state) : state_(state) {}
   void OnData(Function<void(std::string_view)> on_data) override {
@@ -179,6 +179,7 @@ class FakeStream final : public ByteStream {
   void OnClose(Task) override {}
   void Write(std::string bytes) override { state_.written += bytes; }
   void Close() override { state_.closed = true; }
+  void PauseReading(bool paused) override { state_.paused = paused; }
 
  private:
   State& state_;
@@ -198,6 +199,23 @@ TEST(WebSocket, JoinsFragmentsAndAnswersPings) {
   std::string pong;
   AppendWebSocketFrame(pong, 10, true, "ping", "");
   EXPECT_EQ(state.written, pong);
+}
+
+TEST(WebSocket, PausesItsStreamAndDeliversWhatWasOnTheWay) {
+  FakeStream::State state;
+  WebSocket socket(WebSocket::Role::kServer, std::make_unique<FakeStream>(state));
+  int messages = 0;
+  socket.OnMessage([&](std::string_view, bool) {
+    if (++messages == 1) socket.PauseReading(true);
+  });
+  std::string bytes;
+  AppendWebSocketFrame(bytes, 2, true, "one", "mask");
+  AppendWebSocketFrame(bytes, 2, true, "two", "mask");
+  state.on_data(bytes);
+  EXPECT_EQ(messages, 2);
+  EXPECT_TRUE(state.paused);
+  socket.PauseReading(false);
+  EXPECT_FALSE(state.paused);
 }
 
 TEST(WebSocket, RefusesFragmentsOutOfOrderAndTooLongMessages) {

@@ -57,6 +57,7 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
     for (UniqueFd* fd : {&streams_.in, &streams_.out, &streams_.err}) {
       if (fd->valid()) fcntl(fd->get(), F_SETFL, fcntl(fd->get(), F_GETFL) | O_NONBLOCK);
     }
+    if (streams_.in.valid()) fcntl(streams_.in.get(), F_SETPIPE_SZ, kExecPipeBytes);
     if (exec_.tty) {
       Watch(outputs_[0], kStdout, true, streams_.in);
     } else {
@@ -100,9 +101,8 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
     if (message.empty() || ended_) return;
     const char channel = message.front();
     message.remove_prefix(1);
-    if (channel == kStdin && exec_.in) {
-      if (input_.size() + message.size() > kMaxExecBacklogBytes)
-        return End();  // does not read, and is not slowed
+    if (channel == kStdin) {
+      if (!exec_.in || input_closed_) return;
       input_ += message;
       WriteInput();
     } else if (channel == kClose && !message.empty() && message.front() == kStdin) {
@@ -125,18 +125,33 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
   }
 
   void WriteInput() {
-    while (!input_.empty() && streams_.in.valid()) {
-      const ssize_t n = write(streams_.in.get(), input_.data(), input_.size());
+    while (written_ < input_.size() && streams_.in.valid()) {
+      const ssize_t n =
+          write(streams_.in.get(), input_.data() + written_, input_.size() - written_);
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && errno == EAGAIN) return RetryLater();
-      if (n < 0) {
-        input_.clear();  // nobody reads any more
+      if (n < 0 && errno == EAGAIN) {
+        RetryLater();
         break;
       }
-      input_.erase(0, static_cast<size_t>(n));
+      // After an error nobody reads any more.
+      written_ = n < 0 ? input_.size() : written_ + static_cast<size_t>(n);
     }
+    // Seldom enough that each byte is moved about once.
+    if (written_ == input_.size() || written_ > kMaxExecBacklogBytes) {
+      input_.erase(0, written_);
+      written_ = 0;
+    }
+    PaceInput();
     // A terminal has one descriptor for both directions; it gets ^D from the user instead.
     if (input_closed_ && input_.empty() && !exec_.tty) streams_.in.Reset();
+  }
+
+  void PaceInput() {
+    const size_t waiting = input_.size() - written_;
+    if (input_paused_ ? waiting > kMaxExecBacklogBytes / 2 : waiting <= kMaxExecBacklogBytes)
+      return;
+    input_paused_ = !input_paused_;
+    socket_->PauseReading(input_paused_);
   }
 
   // For what had to wait: a full pipe, a slow peer.
@@ -196,8 +211,9 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
   ExecStreams streams_;
   Output outputs_[2];
   winsize window_ = {};  // as the client said last; no columns: not yet
-  std::string input_;
-  bool input_closed_ = false, ended_ = false;
+  std::string input_;  // of which `written_` bytes are with the command
+  size_t written_ = 0;
+  bool input_closed_ = false, input_paused_ = false, ended_ = false;
   std::optional<int> exit_code_;
   TimerId retry_ = 0, drain_ = 0;
 };

@@ -6,7 +6,9 @@
 //
 // Life cycle: StartExecSession() and forget: it keeps itself alive until command or peer are gone.
 // Thread:     the loop thread.
-// Invariants: at most kMaxExecBacklogBytes wait in either direction: a slow peer slows the command.
+// Invariants: a slow peer slows the command, and a command that does not read slows the peer: with
+//             kMaxExecBacklogBytes waiting in one direction no more is read there, but for what its
+//             stream had on the way. So a peer that goes away meanwhile is noticed afterwards.
 
 #pragma once
 
@@ -21,6 +23,8 @@
 namespace muster::agent {
 
 inline constexpr size_t kMaxExecBacklogBytes = 1024 * 1024;
+// Of the command's standard input, where the kernel allows it: what we can write between two tries.
+inline constexpr int kExecPipeBytes = 1024 * 1024;
 inline constexpr Duration kExecRetryDelay = milliseconds(5);
 // After the command has ended its streams may be held open by its children; they are given so long.
 inline constexpr Duration kExecDrainTime = milliseconds(200);

@@ -1,6 +1,7 @@
 #include "agent/kubelet_server/kubelet_handler.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "agent/kubelet_server/exec_session.h"
 #include "agent/pod_machine_test_support.h"
@@ -13,7 +14,7 @@ namespace {
 struct Wire {
   std::string to_client;
   Function<void(std::string_view)> to_node;
-  bool closed = false;
+  bool closed = false, paused = false;
 };
 
 class FakeStream final : public net::ByteStream {
@@ -26,6 +27,7 @@ class FakeStream final : public net::ByteStream {
   void OnClose(Task) override {}
   void Write(std::string bytes) override { wire_->to_client += bytes; }
   size_t BufferedBytes() const override { return 0; }
+  void PauseReading(bool paused) override { wire_->paused = paused; }
   void Close() override { wire_->closed = true; }
 
  private:
@@ -155,6 +157,23 @@ TEST(KubeletApi, GivesLogsAndFollowsThemToTheEnd) {
   });
 }
 
+TEST(KubeletApi, PreviousLogsAreThoseOfTheLastRunThatEnded) {
+  InNetworkNamespace([] {
+    Kubelet k;
+    k.machine.Create(OneContainer("p", "echo run >> /go/runs; wc -l < /go/runs; exit 1", "Always",
+                                  R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])",
+                                  R"("volumes":[{"name":"go","emptyDir":{}}],)"));
+    // Its second run has ended and the third one waits.
+    ASSERT_TRUE(k.machine.Until([&] {
+      const json::Value status = k.machine.Status("p");
+      return status["restartCount"].AsInt() == 1 &&
+             status["state"]["waiting"]["reason"].AsString() == "CrashLoopBackOff";
+    }));
+    EXPECT_EQ(k.Get("/containerLogs/d/p/main?previous=true")->body, "2\n");
+    EXPECT_EQ(k.Get("/containerLogs/d/p/main")->body, "2\n");
+  });
+}
+
 TEST(KubeletApi, ExecRunsInTheContainerAndTellsTheExitCode) {
   InNetworkNamespace([] {
     Kubelet k;
@@ -186,6 +205,59 @@ TEST(KubeletApi, ExecPassesInputUntilItIsClosed) {
     k.Type(*run, 0, "hello\n");
     ASSERT_TRUE(k.machine.Until([&] { return Kubelet::Channel(*run, 1) == "hello\n"; }));
     k.Type(*run, static_cast<char>(255), std::string(1, '\0'));
+    ASSERT_TRUE(k.machine.Until([&] { return !Kubelet::Channel(*run, 3).empty(); }));
+    EXPECT_NE(Kubelet::Channel(*run, 3).find("Success"), std::string::npos);
+  });
+}
+
+TEST(KubeletApi, ExecSlowsAPeerThatSendsFasterThanTheCommandReads) {
+  InNetworkNamespace([] {
+    Kubelet k;
+    k.machine.Create(OneContainer("p", "sleep 1000"));
+    ASSERT_TRUE(k.machine.UntilPhase("p", "Running"));
+    const auto run = k.Exec(
+        "command=sh&command=-c&command=while+[+!+-e+/tmp/go+];do+sleep+0.01;done;wc+-c"
+        "&stdin=true&stdout=true");
+    constexpr size_t kTotal = 10'000'000, kPiece = 32'768;
+    size_t sent = 0;
+    const auto send_while_open = [&] {
+      while (sent < kTotal && !run->wire->paused) {
+        const size_t piece = std::min(kPiece, kTotal - sent);
+        k.Type(*run, 0, std::string(piece, '\0'));
+        sent += piece;
+      }
+    };
+    send_while_open();  // the command has not even started
+    EXPECT_LE(sent, kMaxExecBacklogBytes + kPiece);
+    for (int i = 0; i < 3; ++i) k.Type(*run, 0, "on the way");  // read before the pause
+    const auto go = k.Exec("command=touch&command=/tmp/go");
+    ASSERT_TRUE(k.machine.Until([&] {
+      send_while_open();
+      return sent == kTotal;
+    }));
+    k.Type(*run, static_cast<char>(255), std::string(1, '\0'));
+    k.Type(*run, 0, "after the end");
+    ASSERT_TRUE(k.machine.Until([&] { return !Kubelet::Channel(*run, 3).empty(); }));
+    EXPECT_EQ(Kubelet::Channel(*run, 1), "10000030\n");
+    EXPECT_FALSE(run->wire->paused);
+  });
+}
+
+TEST(KubeletApi, ExecForgetsInputThatNobodyReads) {
+  InNetworkNamespace([] {
+    signal(SIGPIPE, SIG_IGN);  // as main() does
+    Kubelet k;
+    k.machine.Create(OneContainer("p", "sleep 1000"));
+    ASSERT_TRUE(k.machine.UntilPhase("p", "Running"));
+    const auto run = k.Exec(
+        "command=sh&command=-c&command=exec+0%3C%26-;while+[+!+-e+/tmp/go+];do+sleep+0.01;done"
+        "&stdin=true&stdout=true");
+    size_t sent = 0;
+    ASSERT_TRUE(k.machine.Until([&] {
+      if (!run->wire->paused) k.Type(*run, 0, std::string(500'000, 'x')), sent += 500'000;
+      return sent >= 5'000'000;
+    }));
+    const auto go = k.Exec("command=touch&command=/tmp/go");
     ASSERT_TRUE(k.machine.Until([&] { return !Kubelet::Channel(*run, 3).empty(); }));
     EXPECT_NE(Kubelet::Channel(*run, 3).find("Success"), std::string::npos);
   });

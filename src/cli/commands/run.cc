@@ -239,9 +239,10 @@ Command RunCommand() {
       "it is. The current\n"
       "directory is mounted at the same place; PATH, VIRTUAL_ENV and CONDA_PREFIX go along, and so "
       "do the directories\n"
-      "that they need. The output is streamed, the exit code is the program's. Ctrl-C asks whether "
-      "to delete the job\n"
-      "(and deletes it when nobody can be asked).";
+      "that they need. The output is streamed, the exit code is the program's,\n"
+      "127 if it is not found, 126 if it cannot be executed. Ctrl-C asks whether to delete the job "
+      "(and deletes it\n"
+      "when nobody can be asked).";
   command.flags = {{"gpus", 0, "N", "GPUs for each worker", "0", {}},
                    {"workers", 0, "M", "how many processes work together", "1", {}},
                    {"cpus", 0, "AMOUNT", "CPUs for each worker, e.g. 4 or 500m", "", {}},

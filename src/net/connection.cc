@@ -316,6 +316,7 @@ void Connection::BecomeRaw(std::shared_ptr<RawStreamState> raw, std::string_view
   raw_ = std::move(raw);
   raw_->io = std::shared_ptr<RawStreamIo>(shared_from_this(), this);
   ClearDeadline();
+  set_write_stall_timeout(kRawWriteStallTimeout);
   if (!first.empty()) raw_->PostData(std::string(first));
   if (read_closed_) return CloseNow(Status::Ok());
   ResumeReading();

@@ -33,6 +33,9 @@ inline constexpr size_t kMaxFlushBytesPerTurn = 512 * 1024;  // then others get 
 inline constexpr size_t kMaxLingerBytes =
     16 * 1024 * 1024;  // read and dropped so that an error answer arrives
 inline constexpr Duration kLingerTimeout = seconds(3);
+// The reader of an upgraded stream may be a person with a pager. As upstream's idle time of
+// streams; a peer that died is noticed by the kernel long before.
+inline constexpr Duration kRawWriteStallTimeout = hours(4);
 
 class Connection : public IoObject, public FdEvents, public RawStreamIo {
  public:

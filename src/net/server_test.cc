@@ -252,6 +252,27 @@ TEST(HttpServer, GivesUpOnAReaderThatTakesNothing) {
   EXPECT_TRUE(net.RunUntil([&] { return gone; }));
 }
 
+TEST(HttpServer, BearsWithASlowReaderOfAnUpgradedStream) {
+  TestNet net;
+  ServerOptions options;
+  options.write_stall_timeout = milliseconds(50);
+  std::unique_ptr<ByteStream> stream;
+  auto server = net.Serve(
+      [&](const Request&, const ResponseWriterPtr& writer) {
+        stream = writer->Upgrade({});
+        stream->Write(std::string(20'000'000, 'e'));
+      },
+      options);
+  RawSocket socket(server->port());
+  socket.Write("GET /exec HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return stream != nullptr; }));
+  net.RunFor(milliseconds(300));
+  EXPECT_GT(stream->BufferedBytes(), 0u);
+  stream.reset();  // what was written is still sent
+  EXPECT_TRUE(net.RunUntil([&] { return socket.Ended(); }));
+  EXPECT_GT(socket.received.size(), 20'000'000u);
+}
+
 TEST(HttpServer, PullsBodiesOnlyAsFastAsTheyAreRead) {
   TestNet net;
   constexpr size_t kTotal = 30'000'000;

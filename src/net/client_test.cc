@@ -244,12 +244,15 @@ TEST(HttpClient, RunsNoCallbackAfterItIsGone) {
   auto server = net.Serve(
       [&](const Request&, ResponseWriterPtr writer) { writers.push_back(std::move(writer)); });
   auto client = net.Client();
+  bool gone = false;
   for (int i = 0; i < 200; ++i) {
+    // On a slow machine some time out before the client goes: that is their right.
     client->Send(net.EndpointOf(*server, false), {.method = "GET", .target = "/"},
-                 milliseconds(100), [](Result<Response>) { FAIL() << "the client is gone"; });
+                 milliseconds(100), [&](Result<Response>) { EXPECT_FALSE(gone); });
   }
   ASSERT_TRUE(net.RunUntil([&] { return writers.size() == kMaxRequestsPerEndpoint; }));
   client.reset();
+  gone = true;
   net.RunFor(milliseconds(150));
 }
 

@@ -21,6 +21,7 @@ if [ -z "$mirror" ]; then
   mirror=$(awk '$1 == "URIs:" { print $2; exit }' /etc/apt/sources.list.d/*.sources 2>/dev/null || true)
 fi
 debootstrap --variant=minbase --include=ca-certificates bookworm "$root" "${mirror:-http://deb.debian.org/debian}" >/dev/null
+echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/scratch" # it is thrown away: no fsync per file
 # The same package sources and client settings as the machine that runs the test.
 cp -r /etc/apt/. "$root/etc/apt/"
 cp /etc/resolv.conf "$root/etc/resolv.conf"

@@ -29,6 +29,8 @@ Status SystemError(std::string_view doing, const DnsEndpoint& where) {
                where.port, std::strerror(errno));
 }
 
+constexpr int kPortTries = 20;
+
 Result<SocketFd> Bind(int type, const DnsEndpoint& where) {
   SocketFd fd(socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.ok()) return Error(SystemError("make a socket for", where));
@@ -299,9 +301,14 @@ std::vector<DnsEndpoint> UpstreamsFrom(std::string_view resolv_conf, Ipv4 self) 
 }
 
 Result<std::unique_ptr<DnsServer>> DnsServer::Start(const DnsServerOptions& options) {
-  ASSIGN_OR_RETURN(SocketFd udp, Bind(SOCK_DGRAM, options.listen));
-  ASSIGN_OR_RETURN(SocketFd tcp, Bind(SOCK_STREAM, {options.listen.address, BoundPort(udp)}));
-  return std::make_unique<Server>(options, std::move(udp), std::move(tcp));
+  // A port that the kernel picked for UDP may be taken for TCP: then it picks another one.
+  const int tries = options.listen.port == 0 ? kPortTries : 1;
+  for (int i = 1;; ++i) {
+    ASSIGN_OR_RETURN(SocketFd udp, Bind(SOCK_DGRAM, options.listen));
+    Result<SocketFd> tcp = Bind(SOCK_STREAM, {options.listen.address, BoundPort(udp)});
+    if (tcp) return std::make_unique<Server>(options, std::move(udp), std::move(*tcp));
+    if (i == tries) return Error(std::move(tcp).error());
+  }
 }
 
 }  // namespace muster::agent

@@ -12,8 +12,9 @@ finish() {
   umount "$root/proc" 2>/dev/null || true
   umount -R "$root/sys" 2>/dev/null || true
   umount "$root/dev" 2>/dev/null || true
+  umount "$root" 2>/dev/null || true
   # Never delete through a mount that could not be taken away.
-  if ! grep -q " $root/" /proc/self/mountinfo; then rm -rf --one-file-system "$root"; fi
+  if ! grep -q " $root[/ ]" /proc/self/mountinfo; then rm -rf --one-file-system "$root"; fi
 }
 trap finish EXIT
 mirror=$(awk '$1 == "deb" && !/\[/ { print $2; exit }' /etc/apt/sources.list 2>/dev/null || true)
@@ -31,6 +32,7 @@ cp -r /etc/ssl/certs/. "$root/etc/ssl/certs/" 2>/dev/null || true
 git clone -q . "$root/root/muster"
 mkdir -p "$root/root/.cache"
 [ ! -d "${CCACHE_DIR:-$HOME/.cache/ccache}" ] || cp -r "${CCACHE_DIR:-$HOME/.cache/ccache}" "$root/root/.cache/ccache"
+mount --bind "$root" "$root" # a pod needs a / that is a mount, as on every machine
 mount --bind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"

@@ -16,7 +16,8 @@ Value DefaultPort(Value port) {
   SetDefault(port, "protocol", "TCP");
   const Value target = port["targetPort"];
   if (IsUnset(target) || (target.IsNumber() && target.AsInt() == 0)) {
-    port = std::move(port).Set("targetPort", port["port"].AsInt());
+    const int64_t number = port["port"].AsInt();
+    port = std::move(port).Set("targetPort", number);
   }
   return port;
 }

@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "agent/network/dns_message.h"
-#include "agent/network/socket_fd.h"
+#include "agent/network/socket_address.h"
+#include "agent/runtime/unique_fd.h"
 #include "base/check.h"
 
 namespace muster::agent {
@@ -21,8 +22,8 @@ struct DnsForwarder::Flight {
   TimerId next_try = 0;
   std::string received;  // by TCP
   // In this order: the watches end before their descriptors close.
-  SocketFd socket;
-  SocketFd writable;  // an epoll set that is readable once the socket is writable
+  UniqueFd socket;
+  UniqueFd writable;  // an epoll set that is readable once the socket is writable
   std::unique_ptr<FdWatch> watch;
 };
 
@@ -70,7 +71,7 @@ bool DnsForwarder::Send(uint64_t id, Flight& flight) {
   const DnsEndpoint& upstream = upstreams_[flight.tries++ % upstreams_.size()];
   flight.watch.reset();
   flight.received.clear();
-  flight.socket = SocketFd(socket(
+  flight.socket = UniqueFd(socket(
       AF_INET, (flight.by_tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const sockaddr_in there = ToSocketAddress(upstream.address, upstream.port);
   const bool connected = connect(flight.socket.get(), AsSockaddr(there), sizeof there) == 0;
@@ -83,7 +84,7 @@ bool DnsForwarder::Send(uint64_t id, Flight& flight) {
     return true;
   }
   if (!connected && errno != EINPROGRESS) return false;
-  flight.writable = SocketFd(epoll_create1(EPOLL_CLOEXEC));
+  flight.writable = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{.events = EPOLLOUT, .data = {}};
   if (epoll_ctl(flight.writable.get(), EPOLL_CTL_ADD, flight.socket.get(), &event) != 0)
     return false;

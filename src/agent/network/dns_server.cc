@@ -11,7 +11,8 @@
 #include "agent/network/dns_answer.h"
 #include "agent/network/dns_message.h"
 #include "agent/network/pod_files.h"
-#include "agent/network/socket_fd.h"
+#include "agent/network/socket_address.h"
+#include "agent/runtime/unique_fd.h"
 #include "base/log.h"
 #include "loop/asio_loop.h"
 #include "loop/thread_pool.h"
@@ -31,9 +32,9 @@ Status SystemError(std::string_view doing, const DnsEndpoint& where) {
 
 constexpr int kPortTries = 20;
 
-Result<SocketFd> Bind(int type, const DnsEndpoint& where) {
-  SocketFd fd(socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.ok()) return Error(SystemError("make a socket for", where));
+Result<UniqueFd> Bind(int type, const DnsEndpoint& where) {
+  UniqueFd fd(socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return Error(SystemError("make a socket for", where));
   const int on = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const sockaddr_in here = ToSocketAddress(where.address, where.port);
@@ -49,7 +50,7 @@ Result<SocketFd> Bind(int type, const DnsEndpoint& where) {
   return fd;
 }
 
-uint16_t BoundPort(const SocketFd& fd) {
+uint16_t BoundPort(const UniqueFd& fd) {
   sockaddr_in here{};
   socklen_t size = sizeof here;
   getsockname(fd.get(), reinterpret_cast<sockaddr*>(&here), &size);
@@ -58,7 +59,7 @@ uint16_t BoundPort(const SocketFd& fd) {
 
 class Server final : public DnsServer {
  public:
-  Server(const DnsServerOptions& options, SocketFd udp, SocketFd tcp)
+  Server(const DnsServerOptions& options, UniqueFd udp, UniqueFd tcp)
       : options_(options), udp_(std::move(udp)), tcp_(std::move(tcp)), port_(BoundPort(udp_)) {
     udp_watch_ = loop_.WatchReadable(udp_.get(), [this] { OnDatagrams(); });
     WatchConnections();
@@ -78,7 +79,7 @@ class Server final : public DnsServer {
     ConnectionId connection = 0;  // by TCP
   };
   struct Connection {
-    SocketFd fd;
+    UniqueFd fd;
     std::unique_ptr<FdWatch> watch;
     std::string received;
     TimerId idle = 0;
@@ -108,8 +109,8 @@ class Server final : public DnsServer {
 
   const DnsServerOptions options_;
   AsioLoop loop_;
-  const SocketFd udp_;
-  const SocketFd tcp_;
+  const UniqueFd udp_;
+  const UniqueFd tcp_;
   const uint16_t port_;
   std::unique_ptr<FdWatch> udp_watch_;
   std::unique_ptr<FdWatch> tcp_watch_;
@@ -138,13 +139,13 @@ void Server::OnDatagrams() {
 
 void Server::OnConnections() {
   while (true) {
-    SocketFd fd(accept4(tcp_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.ok() && (errno == EMFILE || errno == ENFILE)) {
+    UniqueFd fd(accept4(tcp_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!fd.valid() && (errno == EMFILE || errno == ENFILE)) {
       // No descriptor is free: the caller stays in the queue until a later look.
       tcp_watch_.reset();
       loop_.After(kAcceptRetry, [this] { WatchConnections(); });
     }
-    if (!fd.ok()) return;
+    if (!fd.valid()) return;
     if (connections_.size() >= kMaxDnsTcpConnections) continue;  // closes it
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kTcpSendBufferBytes, sizeof kTcpSendBufferBytes);
     const ConnectionId id = next_connection_++;
@@ -304,8 +305,8 @@ Result<std::unique_ptr<DnsServer>> DnsServer::Start(const DnsServerOptions& opti
   // A port that the kernel picked for UDP may be taken for TCP: then it picks another one.
   const int tries = options.listen.port == 0 ? kPortTries : 1;
   for (int i = 1;; ++i) {
-    ASSIGN_OR_RETURN(SocketFd udp, Bind(SOCK_DGRAM, options.listen));
-    Result<SocketFd> tcp = Bind(SOCK_STREAM, {options.listen.address, BoundPort(udp)});
+    ASSIGN_OR_RETURN(UniqueFd udp, Bind(SOCK_DGRAM, options.listen));
+    Result<UniqueFd> tcp = Bind(SOCK_STREAM, {options.listen.address, BoundPort(udp)});
     if (tcp) return std::make_unique<Server>(options, std::move(udp), std::move(*tcp));
     if (i == tries) return Error(std::move(tcp).error());
   }

@@ -8,7 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "agent/network/dns_test_support.h"
-#include "agent/network/socket_fd.h"
+#include "agent/network/socket_address.h"
+#include "agent/runtime/unique_fd.h"
 
 namespace muster::agent {
 namespace {
@@ -17,15 +18,15 @@ using json::List;
 
 const Ipv4 kLoopback = *Ipv4::Parse("127.0.0.1");
 
-uint16_t PortOf(const SocketFd& fd) {
+uint16_t PortOf(const UniqueFd& fd) {
   sockaddr_in here{};
   socklen_t size = sizeof here;
   getsockname(fd.get(), reinterpret_cast<sockaddr*>(&here), &size);
   return ntohs(here.sin_port);
 }
 
-SocketFd BindLoopback(int type) {
-  SocketFd fd(socket(AF_INET, type | SOCK_CLOEXEC, 0));
+UniqueFd BindLoopback(int type) {
+  UniqueFd fd(socket(AF_INET, type | SOCK_CLOEXEC, 0));
   const sockaddr_in here = ToSocketAddress(kLoopback, 0);
   CHECK(bind(fd.get(), AsSockaddr(here), sizeof here) == 0);
   return fd;
@@ -46,23 +47,23 @@ class DnsServerTest : public ::testing::Test {
     server_->Publish(DnsTable::Build(input));
   }
 
-  SocketFd Connect(int type) {
-    SocketFd fd(socket(AF_INET, type | SOCK_CLOEXEC, 0));
+  UniqueFd Connect(int type) {
+    UniqueFd fd(socket(AF_INET, type | SOCK_CLOEXEC, 0));
     const timeval limit{.tv_sec = 20};
     setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     const sockaddr_in there = ToSocketAddress(kLoopback, server_->port());
     EXPECT_EQ(connect(fd.get(), AsSockaddr(there), sizeof there), 0);
     return fd;
   }
-  static std::string Receive(const SocketFd& fd) {
+  static std::string Receive(const UniqueFd& fd) {
     std::array<char, kMaxDnsMessageBytes> buffer;
     const ssize_t size = recv(fd.get(), buffer.data(), buffer.size(), 0);
     return size < 0 ? std::string() : std::string(buffer.data(), static_cast<size_t>(size));
   }
-  static void Send(const SocketFd& fd, const std::string& bytes) {
+  static void Send(const UniqueFd& fd, const std::string& bytes) {
     ASSERT_EQ(send(fd.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   }
-  static std::string ReceiveFramed(const SocketFd& fd) {
+  static std::string ReceiveFramed(const UniqueFd& fd) {
     std::string bytes;
     while (bytes.size() < 2 || bytes.size() < 2U + ShortAt(bytes, 0)) {
       const std::string more = Receive(fd);
@@ -72,11 +73,11 @@ class DnsServerTest : public ::testing::Test {
     return bytes.substr(2);
   }
   std::string Ask(std::string_view name, uint16_t type = dns::kTypeA) {
-    const SocketFd fd = Connect(SOCK_DGRAM);
+    const UniqueFd fd = Connect(SOCK_DGRAM);
     Send(fd, MakeQuery(name, type));
     return ReadReply(Receive(fd));
   }
-  static bool HasReply(const SocketFd& fd, int wait_ms) {
+  static bool HasReply(const UniqueFd& fd, int wait_ms) {
     pollfd event{fd.get(), POLLIN, 0};
     return poll(&event, 1, wait_ms) == 1;
   }
@@ -88,7 +89,7 @@ TEST_F(DnsServerTest, AnswersByUdpAndTcp) {
   Start();
   PublishJob({PodObject("job", "10.42.0.5")});
   EXPECT_EQ(Ask("job.ml.svc.cluster.local"), "NOERROR A 10.42.0.5");
-  const SocketFd tcp = Connect(SOCK_STREAM);
+  const UniqueFd tcp = Connect(SOCK_STREAM);
   const std::string query = MakeQuery("job.ml.svc.cluster.local", dns::kTypeA);
   const std::string frame = Short(static_cast<uint16_t>(query.size())) + query;
   Send(tcp, frame.substr(0, 5));  // in pieces, and two questions in one
@@ -106,7 +107,7 @@ TEST_F(DnsServerTest, LargeAnswersAreTruncatedByUdpAndWholeByTcp) {
   input.endpoint_slices = {SliceObject("big", endpoints)};
   server_->Publish(DnsTable::Build(input));
   EXPECT_EQ(Ask("big.ml.svc.cluster.local"), "NOERROR truncated");
-  const SocketFd tcp = Connect(SOCK_STREAM);
+  const UniqueFd tcp = Connect(SOCK_STREAM);
   const std::string query = MakeQuery("big.ml.svc.cluster.local", dns::kTypeA);
   Send(tcp, Short(static_cast<uint16_t>(query.size())) + query);
   const std::string reply = ReadReply(ReceiveFramed(tcp));
@@ -116,7 +117,7 @@ TEST_F(DnsServerTest, LargeAnswersAreTruncatedByUdpAndWholeByTcp) {
 TEST_F(DnsServerTest, LookupOfAServiceWithoutPodsIsAnsweredWhenThePodHasItsAddress) {
   Start({.hold = seconds(60)});
   PublishJob({});
-  const SocketFd fd = Connect(SOCK_DGRAM);
+  const UniqueFd fd = Connect(SOCK_DGRAM);
   Send(fd, MakeQuery("job.ml.svc.cluster.local", dns::kTypeA));
   EXPECT_EQ(Ask("job.ml.svc.cluster.local", dns::kTypeAaaa),
             "NOERROR SOA cluster.local");  // the server got both
@@ -133,7 +134,7 @@ TEST_F(DnsServerTest, HeldLookupEndsWithTheTruth) {
 
 TEST_F(DnsServerTest, NothingIsDeniedBeforeTheFirstTable) {
   Start({.hold = seconds(60)});
-  const SocketFd fd = Connect(SOCK_DGRAM);
+  const UniqueFd fd = Connect(SOCK_DGRAM);
   Send(fd, MakeQuery("nowhere.ml.svc.cluster.local", dns::kTypeA));
   EXPECT_EQ(Ask("example.com"), "REFUSED");
   EXPECT_FALSE(HasReply(fd, 0));
@@ -148,10 +149,10 @@ TEST_F(DnsServerTest, WithoutResolversTheOutsideIsRefused) {
 }
 
 TEST_F(DnsServerTest, ForwardsAndPassesTheReplyOn) {
-  const SocketFd upstream = BindLoopback(SOCK_DGRAM);
+  const UniqueFd upstream = BindLoopback(SOCK_DGRAM);
   Start({.upstreams = {{kLoopback, PortOf(upstream)}}});
   PublishJob({});
-  const SocketFd fd = Connect(SOCK_DGRAM);
+  const UniqueFd fd = Connect(SOCK_DGRAM);
   const std::string question = MakeQuery("example.com", dns::kTypeA);
   Send(fd, question);
   std::array<char, 512> buffer;
@@ -173,14 +174,14 @@ TEST_F(DnsServerTest, ForwardsAndPassesTheReplyOn) {
 }
 
 TEST_F(DnsServerTest, ForwardsByTcpForTcpClients) {
-  const SocketFd upstream = BindLoopback(SOCK_STREAM);
+  const UniqueFd upstream = BindLoopback(SOCK_STREAM);
   ASSERT_EQ(listen(upstream.get(), 1), 0);
   Start({.upstreams = {{kLoopback, PortOf(upstream)}}});
   PublishJob({});
-  const SocketFd fd = Connect(SOCK_STREAM);
+  const UniqueFd fd = Connect(SOCK_STREAM);
   const std::string question = MakeQuery("example.com", dns::kTypeA);
   Send(fd, Short(static_cast<uint16_t>(question.size())) + question);
-  const SocketFd forwarded(accept(upstream.get(), nullptr, nullptr));
+  const UniqueFd forwarded(accept(upstream.get(), nullptr, nullptr));
   EXPECT_EQ(ReceiveFramed(forwarded), question);
   const DnsQuery query = *ParseDnsQuery(question);
   DnsReply reply(query, DnsCode::kNoError, false);
@@ -193,13 +194,13 @@ TEST_F(DnsServerTest, ForwardsByTcpForTcpClients) {
 TEST_F(DnsServerTest, NextResolverIsAskedWhenOneRefusesAndAllRefusingIsAFailure) {
   uint16_t closed_port = 0;
   {
-    const SocketFd closed = BindLoopback(SOCK_DGRAM);
+    const UniqueFd closed = BindLoopback(SOCK_DGRAM);
     closed_port = PortOf(closed);
   }
-  const SocketFd upstream = BindLoopback(SOCK_DGRAM);
+  const UniqueFd upstream = BindLoopback(SOCK_DGRAM);
   Start({.upstreams = {{kLoopback, closed_port}, {kLoopback, PortOf(upstream)}}});
   PublishJob({});
-  const SocketFd fd = Connect(SOCK_DGRAM);
+  const UniqueFd fd = Connect(SOCK_DGRAM);
   Send(fd, MakeQuery("example.com", dns::kTypeA));
   EXPECT_TRUE(HasReply(upstream, 20'000));
 }
@@ -207,7 +208,7 @@ TEST_F(DnsServerTest, NextResolverIsAskedWhenOneRefusesAndAllRefusingIsAFailure)
 TEST_F(DnsServerTest, HeldQuestionsAreBounded) {
   Start({.hold = seconds(60)});
   PublishJob({});
-  const SocketFd fd = Connect(SOCK_DGRAM);
+  const UniqueFd fd = Connect(SOCK_DGRAM);
   for (size_t i = 1; i <= kMaxHeldQuestions; ++i) {
     Send(fd, MakeQuery("job.ml.svc.cluster.local", dns::kTypeA));
     // In between an answer, so that the socket's buffer never overflows.
@@ -220,16 +221,16 @@ TEST_F(DnsServerTest, HeldQuestionsAreBounded) {
 TEST_F(DnsServerTest, TcpConnectionsAreBounded) {
   Start();
   PublishJob({});
-  std::vector<SocketFd> connections;
+  std::vector<UniqueFd> connections;
   for (size_t i = 0; i < kMaxDnsTcpConnections; ++i) connections.push_back(Connect(SOCK_STREAM));
-  const SocketFd one_more = Connect(SOCK_STREAM);
+  const UniqueFd one_more = Connect(SOCK_STREAM);
   EXPECT_EQ(Receive(one_more), "");  // closed
   EXPECT_FALSE(HasReply(connections.back(), 0));
 }
 
 TEST(DnsForwarder, GivesUpInTimeAndBoundsWhatIsOut) {
   AsioLoop loop;
-  const SocketFd silent = BindLoopback(SOCK_DGRAM);
+  const UniqueFd silent = BindLoopback(SOCK_DGRAM);
   DnsForwarder forwarder(loop, {{kLoopback, PortOf(silent)}}, milliseconds(50));
   size_t unanswered = 0;
   bool refused = false;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/network/netlink.h"
+#include "agent/runtime/unique_fd.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -26,20 +27,6 @@ namespace {
 
 constexpr const char* kIpForwardFile = "/proc/sys/net/ipv4/ip_forward";
 constexpr std::string_view kIpForwardKey = "ip_forward=";
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Status SystemError(std::string_view doing) {
   return Error(Reason::kInternalError, "network: {}: {}", doing, std::strerror(errno));
@@ -53,7 +40,7 @@ std::string ReadFile(const std::string& path) {
 }
 
 Status WriteFile(const std::string& path, std::string_view text) {
-  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (file.get() < 0) return SystemError("open " + path);
   if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     return SystemError("write " + path);
@@ -137,8 +124,8 @@ Result<int> RunNft(const std::vector<std::string>& arguments, std::string_view i
     return Error(Reason::kInternalError,
                  "network: the program nft is missing: install the package nftables");
   }
-  const Fd in(memfd_create("nft-in", MFD_CLOEXEC));
-  const Fd out(memfd_create("nft-out", MFD_CLOEXEC));
+  const UniqueFd in(memfd_create("nft-in", MFD_CLOEXEC));
+  const UniqueFd out(memfd_create("nft-out", MFD_CLOEXEC));
   if (in.get() < 0 || out.get() < 0) return Error(SystemError("make a memory file"));
   for (size_t done = 0; done < input.size();) {
     const ssize_t wrote = write(in.get(), input.data() + done, input.size() - done);

@@ -20,6 +20,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/runtime/unique_fd.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -35,20 +36,6 @@ constexpr uint32_t kUnreachableMetric = 1'000'000;
 constexpr int kMaxLinkEventTurns = 100;
 constexpr int kLinkEventTurnMs = 10;
 constexpr size_t kReplyBytes = 32 * 1024;
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // One rtnetlink request, built from its header on.
 class Request {
@@ -266,7 +253,7 @@ Status WaitUntilForwarding(int fd, int events, const PodAttachment& attachment) 
 
 // A netlink socket in another network namespace. The thread is there for two system calls only.
 Result<int> OpenSocketIn(int netns_fd) {
-  const Fd here(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  const UniqueFd here(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (here.get() < 0) return Error(NetlinkError(errno, "open the own network namespace"));
   if (setns(netns_fd, CLONE_NEWNET) != 0)
     return Error(NetlinkError(errno, "enter the pod's network namespace"));
@@ -288,7 +275,7 @@ constexpr int kLoopbackIndex = 1;  // in every network namespace
 
 Status SetUpInside(const PodAttachment& attachment) {
   ASSIGN_OR_RETURN(const int socket, OpenSocketIn(attachment.netns_fd));
-  const Fd fd(socket);
+  const UniqueFd fd(socket);
   RETURN_IF_ERROR(SetUp(fd.get(), kLoopbackIndex, "lo"));
   ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd.get(), std::string(kPodInterface)));
   const Ipv4Prefix address{attachment.address, attachment.prefix_length};
@@ -393,7 +380,7 @@ Result<std::string> Netlink::GetAlias(const std::string& interface) {
 
 Status Netlink::AttachPod(const PodAttachment& attachment) {
   ASSIGN_OR_RETURN(const LinkInfo bridge, GetLink(fd_, attachment.bridge));
-  const Fd events(OpenLinkEvents());
+  const UniqueFd events(OpenLinkEvents());
   int error = CreatePair(fd_, attachment, bridge.index);
   if (error == EEXIST) {
     // Left behind by a crash: the pod is ours to connect again.
@@ -413,7 +400,7 @@ Status Netlink::AttachPod(const PodAttachment& attachment) {
 
 Status Netlink::SetLoopbackUp(int netns_fd) {
   ASSIGN_OR_RETURN(const int socket, OpenSocketIn(netns_fd));
-  const Fd fd(socket);
+  const UniqueFd fd(socket);
   return SetUp(fd.get(), kLoopbackIndex, "lo");
 }
 

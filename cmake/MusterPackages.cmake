@@ -12,6 +12,14 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 find_package(ZLIB REQUIRED)
 find_package(Boost 1.74 REQUIRED)
+find_package(mimalloc REQUIRED)
+
+# muster_allocator: malloc and free of a program are mimalloc's (docs/adr/0004). Only programs link
+# it; the sanitizers bring their own.
+add_library(muster_allocator INTERFACE)
+if(NOT MUSTER_SANITIZE)
+  target_link_libraries(muster_allocator INTERFACE mimalloc)
+endif()
 
 # Boost.Asio 1.74, callbacks only: C++20 coroutines are off limits (docs/adr/0001).
 add_library(muster_asio INTERFACE)

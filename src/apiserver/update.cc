@@ -16,6 +16,12 @@ Status CheckIdentity(const Resource& resource, const WriteContext& context,
                      const json::Value& before, const json::Value& wanted) {
   const json::Value& metadata = wanted["metadata"];
   const std::string_view name = metadata["name"].AsString();
+  if (name.empty()) {
+    return Error(Reason::kBadRequest,
+                 "the name of the object ({} based on URL) was undeterminable: name must be "
+                 "provided",
+                 context.name);
+  }
   if (name != context.name) {
     return Error(Reason::kBadRequest,
                  "the name of the object ({}) does not match the name on the URL ({})", name,

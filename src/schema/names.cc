@@ -161,6 +161,16 @@ void CheckPortName(std::string_view text, Problems& problems) {
   }
 }
 
+void CheckHttpHeaderName(std::string_view text, Problems& problems) {
+  const bool fine = !text.empty() && std::all_of(text.begin(), text.end(),
+                                                 [](char c) { return IsAlnum(c) || c == '-'; });
+  if (!fine) {
+    problems.emplace_back(
+        "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
+        "regex used for validation is '[-A-Za-z0-9]+')");
+  }
+}
+
 void CheckIp(std::string_view text, Problems& problems) {
   if (!IsIp(text))
     problems.emplace_back("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");

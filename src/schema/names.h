@@ -32,6 +32,7 @@ void CheckLabelValue(std::string_view text, Problems& problems);
 void CheckConfigKey(std::string_view text, Problems& problems);  // keys of ConfigMaps and Secrets
 void CheckEnvName(std::string_view text, Problems& problems);
 void CheckPortName(std::string_view text, Problems& problems);
+void CheckHttpHeaderName(std::string_view text, Problems& problems);
 void CheckIp(std::string_view text, Problems& problems);
 // What may stand as one segment of a URL path.
 void CheckPathSegment(std::string_view text, Problems& problems);

@@ -1,22 +1,23 @@
-// Runs every *.test file of a folder (see script.h) against an API server in this process.
+// Runs every *.test file of a folder (see script.h) and every *.rows file below it (see rows.h)
+// against an API server in this process.
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <gtest/gtest.h>
 
-#include "apiserver/fake_writer.h"
-#include "apiserver/server.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/patch.h"
-#include "loop/sim_loop.h"
+#include "rows.h"
 #include "schema/protobuf_codec.h"
 #include "script.h"
-#include "store/memory_store.h"
+#include "test_server.h"
 
 namespace muster::conformance {
 namespace {
@@ -24,14 +25,6 @@ namespace {
 // One server and the streams that are open on it.
 class World {
  public:
-  World() : store_(store::OpenMemoryStore(loop_, apiserver::MakeDecorator())) {
-    apiserver::ServerOptions options;
-    options.advertise_address = "10.0.0.1";
-    server_ = std::make_unique<apiserver::ApiServer>(loop_, *store_, std::move(options));
-    server_->Start([](Status status) { ASSERT_TRUE(status.ok()) << status.ToString(); });
-    loop_.RunReady();
-  }
-
   void Run(const Step& step) {
     switch (step.type) {
       case Step::Type::kRequest:
@@ -45,18 +38,18 @@ class World {
         CheckFrames(step);
         break;
       case Step::Type::kEnded:
-        loop_.RunReady();
+        server_.loop().RunReady();
         EXPECT_TRUE(streams_[step.stream] != nullptr && streams_[step.stream]->ended)
             << "the stream goes on";
         break;
       case Step::Type::kWait:
-        loop_.RunFor(seconds(step.wait_seconds));
+        server_.loop().RunFor(seconds(step.wait_seconds));
         break;
     }
   }
 
  private:
-  using WriterPtr = std::shared_ptr<apiserver::FakeWriter>;
+  using WriterPtr = TestServer::WriterPtr;
 
   std::string Body(const Step& step, net::Request& request) {
     std::string body = Substitute(step.body, variables_);
@@ -81,16 +74,7 @@ class World {
     for (const auto& [name, value] : step.headers)
       request.headers.Add(name, Substitute(value, variables_));
     request.body = Body(step, request);
-    const std::string user = step.user.empty() ? "admin system:masters" : step.user;
-    const std::vector<std::string_view> who = SplitNonEmpty(user, ' ');
-    if (who[0] != "anonymous") request.peer.user = who[0];
-    if (who.size() > 1) {
-      for (std::string_view group : Split(who[1], ',')) request.peer.groups.emplace_back(group);
-    }
-    auto writer = std::make_shared<apiserver::FakeWriter>();
-    server_->Handle(std::move(request), writer);
-    loop_.RunReady();
-    return writer;
+    return server_.Send(std::move(request), step.user);
   }
 
   void CheckHead(const Step& step, const apiserver::FakeWriter& writer) {
@@ -141,7 +125,7 @@ class World {
   }
 
   void CheckFrames(const Step& step) {
-    loop_.RunReady();
+    server_.loop().RunReady();
     const WriterPtr& writer = streams_[step.stream];
     ASSERT_TRUE(writer != nullptr) << "no stream " << step.stream;
     json::Array frames;
@@ -154,23 +138,25 @@ class World {
     CheckJson(Substitute(step.expected, variables_), json::Value(std::move(frames)));
   }
 
-  SimLoop loop_;
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<apiserver::ApiServer> server_;
+  TestServer server_;
   std::map<std::string, WriterPtr> streams_;
   std::map<std::string, std::string> variables_;
 };
+
+std::string ReadText(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
 
 class ScriptTest : public testing::Test {
  public:
   explicit ScriptTest(std::filesystem::path path) : path_(std::move(path)) {}
 
   void TestBody() override {
-    std::ifstream file(path_);
-    std::stringstream text;
-    text << file.rdbuf();
     std::string error;
-    const std::vector<Step> steps = ParseScript(text.str(), error);
+    const std::vector<Step> steps = ParseScript(ReadText(path_), error);
     ASSERT_EQ(error, "");
     ASSERT_FALSE(steps.empty());
     World world;
@@ -185,24 +171,77 @@ class ScriptTest : public testing::Test {
   std::filesystem::path path_;
 };
 
-void RegisterScripts(const std::filesystem::path& folder) {
+// How many rows of each kind passed: refused and accepted ones, and those that state all defaults.
+struct RowCounts {
+  int validation = 0, defaulting = 0;
+};
+
+std::map<std::string, RowCounts>& CountsByKind() {
+  static std::map<std::string, RowCounts> counts;
+  return counts;
+}
+
+class RowsTest : public testing::Test {
+ public:
+  explicit RowsTest(std::filesystem::path path) : path_(std::move(path)) {}
+
+  void TestBody() override {
+    std::string error;
+    const std::vector<Row> rows = ParseRows(ReadText(path_), error);
+    ASSERT_EQ(error, "");
+    ASSERT_FALSE(rows.empty());
+    for (const Row& row : rows) {
+      SCOPED_TRACE(path_.filename().string() + ":" + std::to_string(row.line));
+      RunRow(row);
+      RowCounts& counts = CountsByKind()[row.kind];
+      ++(row.exact ? counts.defaulting : counts.validation);
+    }
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void PrintCounts() {
+  std::string by_kind;
+  RowCounts total;
+  for (const auto& [kind, counts] : CountsByKind()) {
+    by_kind += fmt::format(" {} {}+{}", kind, counts.validation, counts.defaulting);
+    total.validation += counts.validation;
+    total.defaulting += counts.defaulting;
+  }
+  if (by_kind.empty()) return;
+  fmt::print("result: {} validation rows + {} defaulting rows:{}\n", total.validation,
+             total.defaulting, by_kind);
+}
+
+template <class TestOfPath>
+void Register(const char* suite, const std::filesystem::path& folder, std::string_view extension) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".test") paths.push_back(entry.path());
+    if (entry.path().extension() == extension) paths.push_back(entry.path());
   }
   std::ranges::sort(paths);
   for (const std::filesystem::path& path : paths) {
-    testing::RegisterTest("Conformance", path.stem().c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                          [path]() -> testing::Test* { return new ScriptTest(path); });
+    testing::RegisterTest(suite, path.stem().c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [path]() -> testing::Test* { return new TestOfPath(path); });
   }
 }
 
 }  // namespace
+
+int Main(const std::filesystem::path& folder) {
+  Register<ScriptTest>("Conformance", folder, ".test");
+  Register<RowsTest>("Rows", folder / "validation", ".rows");
+  const int result = RUN_ALL_TESTS();
+  PrintCounts();
+  return result;
+}
+
 }  // namespace muster::conformance
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   muster::SetLogLevel(muster::LogLevel::kError);
-  muster::conformance::RegisterScripts(argc > 1 ? argv[1] : "tests/conformance");
-  return RUN_ALL_TESTS();
+  return muster::conformance::Main(argc > 1 ? argv[1] : "tests/conformance");
 }

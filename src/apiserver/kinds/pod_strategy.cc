@@ -72,6 +72,14 @@ Status PodStrategy::PrepareCreate(WriteContext& context, json::Value& pod) {
   return Status::Ok();
 }
 
+Status PodStrategy::PrepareStatusUpdate(WriteContext&, const json::Value& before,
+                                        json::Value& after) {
+  // A kubelet may leave out what was computed when the pod was made.
+  if (after["status"]["qosClass"].AsString().empty() && before["status"].Has("qosClass"))
+    after = after.SetPath({"status", "qosClass"}, before["status"]["qosClass"]);
+  return Status::Ok();
+}
+
 Status PodStrategy::SetPriority(const WriteContext& context, json::Value& pod) const {
   const json::Value& spec = pod["spec"];
   const std::string name = spec["priorityClassName"].Str();

@@ -20,9 +20,10 @@ class PodStrategy : public Strategy {
   // `store` has the PriorityClasses. REQUIRES: outlives the strategy.
   explicit PodStrategy(const store::Store& store) : store_(store) {}
 
-  bool has_generation() const override { return true; }
   bool returns_deleted_object() const override { return true; }
   Status PrepareCreate(WriteContext& context, json::Value& pod) override;
+  Status PrepareStatusUpdate(WriteContext& context, const json::Value& before,
+                             json::Value& after) override;
   Deletion PlanDeletion(const json::Value& pod, std::optional<int64_t> requested) override;
 
  private:

@@ -5,6 +5,8 @@
 #include "apiserver/object_codec.h"
 #include "apiserver/object_writer.h"
 #include "json/write.h"
+#include "schema/registry.h"
+#include "schema/validation.h"
 
 namespace muster::apiserver {
 namespace {
@@ -18,42 +20,55 @@ Status BindingConflict(std::string_view pod, std::string_view why) {
                 std::move(details));
 }
 
-Status InvalidBinding(std::string_view pod, std::string_view field, std::string_view message) {
-  StatusDetails details;
-  details.name = std::string(pod);
-  details.kind = "Binding";
-  details.causes.push_back({"FieldValueInvalid", std::string(field), std::string(message)});
-  return Status(Reason::kInvalid,
-                fmt::format("Binding \"{}\" is invalid: {}: {}", pod, field, message),
-                std::move(details));
+// Bindings are sent and not stored: the registry of kinds does not have them.
+const schema::Kind& BindingKind() {
+  static const schema::Kind kKind = [] {
+    schema::Kind kind;
+    kind.version = "v1";
+    kind.kind = "Binding";
+    kind.plural = "bindings";
+    // The registry lives for ever.
+    kind.schema = schema::SchemaPtr(schema::SchemaPtr(),
+                                    schema::Registry::BuiltIn().FindMessage("v1", "Binding"));
+    return kind;
+  }();
+  return kKind;
 }
 
-Status CheckBinding(const json::Value& binding, std::string_view pod) {
-  if (const std::string_view kind = binding["kind"].AsString();
-      !kind.empty() && kind != "Binding") {
-    return Error(Reason::kBadRequest, "the body must be a Binding, not a {}", kind);
+// `name` is what the URL says, "" on the collection of bindings.
+Status CheckBinding(const schema::Kind& kind, const json::Value& binding, const RequestInfo& info) {
+  const json::Value& metadata = binding["metadata"];
+  if (!info.name.empty() && metadata["name"].AsString() != info.name)
+    return Error(Reason::kBadRequest, "name in URL does not match name in Binding object");
+  if (const std::string_view ns = metadata["namespace"].AsString(); !ns.empty() && ns != info.ns) {
+    return Error(
+        Reason::kBadRequest,
+        "the namespace of the provided object does not match the namespace sent on the request");
   }
+  std::vector<StatusCause> causes;
   const json::Value& target = binding["target"];
-  const std::string_view kind = target["kind"].AsString();
-  if (!kind.empty() && kind != "Node") {
-    return InvalidBinding(
-        pod, "target.kind",
-        fmt::format("Unsupported value: \"{}\": supported values: \"Node\", \"<empty>\"", kind));
+  const std::string_view target_kind = target["kind"].AsString();
+  if (!target_kind.empty() && target_kind != "Node") {
+    causes.push_back(
+        {"FieldValueNotSupported", "target.kind",
+         fmt::format("Unsupported value: \"{}\": supported values: \"Node\", \"<empty>\"",
+                     target_kind)});
   }
-  if (target["name"].AsString().empty())
-    return InvalidBinding(pod, "target.name", "Required value");
-  return Status::Ok();
+  if (target["name"].AsString().empty()) causes.push_back(RequiredField("target.name"));
+  if (causes.empty()) return Status::Ok();
+  return schema::InvalidError(kind, metadata["name"].AsString(), std::move(causes));
 }
 
 Status CheckBindable(const json::Value& pod, const json::Value& binding) {
   const std::string name = pod["metadata"]["name"].Str();
   const json::Value& wanted = binding["metadata"];
   const json::Value& metadata = pod["metadata"];
-  for (std::string_view field : {"uid", "resourceVersion"}) {
+  for (const auto& [field, shown] :
+       {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
     if (wanted[field].AsString().empty() || wanted[field] == metadata[field]) continue;
     return BindingConflict(
-        name, fmt::format("Precondition failed: {} in precondition: {}, in object meta: {}", field,
-                          wanted[field].AsString(), metadata[field].AsString()));
+        name, fmt::format("Precondition failed: {0} in precondition: {1}, {0} in object meta: {2}",
+                          shown, wanted[field].AsString(), metadata[field].AsString()));
   }
   if (metadata.Has("deletionTimestamp")) {
     return BindingConflict(
@@ -95,11 +110,10 @@ Status HandleBind(Core& core, const CallPtr& call, const ResourcePtr& pods) {
   const RequestInfo& info = call->info();
   if (info.method != "POST") return MethodNotAllowedError();
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(info, "CreateOptions"));
-  ASSIGN_OR_RETURN(const DecodedBody body,
-                   DecodeBody(call->request().headers.Get("Content-Type"), call->request().body));
-  const json::Value& binding = body.value;
-  const std::string name = info.name.empty() ? binding["metadata"]["name"].Str() : info.name;
-  RETURN_IF_ERROR(CheckBinding(binding, name));
+  const schema::Kind& kind = BindingKind();
+  ASSIGN_OR_RETURN(const json::Value binding, DecodeObject(*call, kind));
+  RETURN_IF_ERROR(CheckBinding(kind, binding, info));
+  const std::string name = binding["metadata"]["name"].Str();
   ASSIGN_OR_RETURN(const Found found, FindObject(core, *pods->kind, info.ns, name));
   RETURN_IF_ERROR(CheckBindable(found.object, binding));
   WriteContext context{*pods->kind, info.ns, name, core.loop.Now(), dry_run, {}};

@@ -112,10 +112,10 @@ TEST(Watch, WatchersOfOneNodeHearOnlyOfTheirPods) {
                 ->status,
             201);
   EXPECT_EQ(Count(unbound->body, "ADDED"), 1u);
-  ASSERT_EQ(
-      test.Send("POST", "/api/v1/namespaces/default/pods/p/binding", R"({"target":{"name":"n1"}})")
-          ->status,
-      201);
+  ASSERT_EQ(test.Send("POST", "/api/v1/namespaces/default/pods/p/binding",
+                      R"({"metadata":{"name":"p"},"target":{"name":"n1"}})")
+                ->status,
+            201);
   EXPECT_EQ(Count(one->body, "ADDED"), 1u);
   EXPECT_EQ(Count(unbound->body, "DELETED"), 1u);  // it has left "bound to no node"
   EXPECT_EQ(other->body, "");

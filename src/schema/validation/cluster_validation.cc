@@ -19,19 +19,23 @@ constexpr size_t kMaxSlicePorts = 20000;
 constexpr int64_t kHighestUserPriority = 1'000'000'000;
 constexpr std::string_view kSystemPriorityPrefix = "system-";
 
+// A node's amounts: "status.capacity.cpu".
 void ValidateQuantities(const Value& list, const Path& path, FieldErrors& errors) {
-  for (const auto& [name, value] : list.members()) {
-    const Path place = path.Key(name);
-    const Result<Amount> amount =
-        ParseAmount(value.IsNumber() ? value.NumberToken() : value.AsString());
-    if (!amount) {
-      errors.Invalid(place, value, "must be a quantity such as 500m, 2 or 1Gi");
-    } else if (amount->nano < 0) {
-      errors.Invalid(place, amount->Canonical(), kNotNegativeMessage);
-    } else if (IsExtendedResource(name) && !amount->IsWhole()) {
-      errors.Invalid(place, amount->Canonical(), "must be an integer");
-    }
+  for (const auto& [name, value] : list.members())
+    ValidateAmount(name, value, path.Child(name), errors);
+}
+
+// `path` of a dataSource or dataSourceRef.
+void ValidateDataSource(const Value& source, const Path& path, FieldErrors& errors) {
+  for (const char* key : {"name", "kind"}) {
+    if (source[key].AsString().empty()) errors.Required(path.Child(key));
   }
+  const std::string_view group = source["apiGroup"].AsString();
+  if (group.empty() && source["kind"].AsString() != "PersistentVolumeClaim") {
+    errors.Invalid(path, source["kind"].AsString(),
+                   "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+  }
+  if (!group.empty()) errors.Check(CheckDns1123Subdomain, path.Child("apiGroup"), group);
 }
 
 }  // namespace
@@ -76,32 +80,43 @@ void ValidateNodeUpdate(const Value& before, const Value& after, FieldErrors& er
   }
 }
 
-void ValidatePersistentVolumeClaim(const Value& claim, FieldErrors& errors) {
-  const Value& spec = claim["spec"];
-  const Path path("spec");
+void ValidateClaimSpec(const Value& spec, const Path& path, FieldErrors& errors) {
   const Path modes = path.Child("accessModes");
   if (spec["accessModes"].empty()) errors.Required(modes, "at least 1 access mode is required");
+  bool alone = false, shared = false;
   for (const Value& mode : spec["accessModes"].items()) {
-    errors.OneOf(modes, mode,
-                 {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"});
+    const bool known = errors.OneOf(
+        modes, mode, {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"});
+    if (mode.AsString() == "ReadWriteOncePod") {
+      alone = true;
+    } else {
+      shared = shared || known;
+    }
   }
+  if (alone && shared)
+    errors.Forbidden(modes, "may not use ReadWriteOncePod with other access modes");
   const Path resources = path.Child("resources");
   const Value& storage = spec["resources"]["requests"]["storage"];
-  const Path requests = resources.Child("requests");
-  const Path storage_path = requests.Key("storage");
+  const Path storage_path = resources.Key("storage");
   if (storage.IsNull()) {
     errors.Required(storage_path);
-  } else {
-    const Result<Amount> amount =
-        ParseAmount(storage.IsNumber() ? storage.NumberToken() : storage.AsString());
-    if (!amount || amount->nano <= 0)
-      errors.Invalid(storage_path, storage, "must be greater than zero");
+  } else if (const Result<Amount> amount =
+                 ParseAmount(storage.IsNumber() ? storage.NumberToken() : storage.AsString());
+             !amount || amount->nano <= 0) {
+    errors.Invalid(storage_path, storage, "must be greater than zero");
   }
   if (!spec["storageClassName"].AsString().empty()) {
     errors.Check(CheckDns1123Subdomain, path.Child("storageClassName"), spec["storageClassName"]);
   }
   errors.OneOf(path.Child("volumeMode"), spec["volumeMode"], {"Block", "Filesystem"});
   ValidateLabelSelector(spec["selector"], path.Child("selector"), errors);
+  for (const char* key : {"dataSource", "dataSourceRef"}) {
+    if (!spec[key].IsNull()) ValidateDataSource(spec[key], path.Child(key), errors);
+  }
+}
+
+void ValidatePersistentVolumeClaim(const Value& claim, FieldErrors& errors) {
+  ValidateClaimSpec(claim["spec"], Path("spec"), errors);
 }
 
 void ValidatePersistentVolumeClaimUpdate(const Value& before, const Value& after,

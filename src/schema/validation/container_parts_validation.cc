@@ -12,11 +12,10 @@ using json::Value;
 
 constexpr std::array<const char*, 4> kSources = {"fieldRef", "resourceFieldRef", "configMapKeyRef",
                                                  "secretKeyRef"};
-constexpr std::array<const char*, 4> kHandlers = {"exec", "httpGet", "tcpSocket", "grpc"};
+constexpr std::array<const char*, 5> kHandlers = {"exec", "httpGet", "tcpSocket", "grpc", "sleep"};
 
 void ValidateKeyRef(const Value& reference, const Path& path, FieldErrors& errors) {
-  if (!reference["name"].AsString().empty())
-    errors.Check(CheckDns1123Subdomain, path.Child("name"), reference["name"]);
+  errors.Check(CheckDns1123Subdomain, path.Child("name"), reference["name"].AsString());
   if (reference["key"].AsString().empty()) {
     errors.Required(path.Child("key"));
   } else {
@@ -56,8 +55,8 @@ void ValidateEnvFrom(const Value& sources, const Path& path, FieldErrors& errors
       errors.Check(CheckEnvName, place.Child("prefix"), source["prefix"]);
     const int set =
         (source["configMapRef"].IsNull() ? 0 : 1) + (source["secretRef"].IsNull() ? 0 : 1);
-    if (set == 0) errors.Invalid(place, "", "must specify one of: `configMapRef` or `secretRef`");
-    if (set > 1) errors.Invalid(place, "", "may not have more than one field specified at a time");
+    if (set == 0) errors.Invalid(path, "", "must specify one of: `configMapRef` or `secretRef`");
+    if (set > 1) errors.Invalid(path, "", "may not have more than one field specified at a time");
     for (const char* key : {"configMapRef", "secretRef"}) {
       if (source[key].IsNull()) continue;
       const Path reference = place.Child(key);
@@ -83,6 +82,29 @@ void ValidateHttpGet(const Value& get, const Path& path, FieldErrors& errors) {
   if (get["path"].AsString().empty()) errors.Required(path.Child("path"));
   ValidatePortNumberOrName(get["port"], path.Child("port"), errors);
   errors.OneOf(path.Child("scheme"), get["scheme"], {"HTTP", "HTTPS"});
+  for (const Value& header : get["httpHeaders"].items())
+    errors.Check(CheckHttpHeaderName, path.Child("httpHeaders"), header["name"].AsString());
+}
+
+// One handler alone.
+void ValidateAction(std::string_view which, const Value& action, const Path& path,
+                    int64_t grace_seconds, FieldErrors& errors) {
+  if (which == "exec") {
+    if (action["command"].empty()) errors.Required(path.Child("command"));
+  } else if (which == "httpGet") {
+    ValidateHttpGet(action, path, errors);
+  } else if (which == "tcpSocket") {
+    ValidatePortNumberOrName(action["port"], path.Child("port"), errors);
+  } else if (which == "grpc") {
+    errors.Port(path.Child("port"), action["port"]);
+  } else if (const int64_t seconds = action["seconds"].AsInt();
+             seconds <= 0 || seconds > grace_seconds) {
+    errors.Invalid(path, seconds,
+                   fmt::format("must be greater than 0 and less than terminationGracePeriodSeconds "
+                               "({}). Enable AllowPodLifecycleSleepActionZeroValue feature gate "
+                               "for zero sleep.",
+                               grace_seconds));
+  }
 }
 
 }  // namespace
@@ -103,48 +125,37 @@ void ValidateEnv(const Value& container, const Path& path, FieldErrors& errors) 
   ValidateEnvFrom(container["envFrom"], path.Child("envFrom"), errors);
 }
 
-void ValidateHandler(const Value& handler, const Path& path, FieldErrors& errors) {
+void ValidateHandler(const Value& handler, const Path& path, int64_t grace_seconds,
+                     FieldErrors& errors) {
   int set = 0;
   for (const char* key : kHandlers) {
     if (handler[key].IsNull()) continue;
-    if (++set > 1) errors.Forbidden(path.Child(key), "may not specify more than 1 handler type");
-  }
-  if (!handler["sleep"].IsNull()) {
-    ++set;
-    const Path sleep = path.Child("sleep");
-    errors.NotNegative(sleep.Child("seconds"), handler["sleep"]["seconds"]);
+    if (++set > 1) {
+      errors.Forbidden(path.Child(key), "may not specify more than 1 handler type");
+    } else {
+      ValidateAction(key, handler[key], path.Child(key), grace_seconds, errors);
+    }
   }
   if (set == 0) errors.Required(path, "must specify a handler type");
-  if (!handler["exec"].IsNull() && handler["exec"]["command"].empty()) {
-    const Path exec = path.Child("exec");
-    errors.Required(exec.Child("command"));
-  }
-  if (!handler["httpGet"].IsNull())
-    ValidateHttpGet(handler["httpGet"], path.Child("httpGet"), errors);
-  if (!handler["tcpSocket"].IsNull()) {
-    const Path socket = path.Child("tcpSocket");
-    ValidatePortNumberOrName(handler["tcpSocket"]["port"], socket.Child("port"), errors);
-  }
-  if (!handler["grpc"].IsNull()) {
-    const Path grpc = path.Child("grpc");
-    errors.Port(grpc.Child("port"), handler["grpc"]["port"]);
-  }
 }
 
-void ValidateProbe(const Value& probe, const Path& path, bool must_succeed_once,
+void ValidateProbe(const Value& probe, std::string_view which, const Path& path,
                    FieldErrors& errors) {
-  ValidateHandler(probe, path, errors);
+  ValidateHandler(probe, path, 0, errors);
   for (const char* key : {"initialDelaySeconds", "timeoutSeconds", "periodSeconds",
                           "successThreshold", "failureThreshold"}) {
     errors.NotNegative(path.Child(key), probe[key]);
   }
-  if (must_succeed_once && probe["successThreshold"].AsInt() != 1) {
+  const bool readiness = which == "readinessProbe";
+  if (!readiness && probe["successThreshold"].AsInt() != 1) {
     errors.Invalid(path.Child("successThreshold"), probe["successThreshold"], "must be 1");
   }
   const Value& grace = probe["terminationGracePeriodSeconds"];
-  if (!grace.IsNull() && grace.AsInt() <= 0) {
-    errors.Invalid(path.Child("terminationGracePeriodSeconds"), grace, "must be greater than 0");
-  }
+  const Path grace_path = path.Child("terminationGracePeriodSeconds");
+  if (!grace.IsNull() && grace.AsInt() <= 0)
+    errors.Invalid(grace_path, grace, "must be greater than 0");
+  if (!grace.IsNull() && readiness)
+    errors.Invalid(grace_path, grace, "must not be set for readinessProbes");
 }
 
 }  // namespace muster::schema

@@ -1,6 +1,6 @@
 // Containers: k8s.io/kubernetes pkg/apis/core/validation.
 
-#include <array>
+#include <set>
 
 #include "base/strings.h"
 #include "schema/validation/kind_validation.h"
@@ -12,7 +12,7 @@ namespace {
 using json::Value;
 using Names = std::set<std::string, std::less<>>;
 
-void ValidatePorts(const Value& ports, const Path& path, bool host_network, FieldErrors& errors) {
+void ValidatePorts(const Value& ports, const Path& path, FieldErrors& errors) {
   Names names;
   for (size_t i = 0; i < ports.size(); ++i) {
     const Value& port = ports.At(i);
@@ -27,65 +27,23 @@ void ValidatePorts(const Value& ports, const Path& path, bool host_network, Fiel
     } else {
       errors.Port(place.Child("containerPort"), port["containerPort"]);
     }
-    if (const int64_t host_port = port["hostPort"].AsInt(); host_port != 0) {
-      errors.Port(place.Child("hostPort"), port["hostPort"]);
-      if (host_network && host_port != port["containerPort"].AsInt()) {
-        errors.Invalid(place.Child("hostPort"), host_port,
-                       "must match `containerPort` when `hostNetwork` is true");
-      }
-    }
+    if (port["hostPort"].AsInt() != 0) errors.Port(place.Child("hostPort"), port["hostPort"]);
     errors.OneOf(place.Child("protocol"), port["protocol"], {"SCTP", "TCP", "UDP"});
   }
 }
 
-void ValidateMounts(const Value& mounts, const Path& path, const PodScope& scope,
-                    FieldErrors& errors) {
-  Names paths;
-  for (size_t i = 0; i < mounts.size(); ++i) {
-    const Value& mount = mounts.At(i);
-    const Path place = path.Index(i);
-    const std::string name = mount["name"].Str();
-    if (name.empty()) {
-      errors.Required(place.Child("name"));
-    } else if (!scope.volumes.contains(name)) {
-      errors.NotFound(place.Child("name"), name);
-    }
-    const std::string mount_path = mount["mountPath"].Str();
-    if (mount_path.empty()) {
-      errors.Required(place.Child("mountPath"));
-    } else if (!paths.insert(mount_path).second) {
-      errors.Invalid(place.Child("mountPath"), mount_path, "must be unique");
-    }
-    for (const char* key : {"subPath", "subPathExpr"}) {
-      if (!mount[key].AsString().empty()) ValidateInnerPath(mount[key], place.Child(key), errors);
-    }
-    if (!mount["subPath"].AsString().empty() && !mount["subPathExpr"].AsString().empty()) {
-      errors.Invalid(place.Child("subPathExpr"), mount["subPathExpr"],
-                     "subPathExpr and subPath are mutually exclusive");
-    }
-    const Value& propagation = mount["mountPropagation"];
-    if (!propagation.IsNull())
-      errors.OneOf(place.Child("mountPropagation"), propagation,
-                   {"Bidirectional", "HostToContainer", "None"});
-  }
-}
-
-void ValidateSecurity(const Value& security, const Path& path, FieldErrors& errors) {
-  for (const char* key : {"runAsUser", "runAsGroup"}) {
-    const int64_t id = security[key].AsInt();
-    if (id < 0 || id > INT32_MAX)
-      errors.Invalid(path.Child(key), id, "must be between 0 and 2147483647, inclusive");
-  }
-  const Value& escalation = security["allowPrivilegeEscalation"];
-  if (!escalation.IsNull() && !escalation.AsBool() && security["privileged"].AsBool()) {
-    errors.Invalid(path, security,
-                   "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
-  }
-}
-
-void ValidateLifecycle(const Value& lifecycle, const Path& path, FieldErrors& errors) {
-  for (const char* hook : {"postStart", "preStop"}) {
-    if (!lifecycle[hook].IsNull()) ValidateHandler(lifecycle[hook], path.Child(hook), errors);
+// Two ports of a host that are one: "TCP/<address>/<port>" may be there once. Init containers run
+// one after the other and are looked at one by one.
+void ValidateUniqueHostPorts(const Value& container, const Path& path, Names& taken,
+                             FieldErrors& errors) {
+  const Path ports = path.Child("ports");
+  for (size_t i = 0; i < container["ports"].size(); ++i) {
+    const Value& port = container["ports"].At(i);
+    if (port["hostPort"].AsInt() == 0) continue;
+    const std::string key = fmt::format("{}/{}/{}", port["protocol"].AsString(),
+                                        port["hostIP"].AsString(), port["hostPort"].AsInt());
+    const Path place = ports.Index(i);
+    if (!taken.insert(key).second) errors.Duplicate(place.Child("hostPort"), key);
   }
 }
 
@@ -109,35 +67,63 @@ void ValidateContainer(const Value& container, const Path& path, const PodScope&
   }
   ValidateImage(container["image"], path.Child("image"), errors);
   errors.OneOf(path.Child("terminationMessagePolicy"), container["terminationMessagePolicy"],
-               {"FallbackToLogsOnError", "File"});
-  ValidatePorts(container["ports"], path.Child("ports"), scope.host_network, errors);
+               {"File", "FallbackToLogsOnError"});
+  ValidatePorts(container["ports"], path.Child("ports"), errors);
   ValidateEnv(container, path, errors);
-  ValidateMounts(container["volumeMounts"], path.Child("volumeMounts"), scope, errors);
+  ValidateMounts(container, path, scope.volumes, errors);
   errors.OneOf(path.Child("imagePullPolicy"), container["imagePullPolicy"],
                {"Always", "IfNotPresent", "Never"});
   ValidateResources(container["resources"], path.Child("resources"), errors);
   if (!container["securityContext"].IsNull())
-    ValidateSecurity(container["securityContext"], path.Child("securityContext"), errors);
+    ValidateContainerSecurity(container["securityContext"], path.Child("securityContext"), errors);
 }
 
-void ValidateProbes(const Value& container, const Path& path, FieldErrors& errors) {
+void ValidateProbes(const Value& container, const Path& path, const PodScope& scope,
+                    FieldErrors& errors) {
   for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) {
-    const bool once = std::string_view(probe) != "readinessProbe";
     if (!container[probe].IsNull())
-      ValidateProbe(container[probe], path.Child(probe), once, errors);
+      ValidateProbe(container[probe], probe, path.Child(probe), errors);
   }
-  if (!container["lifecycle"].IsNull())
-    ValidateLifecycle(container["lifecycle"], path.Child("lifecycle"), errors);
+  const Path lifecycle = path.Child("lifecycle");
+  for (const char* hook : {"postStart", "preStop"}) {
+    if (const Value& handler = container["lifecycle"][hook]; !handler.IsNull())
+      ValidateHandler(handler, lifecycle.Child(hook), scope.grace_seconds, errors);
+  }
 }
 
-void ValidateInitContainer(const Value& container, const Path& path, FieldErrors& errors) {
+void ValidateInitContainer(const Value& container, const Path& path, const PodScope& scope,
+                           FieldErrors& errors) {
+  Names host_ports;
+  ValidateUniqueHostPorts(container, path, host_ports, errors);
   const Value& policy = container["restartPolicy"];
   if (!policy.IsNull() && !errors.OneOf(path.Child("restartPolicy"), policy, {"Always"})) return;
-  if (!policy.IsNull()) return ValidateProbes(container, path, errors);  // a sidecar
+  if (!policy.IsNull()) return ValidateProbes(container, path, scope, errors);  // a sidecar
   for (const char* key : {"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
     if (!container[key].IsNull()) {
       errors.Forbidden(path.Child(key),
                        "may not be set for init containers without restartPolicy=Always");
+    }
+  }
+}
+
+// Nothing that a pod relies on may run in a container that comes late and goes.
+void ValidateEphemeralContainer(const Value& container, const Path& path, const Names& others,
+                                FieldErrors& errors) {
+  constexpr std::string_view kRefused = "cannot be set for an Ephemeral Container";
+  for (const char* key :
+       {"ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"}) {
+    if (!container[key].IsNull()) errors.Forbidden(path.Child(key), kRefused);
+  }
+  if (!container["resources"].empty()) errors.Forbidden(path.Child("resources"), kRefused);
+  const Value& target = container["targetContainerName"];
+  if (!target.AsString().empty() && !others.contains(target.AsString()))
+    errors.NotFound(path.Child("targetContainerName"), target);
+  const Path mounts = path.Child("volumeMounts");
+  for (size_t i = 0; i < container["volumeMounts"].size(); ++i) {
+    const Path mount = mounts.Index(i);
+    for (const char* key : {"subPath", "subPathExpr"}) {
+      if (!container["volumeMounts"].At(i)[key].AsString().empty())
+        errors.Forbidden(mount.Child(key), kRefused);
     }
   }
 }
@@ -147,25 +133,32 @@ void ValidateInitContainer(const Value& container, const Path& path, FieldErrors
 void ValidateContainers(const Value& spec, const Path& path, const PodScope& scope,
                         FieldErrors& errors) {
   Names names;  // containers and init containers share one set
+  Names host_ports;
   const Value& containers = spec["containers"];
   const Path list = path.Child("containers");
   if (containers.empty()) errors.Required(list);
   for (size_t i = 0; i < containers.size(); ++i) {
     const Path place = list.Index(i);
     ValidateContainer(containers.At(i), place, scope, names, errors);
-    ValidateProbes(containers.At(i), place, errors);
+    ValidateProbes(containers.At(i), place, scope, errors);
+    if (!containers.At(i)["restartPolicy"].IsNull())
+      errors.Forbidden(place.Child("restartPolicy"), "may not be set for non-init containers");
+    ValidateUniqueHostPorts(containers.At(i), place, host_ports, errors);
   }
   const Value& init_containers = spec["initContainers"];
   const Path init_list = path.Child("initContainers");
   for (size_t i = 0; i < init_containers.size(); ++i) {
     const Path place = init_list.Index(i);
     ValidateContainer(init_containers.At(i), place, scope, names, errors);
-    ValidateInitContainer(init_containers.At(i), place, errors);
+    ValidateInitContainer(init_containers.At(i), place, scope, errors);
   }
+  const Names others = names;
   const Value& ephemeral = spec["ephemeralContainers"];
   const Path ephemeral_list = path.Child("ephemeralContainers");
   for (size_t i = 0; i < ephemeral.size(); ++i) {
-    ValidateContainer(ephemeral.At(i), ephemeral_list.Index(i), scope, names, errors);
+    const Path place = ephemeral_list.Index(i);
+    ValidateContainer(ephemeral.At(i), place, scope, names, errors);
+    ValidateEphemeralContainer(ephemeral.At(i), place, others, errors);
   }
 }
 

@@ -61,8 +61,9 @@ void FieldErrors::Forbidden(const Path& path, std::string_view detail) {
   Add("FieldValueForbidden", path, fmt::format("Forbidden: {}", detail));
 }
 
-void FieldErrors::Duplicate(const Path& path, const json::Value& value) {
-  Add("FieldValueDuplicate", path, fmt::format("Duplicate value: {}", Shown(value)));
+void FieldErrors::Duplicate(const Path& path, const json::Value& value, std::string_view detail) {
+  Add("FieldValueDuplicate", path,
+      fmt::format("Duplicate value: {}{}{}", Shown(value), detail.empty() ? "" : ": ", detail));
 }
 
 void FieldErrors::NotFound(const Path& path, const json::Value& value) {

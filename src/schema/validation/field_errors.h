@@ -26,7 +26,7 @@ class FieldErrors {
   void Invalid(const Path& path, const json::Value& value, std::string_view detail);
   void TypeInvalid(const Path& path, const json::Value& value, std::string_view detail);
   void Forbidden(const Path& path, std::string_view detail);
-  void Duplicate(const Path& path, const json::Value& value);
+  void Duplicate(const Path& path, const json::Value& value, std::string_view detail = {});
   void NotFound(const Path& path, const json::Value& value);
   void NotSupported(const Path& path, const json::Value& value,
                     const std::vector<std::string_view>& supported);
@@ -41,6 +41,7 @@ class FieldErrors {
              const std::vector<std::string_view>& supported);
 
   bool empty() const { return causes_.empty(); }
+  size_t size() const { return causes_.size(); }
   std::vector<StatusCause> Take() { return std::move(causes_); }
 
  private:

@@ -27,6 +27,7 @@ void ValidateAnnotations(const json::Value& annotations, const Path& path, Field
 void ValidateLabelSelector(const json::Value& selector, const Path& path, FieldErrors& errors);
 
 void ValidatePod(const json::Value& pod, FieldErrors& errors);
+void ValidatePodCreate(const json::Value& pod, FieldErrors& errors);
 void ValidatePodUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidatePodStatusUpdate(const json::Value& before, const json::Value& after,
                              FieldErrors& errors);
@@ -43,6 +44,7 @@ void ValidateSecret(const json::Value& secret, FieldErrors& errors);
 void ValidateSecretUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidateServiceAccount(const json::Value& account, FieldErrors& errors);
 void ValidatePersistentVolumeClaim(const json::Value& claim, FieldErrors& errors);
+void ValidateClaimSpec(const json::Value& spec, const Path& path, FieldErrors& errors);
 void ValidatePersistentVolumeClaimUpdate(const json::Value& before, const json::Value& after,
                                          FieldErrors& errors);
 void ValidateNamespace(const json::Value& ns, FieldErrors& errors);

@@ -26,19 +26,25 @@ void ValidateGeneratedName(NameCheck check, const Value& name, const Path& path,
   for (const std::string& problem : problems) errors.Invalid(path, name, problem);
 }
 
+// Events come and go by themselves; nothing may live as long as one.
+bool MayNotOwn(const Value& owner) {
+  return owner["apiVersion"].AsString() == "v1" && owner["kind"].AsString() == "Event";
+}
+
+// Upstream names the list, not the item.
 void ValidateOwners(const Value& owners, const Path& path, FieldErrors& errors) {
   std::string controller;
-  for (size_t i = 0; i < owners.size(); ++i) {
-    const Value& owner = owners.At(i);
-    const Path place = path.Index(i);
+  for (const Value& owner : owners.items()) {
     const std::string_view version = owner["apiVersion"].AsString();
     const size_t slash = version.find('/');
     const bool has_version = !version.empty() && slash != 0 && slash + 1 != version.size();
     if (!has_version)
-      errors.Invalid(place.Child("apiVersion"), version, "version must not be empty");
+      errors.Invalid(path.Child("apiVersion"), version, "version must not be empty");
     for (const char* key : {"kind", "name", "uid"}) {
-      if (owner[key].AsString().empty()) errors.Invalid(place.Child(key), "", "must not be empty");
+      if (owner[key].AsString().empty()) errors.Invalid(path.Child(key), "", "must not be empty");
     }
+    if (MayNotOwn(owner))
+      errors.Invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner");
     if (!owner["controller"].AsBool()) continue;
     const std::string name = owner["name"].Str();
     if (!controller.empty()) {

@@ -1,5 +1,7 @@
 // Affinity, tolerations, spread: k8s.io/kubernetes pkg/apis/core/validation.
 
+#include <algorithm>
+
 #include "base/strings.h"
 #include "schema/validation/kind_validation.h"
 #include "schema/validation/pod_parts.h"
@@ -53,17 +55,36 @@ void ValidateNodeAffinity(const Value& affinity, const Path& path, FieldErrors& 
   }
 }
 
+// The keys whose values a pod's own labels add to the selector of an affinity term.
+void ValidateLabelKeys(const Value& term, const Path& path, FieldErrors& errors) {
+  for (const char* list : {"matchLabelKeys", "mismatchLabelKeys"}) {
+    const Path place = path.Child(list);
+    if (term[list].empty()) continue;
+    if (term["labelSelector"].IsNull()) {
+      errors.Forbidden(place, "must not be specified when labelSelector is not set");
+      continue;
+    }
+    for (size_t i = 0; i < term[list].size(); ++i)
+      errors.Check(CheckQualifiedName, place.Index(i), term[list].At(i));
+  }
+  const std::vector<std::string> mismatched = json::ToStrings(term["mismatchLabelKeys"]);
+  const Path matched = path.Child("matchLabelKeys");
+  for (size_t i = 0; i < term["matchLabelKeys"].size(); ++i) {
+    const Value& key = term["matchLabelKeys"].At(i);
+    if (std::ranges::find(mismatched, key.AsString()) != mismatched.end())
+      errors.Invalid(matched.Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys");
+  }
+}
+
 void ValidatePodAffinityTerm(const Value& term, const Path& path, FieldErrors& errors) {
   ValidateLabelSelector(term["labelSelector"], path.Child("labelSelector"), errors);
   ValidateLabelSelector(term["namespaceSelector"], path.Child("namespaceSelector"), errors);
-  const Path namespaces = path.Child("namespaces");
-  for (size_t i = 0; i < term["namespaces"].size(); ++i)
-    errors.Check(CheckDns1123Label, namespaces.Index(i), term["namespaces"].At(i));
-  if (term["topologyKey"].AsString().empty()) {
+  for (const Value& ns : term["namespaces"].items())
+    errors.Check(CheckDns1123Label, path.Child("namespace"), ns);
+  ValidateLabelKeys(term, path, errors);
+  if (term["topologyKey"].AsString().empty())
     errors.Required(path.Child("topologyKey"), "can not be empty");
-  } else {
-    errors.Check(CheckQualifiedName, path.Child("topologyKey"), term["topologyKey"]);
-  }
+  errors.Check(CheckQualifiedName, path.Child("topologyKey"), term["topologyKey"].AsString());
 }
 
 void ValidatePodAffinity(const Value& affinity, const Path& path, FieldErrors& errors) {
@@ -90,11 +111,43 @@ void ValidateTolerationOperator(const Value& toleration, const Path& path, Field
       errors.Invalid(path.Child("operator"), toleration["value"], Join(problems, ";"));
   } else if (op == "Exists") {
     if (!toleration["value"].AsString().empty()) {
-      errors.Invalid(path.Child("operator"), toleration,
+      errors.Invalid(path.Child("operator"), toleration["value"],
                      "value must be empty when `operator` is 'Exists'");
     }
   } else {
     errors.NotSupported(path.Child("operator"), op, {"Equal", "Exists"});
+  }
+}
+
+constexpr std::string_view kNotPositive = "must be greater than zero";
+
+void ValidateSpreadDetails(const Value& constraint, const Path& path, FieldErrors& errors) {
+  const Value& domains = constraint["minDomains"];
+  const std::string_view action = constraint["whenUnsatisfiable"].AsString();
+  if (!domains.IsNull() && domains.AsInt() <= 0)
+    errors.Invalid(path.Child("minDomains"), domains, kNotPositive);
+  if (!domains.IsNull() && action != "DoNotSchedule") {
+    errors.Invalid(
+        path.Child("minDomains"), domains,
+        fmt::format("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}", action));
+  }
+  for (const char* policy : {"nodeAffinityPolicy", "nodeTaintsPolicy"}) {
+    if (!constraint[policy].IsNull())
+      errors.OneOf(path.Child(policy), constraint[policy], {"Honor", "Ignore"});
+  }
+  const Value& keys = constraint["matchLabelKeys"];
+  const Value& selector = constraint["labelSelector"];
+  const Path list = path.Child("matchLabelKeys");
+  if (!keys.empty() && selector.IsNull())
+    errors.Forbidden(list, "must not be specified when labelSelector is not set");
+  for (size_t i = 0; i < keys.size(); ++i) {
+    errors.Check(CheckQualifiedName, list.Index(i), keys.At(i));
+    const auto& expressions = selector["matchExpressions"].items();
+    const bool selected =
+        selector["matchLabels"].Has(keys.At(i).AsString()) ||
+        std::ranges::any_of(expressions, [&](const Value& e) { return e["key"] == keys.At(i); });
+    if (selected)
+      errors.Invalid(list.Index(i), keys.At(i), "exists in both matchLabelKeys and labelSelector");
   }
 }
 
@@ -119,8 +172,13 @@ void ValidateNodeSelectorTerm(const Value& term, const Path& path, FieldErrors& 
     } else if (op != "In" && op != "NotIn") {
       errors.Invalid(place.Child("operator"), op, "not a valid selector operator");
     }
-    if (requirement["key"].AsString() != "metadata.name")
+    if (requirement["key"].AsString() != "metadata.name") {
       errors.Invalid(place.Child("key"), requirement["key"], "not a valid field selector key");
+      continue;
+    }
+    const Path values = place.Child("values");
+    for (size_t j = 0; j < requirement["values"].size(); ++j)
+      errors.Check(CheckDns1123Subdomain, values.Index(j), requirement["values"].At(j));
   }
 }
 
@@ -157,19 +215,25 @@ void ValidateTolerations(const Value& tolerations, const Path& path, FieldErrors
 }
 
 void ValidateTopologySpread(const Value& constraints, const Path& path, FieldErrors& errors) {
+  const auto kind_of = [](const Value& constraint) {
+    return fmt::format("{{{}, {}}}", constraint["topologyKey"].AsString(),
+                       constraint["whenUnsatisfiable"].AsString());
+  };
   for (size_t i = 0; i < constraints.size(); ++i) {
     const Value& constraint = constraints.At(i);
     const Path place = path.Index(i);
     if (constraint["maxSkew"].AsInt() <= 0)
-      errors.Invalid(place.Child("maxSkew"), constraint["maxSkew"].AsInt(),
-                     "must be greater than zero");
-    if (constraint["topologyKey"].AsString().empty()) {
+      errors.Invalid(place.Child("maxSkew"), constraint["maxSkew"].AsInt(), kNotPositive);
+    if (constraint["topologyKey"].AsString().empty())
       errors.Required(place.Child("topologyKey"), "can not be empty");
-    } else {
-      errors.Check(CheckQualifiedName, place.Child("topologyKey"), constraint["topologyKey"]);
-    }
     errors.OneOf(place.Child("whenUnsatisfiable"), constraint["whenUnsatisfiable"],
                  {"DoNotSchedule", "ScheduleAnyway"});
+    for (size_t j = i + 1; j < constraints.size(); ++j) {
+      if (kind_of(constraint) != kind_of(constraints.At(j))) continue;
+      errors.Duplicate(place.Child("{topologyKey, whenUnsatisfiable}"), kind_of(constraint));
+      break;
+    }
+    ValidateSpreadDetails(constraint, place, errors);
     ValidateLabelSelector(constraint["labelSelector"], place.Child("labelSelector"), errors);
   }
 }

@@ -6,7 +6,7 @@
 
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 
 #include "json/value.h"
@@ -14,22 +14,30 @@
 
 namespace muster::schema {
 
-// What containers may refer to.
+// The volumes of a pod that are declared rightly: name -> kind of source ("configMap").
+using VolumeSources = std::map<std::string, std::string, std::less<>>;
+
+// What containers may refer to, and what of the pod their rules depend on.
 struct PodScope {
-  std::set<std::string, std::less<>> volumes;  // names that are declared
-  bool host_network = false;
+  VolumeSources volumes;
+  int64_t grace_seconds = 0;
 };
 
 void ValidateContainers(const json::Value& spec, const Path& path, const PodScope& scope,
                         FieldErrors& errors);
 void ValidateResources(const json::Value& resources, const Path& path, FieldErrors& errors);
-void ValidateProbe(const json::Value& probe, const Path& path, bool must_succeed_once,
+// One of "livenessProbe", "readinessProbe", "startupProbe".
+void ValidateProbe(const json::Value& probe, std::string_view which, const Path& path,
                    FieldErrors& errors);
-void ValidateHandler(const json::Value& handler, const Path& path, FieldErrors& errors);
+// Of a probe or a lifecycle hook; `grace_seconds` bounds its sleep.
+void ValidateHandler(const json::Value& handler, const Path& path, int64_t grace_seconds,
+                     FieldErrors& errors);
 void ValidateEnv(const json::Value& container, const Path& path, FieldErrors& errors);
 
-std::set<std::string, std::less<>> ValidateVolumes(const json::Value& volumes, const Path& path,
-                                                   FieldErrors& errors);
+VolumeSources ValidateVolumes(const json::Value& volumes, const Path& path, FieldErrors& errors);
+// Both lists of a container that name volumes.
+void ValidateMounts(const json::Value& container, const Path& path, const VolumeSources& volumes,
+                    FieldErrors& errors);
 // A path inside a volume: relative, and no "..".
 void ValidateInnerPath(const json::Value& text, const Path& path, FieldErrors& errors);
 void ValidateFieldRef(const json::Value& reference, const Path& path, bool in_volume,
@@ -42,7 +50,14 @@ void ValidateNodeSelectorTerm(const json::Value& term, const Path& path, FieldEr
 void ValidateTolerations(const json::Value& tolerations, const Path& path, FieldErrors& errors);
 void ValidateTopologySpread(const json::Value& constraints, const Path& path, FieldErrors& errors);
 
-// "cpu", "nvidia.com/gpu": what a container may ask for.
+void ValidatePodSecurity(const json::Value& spec, const Path& path, FieldErrors& errors);
+void ValidateContainerSecurity(const json::Value& security, const Path& path, FieldErrors& errors);
+void ValidateOs(const json::Value& spec, const Path& path, FieldErrors& errors);
+
+// "nvidia.com/gpu": counted in whole units, never overcommitted.
 bool IsExtendedResource(std::string_view name);
+// An amount of a resource: not negative, whole where it counts things.
+void ValidateAmount(std::string_view name, const json::Value& value, const Path& path,
+                    FieldErrors& errors);
 
 }  // namespace muster::schema

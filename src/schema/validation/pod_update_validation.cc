@@ -1,6 +1,7 @@
 // What may change in a Pod: k8s.io/kubernetes pkg/apis/core/validation ValidatePodUpdate.
 
 #include <algorithm>
+#include <array>
 
 #include "base/strings.h"
 #include "schema/validation/kind_validation.h"
@@ -76,13 +77,133 @@ void ValidateDeadline(const Value& before, const Value& after, const Path& path,
   }
 }
 
-// Scheduling gates may only go away, and while there are some, placement may still be narrowed.
+// Scheduling gates may only go away.
 void ValidateGatesRemoved(const Value& before, const Value& after, const Path& path,
                           FieldErrors& errors) {
-  for (const Value& gate : after.items()) {
-    if (std::find(before.items().begin(), before.items().end(), gate) == before.items().end()) {
-      errors.Forbidden(path, "only deletion is allowed, but found new scheduling gate '" +
-                                 gate["name"].Str() + "'");
+  for (size_t i = 0; i < after.size(); ++i) {
+    const auto& old = before.items();
+    if (std::find(old.begin(), old.end(), after.At(i)) != old.end()) continue;
+    const Path place = path.Index(i);
+    errors.Forbidden(place.Child("name"),
+                     "only deletion is allowed, but found new scheduling gate '" +
+                         after.At(i)["name"].Str() + "'");
+  }
+}
+
+// Whether a list begins with all of another.
+bool BeginsWith(const Value& list, const Value& start) {
+  return list.size() >= start.size() &&
+         std::equal(start.items().begin(), start.items().end(), list.items().begin());
+}
+
+bool OnlyAdds(const Value& before, const Value& after) {
+  constexpr std::array<std::string_view, 2> kLists = {"matchExpressions", "matchFields"};
+  const auto empty = [&](const Value& term) {
+    return std::ranges::all_of(kLists, [&](std::string_view key) { return term[key].empty(); });
+  };
+  // A term without requirements matches nothing; with one it would match something.
+  if (empty(before)) return empty(after);
+  return std::ranges::all_of(
+      kLists, [&](std::string_view key) { return BeginsWith(after[key], before[key]); });
+}
+
+// While a pod is gated its placement may still be narrowed.
+void ValidateNarrowed(const Value& old, const Value& now, const Path& spec, FieldErrors& errors) {
+  for (const auto& [key, value] : old["nodeSelector"].members()) {
+    if (now["nodeSelector"][key] == value) continue;
+    errors.Invalid(spec.Child("nodeSelector"), now["nodeSelector"],
+                   "only additions to spec.nodeSelector are allowed (no mutations or deletions)");
+    break;
+  }
+  constexpr std::string_view kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  const Value& before = old.Path({"affinity", "nodeAffinity", kRequired, "nodeSelectorTerms"});
+  const Value& after = now.Path({"affinity", "nodeAffinity", kRequired, "nodeSelectorTerms"});
+  const Path affinity = spec.Child("affinity");
+  const Path node_affinity = affinity.Child("nodeAffinity");
+  const Path required = node_affinity.Child(kRequired);
+  const Path terms = required.Child("nodeSelectorTerms");
+  if (before.empty()) return;
+  if (before.size() != after.size()) {
+    return errors.Invalid(terms, after,
+                          "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+  }
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (!OnlyAdds(before.At(i), after.At(i)))
+      errors.Invalid(terms.Index(i), after.At(i),
+                     "only additions are allowed (no mutations or deletions)");
+  }
+}
+
+// `now` as it would be if nothing had changed that may change.
+Value WithoutAllowedChanges(const Value& old, Value now) {
+  const auto keep = [&](const char* key) {
+    now = old.Has(key) ? std::move(now).Set(key, old[key]) : now.Remove(key);
+  };
+  for (const char* key : {"activeDeadlineSeconds", "tolerations", "schedulingGates"}) keep(key);
+  if (old["terminationGracePeriodSeconds"].AsInt() < 0 &&
+      now["terminationGracePeriodSeconds"].AsInt() == 1) {
+    keep("terminationGracePeriodSeconds");
+  }
+  if (!old["schedulingGates"].empty()) {
+    keep("nodeSelector");
+    const Value& node_affinity = old["affinity"]["nodeAffinity"];
+    now = node_affinity.IsNull() ? now.RemovePath({"affinity", "nodeAffinity"})
+                                 : now.SetPath({"affinity", "nodeAffinity"}, node_affinity);
+    if (now["affinity"].empty() && !old.Has("affinity")) now = now.Remove("affinity");
+  }
+  for (const char* list : {"containers", "initContainers"}) {
+    if (now.Has(list)) now = now.Set(list, WithImagesOf(old[list], now[list]));
+  }
+  return now;
+}
+
+// Whoever mirrors a static pod says so when it makes the mirror.
+void ValidateMirrorKept(const Value& before, const Value& after, FieldErrors& errors) {
+  constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
+  const Value& old = before["metadata"]["annotations"];
+  const Value& now = after["metadata"]["annotations"];
+  const Path metadata("metadata");
+  const Path annotations = metadata.Child("annotations");
+  if (old.Has(kMirror) && !(old[kMirror] == now[kMirror]))
+    errors.Forbidden(annotations.Key(kMirror), "may not remove or update mirror pod annotation");
+  if (!old.Has(kMirror) && now.Has(kMirror))
+    errors.Forbidden(annotations.Key(kMirror), "may not add mirror pod annotation");
+}
+
+// The addresses of a pod or of its host: `key` is "podIPs" or "hostIPs".
+void ValidateAddresses(const Value& status, const char* key, const Path& path,
+                       FieldErrors& errors) {
+  const Path list = path.Child(key);
+  size_t v4 = 0, v6 = 0;
+  for (size_t i = 0; i < status[key].size(); ++i) {
+    const std::string_view ip = status[key].At(i)["ip"].AsString();
+    errors.Check(CheckIp, list.Index(i), ip);
+    v4 += IsIpv4(ip) ? 1 : 0;
+    v6 += IsIpv6(ip) ? 1 : 0;
+    for (size_t j = 0; j < i; ++j) {
+      if (status[key].At(j) == status[key].At(i)) {
+        errors.Duplicate(list.Index(i), status[key].At(i));
+        break;
+      }
+    }
+  }
+  if (status[key].size() > 1 && (v4 > 1 || v6 > 1 || status[key].size() > 2))
+    errors.Invalid(list, status[key], "may specify no more than one IP for each IP family");
+}
+
+// What ran to its end stays ended, unless the pod's policy starts it again.
+void ValidateStatesKept(const Value& before, const Value& after, const char* key,
+                        std::string_view policy, const Path& path, FieldErrors& errors) {
+  if (policy == "Always") return;
+  const Path list = path.Child(key);
+  for (size_t i = 0; i < before[key].size(); ++i) {
+    const Value& old = before[key].At(i);
+    const Value& ended = old["state"]["terminated"];
+    if (ended.IsNull() || (ended["exitCode"].AsInt() != 0 && policy == "OnFailure")) continue;
+    for (const Value& now : after[key].items()) {
+      const Path place = list.Index(i);
+      if (now["name"] == old["name"] && now["state"]["terminated"].IsNull())
+        errors.Forbidden(place.Child("state"), "may not be transitioned to non-terminated state");
     }
   }
 }
@@ -93,6 +214,7 @@ void ValidatePodUpdate(const Value& before, const Value& after, FieldErrors& err
   const Path path("spec");
   const Value& old = before["spec"];
   const Value& now = after["spec"];
+  ValidateMirrorKept(before, after, errors);
   if (old.SameAs(now) || old == now) return;
   for (const char* list : {"containers", "initContainers"}) {
     if (old[list].size() == now[list].size()) continue;
@@ -105,23 +227,8 @@ void ValidatePodUpdate(const Value& before, const Value& after, FieldErrors& err
                           errors);
   ValidateGatesRemoved(old["schedulingGates"], now["schedulingGates"],
                        path.Child("schedulingGates"), errors);
-  Value comparable = now;
-  const auto ignore = [&](const char* key) {
-    comparable = old.Has(key) ? std::move(comparable).Set(key, old[key]) : comparable.Remove(key);
-  };
-  for (const char* key : {"activeDeadlineSeconds", "tolerations", "schedulingGates"}) ignore(key);
-  if (old["terminationGracePeriodSeconds"].AsInt() < 0 &&
-      now["terminationGracePeriodSeconds"].AsInt() == 1) {
-    ignore("terminationGracePeriodSeconds");
-  }
-  if (!old["schedulingGates"].empty()) {
-    ignore("nodeSelector");
-    ignore("affinity");
-  }
-  for (const char* list : {"containers", "initContainers"}) {
-    if (comparable.Has(list))
-      comparable = std::move(comparable).Set(list, WithImagesOf(old[list], now[list]));
-  }
+  if (!old["schedulingGates"].empty()) ValidateNarrowed(old, now, path, errors);
+  const Value comparable = WithoutAllowedChanges(old, now);
   if (comparable == old) return;
   std::vector<std::string> found;
   Differences(old, comparable, path, found);
@@ -129,17 +236,32 @@ void ValidatePodUpdate(const Value& before, const Value& after, FieldErrors& err
 }
 
 void ValidatePodStatusUpdate(const Value& before, const Value& after, FieldErrors& errors) {
-  const Path spec("spec");
-  if (!(before["spec"]["nodeName"] == after["spec"]["nodeName"])) {
-    errors.Forbidden(spec.Child("nodeName"), "may not be changed directly");
+  const Value& old = before["status"];
+  const Value& now = after["status"];
+  const Path path("status");
+  const Path metadata("metadata");
+  const Path conditions = metadata.Child("conditions");  // where upstream says they are
+  for (size_t i = 0; i < now["conditions"].size(); ++i) {
+    const Path place = conditions.Index(i);
+    errors.Check(CheckQualifiedName, place.Child("Type"), now["conditions"].At(i)["type"]);
   }
-  const Path status("status");
-  const std::string_view nominated = after["status"]["nominatedNodeName"].AsString();
+  const std::string_view nominated = now["nominatedNodeName"].AsString();
   if (!nominated.empty())
-    errors.Check(CheckDns1123Subdomain, status.Child("nominatedNodeName"), nominated);
-  const std::string_view phase = after["status"]["phase"].AsString();
+    errors.Check(CheckDns1123Subdomain, path.Child("nominatedNodeName"), nominated);
+  if (!(old["qosClass"] == now["qosClass"]))
+    errors.Invalid(path.Child("qosClass"), now["qosClass"], kImmutable);
+  const std::string_view policy = before["spec"]["restartPolicy"].AsString();
+  ValidateStatesKept(old, now, "containerStatuses", policy, path, errors);
+  ValidateAddresses(now, "podIPs", path, errors);
+  ValidateAddresses(now, "hostIPs", path, errors);
+  if (!now["hostIPs"].empty() && !(now["hostIP"] == now["hostIPs"].At(0)["ip"])) {
+    const Path list = path.Child("hostIPs");
+    const Path first = list.Index(0);
+    errors.Invalid(first.Child("ip"), now["hostIPs"].At(0)["ip"], "must be equal to `hostIP`");
+  }
+  const std::string_view phase = now["phase"].AsString();
   if (!phase.empty()) {
-    errors.OneOf(status.Child("phase"), phase,
+    errors.OneOf(path.Child("phase"), phase,
                  {"Failed", "Pending", "Running", "Succeeded", "Unknown"});
   }
 }

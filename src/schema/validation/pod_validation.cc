@@ -1,7 +1,9 @@
 // Pods: k8s.io/kubernetes pkg/apis/core/validation ValidatePodCreate, ValidatePodSpec.
 
-#include <array>
+#include <optional>
+#include <set>
 
+#include "base/strings.h"
 #include "schema/validation/kind_validation.h"
 #include "schema/validation/pod_parts.h"
 
@@ -11,10 +13,10 @@ namespace {
 using json::Value;
 
 constexpr size_t kMaxNameservers = 3;
+constexpr size_t kMaxSearchPaths = 32;
+constexpr size_t kMaxSearchListCharacters = 2048;
 
 void ValidateSpecNumbers(const Value& spec, const Path& path, FieldErrors& errors) {
-  errors.NotNegative(path.Child("terminationGracePeriodSeconds"),
-                     spec["terminationGracePeriodSeconds"]);
   const Value& deadline = spec["activeDeadlineSeconds"];
   if (!deadline.IsNull() && (deadline.AsInt() < 1 || deadline.AsInt() > INT32_MAX)) {
     errors.Invalid(path.Child("activeDeadlineSeconds"), deadline,
@@ -32,41 +34,47 @@ void ValidateSpecNames(const Value& spec, const Path& path, FieldErrors& errors)
   check("subdomain", CheckDns1123Label);
   check("priorityClassName", CheckDns1123Subdomain);
   check("runtimeClassName", CheckDns1123Subdomain);
-  check("schedulerName", CheckQualifiedName);
-  const Path secrets = path.Child("imagePullSecrets");
-  for (size_t i = 0; i < spec["imagePullSecrets"].size(); ++i) {
-    const Path place = secrets.Index(i);
-    if (spec["imagePullSecrets"].At(i)["name"].AsString().empty())
-      errors.Required(place.Child("name"));
-  }
 }
 
-void ValidateSecurityContext(const Value& spec, const Path& path, FieldErrors& errors) {
-  const Value& security = spec["securityContext"];
-  const Path place = path.Child("securityContext");
-  for (const char* key : {"runAsUser", "runAsGroup", "fsGroup"}) {
-    const int64_t id = security[key].AsInt();
-    if (id < 0 || id > INT32_MAX)
-      errors.Invalid(place.Child(key), id, "must be between 0 and 2147483647, inclusive");
+void ValidateSearches(const Value& searches, const Path& path, FieldErrors& errors) {
+  if (searches.size() > kMaxSearchPaths)
+    errors.Invalid(path, searches, "must not have more than 32 search paths");
+  if (Join(json::ToStrings(searches), " ").size() > kMaxSearchListCharacters) {
+    errors.Invalid(path, searches,
+                   "must not have more than 2048 characters (including spaces) in the search list");
   }
-  if (spec["shareProcessNamespace"].AsBool() && spec["hostPID"].AsBool()) {
-    errors.Invalid(path.Child("shareProcessNamespace"), true,
-                   "ShareProcessNamespace and HostPID cannot both be enabled");
+  for (size_t i = 0; i < searches.size(); ++i) {
+    std::string_view name = searches.At(i).AsString();
+    if (name.ends_with('.')) name.remove_suffix(1);
+    errors.Check(CheckDns1123Subdomain, path.Index(i), name);
   }
 }
 
 void ValidateDns(const Value& spec, const Path& path, FieldErrors& errors) {
   errors.OneOf(path.Child("dnsPolicy"), spec["dnsPolicy"],
-               {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"});
-  const Value& servers = spec["dnsConfig"]["nameservers"];
-  const Path config = path.Child("dnsConfig");
-  const Path list = config.Child("nameservers");
-  if (spec["dnsPolicy"].AsString() == "None" && servers.empty()) {
-    errors.Required(list, "must provide at least one DNS nameserver when `dnsPolicy` is None");
+               {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"});
+  const Value& config = spec["dnsConfig"];
+  const Value& servers = config["nameservers"];
+  const Path config_path = path.Child("dnsConfig");
+  const Path list = config_path.Child("nameservers");
+  if (spec["dnsPolicy"].AsString() == "None") {
+    if (config.IsNull()) {
+      return errors.Required(config_path, "must provide `dnsConfig` when `dnsPolicy` is None");
+    }
+    if (servers.empty()) {
+      return errors.Required(list,
+                             "must provide at least one DNS nameserver when `dnsPolicy` is None");
+    }
   }
   if (servers.size() > kMaxNameservers)
     errors.Invalid(list, servers, "must not have more than 3 nameservers");
   for (size_t i = 0; i < servers.size(); ++i) errors.Check(CheckIp, list.Index(i), servers.At(i));
+  ValidateSearches(config["searches"], config_path.Child("searches"), errors);
+  const Path options = config_path.Child("options");
+  for (size_t i = 0; i < config["options"].size(); ++i) {
+    if (config["options"].At(i)["name"].AsString().empty())
+      errors.Required(options.Index(i), "must not be empty");
+  }
 }
 
 void ValidateHostAliases(const Value& aliases, const Path& path, FieldErrors& errors) {
@@ -74,8 +82,9 @@ void ValidateHostAliases(const Value& aliases, const Path& path, FieldErrors& er
     const Path place = path.Index(i);
     errors.Check(CheckIp, place.Child("ip"), aliases.At(i)["ip"]);
     const Path names = place.Child("hostnames");
-    for (const Value& name : aliases.At(i)["hostnames"].items())
-      errors.Check(CheckDns1123Subdomain, names, name);
+    const Value& hostnames = aliases.At(i)["hostnames"];
+    for (size_t j = 0; j < hostnames.size(); ++j)
+      errors.Check(CheckDns1123Subdomain, names.Index(j), hostnames.At(j));
   }
 }
 
@@ -88,10 +97,6 @@ void ValidateGates(const Value& spec, const Path& path, FieldErrors& errors) {
     errors.Check(CheckQualifiedName, place, name);
     if (!names.insert(name.Str()).second) errors.Duplicate(place, name);
   }
-  if (!spec["schedulingGates"].empty() && !spec["nodeName"].AsString().empty()) {
-    errors.Forbidden(path.Child("nodeName"),
-                     "cannot be set until all schedulingGates have been cleared");
-  }
   const Path readiness = path.Child("readinessGates");
   for (size_t i = 0; i < spec["readinessGates"].size(); ++i) {
     const Path place = readiness.Index(i);
@@ -100,20 +105,75 @@ void ValidateGates(const Value& spec, const Path& path, FieldErrors& errors) {
   }
 }
 
+// With the host's network a container's port is the host's.
+void ValidateHostPorts(const Value& spec, const Path& path, FieldErrors& errors) {
+  if (!spec["hostNetwork"].AsBool()) return;
+  const Path list = path.Child("containers");
+  for (size_t i = 0; i < spec["containers"].size(); ++i) {
+    const Value& ports = spec["containers"].At(i)["ports"];
+    const Path container = list.Index(i);
+    const Path ports_path = container.Child("ports");
+    for (size_t j = 0; j < ports.size(); ++j) {
+      const int64_t host_port = ports.At(j)["hostPort"].AsInt();
+      const Path place = ports_path.Index(j);
+      if (host_port != ports.At(j)["containerPort"].AsInt()) {
+        errors.Invalid(place.Child("hostPort"), host_port,
+                       "must match `containerPort` when `hostNetwork` is true");
+      }
+    }
+  }
+}
+
+void ValidateTokenVolumes(const Value& spec, const Path& path, FieldErrors& errors) {
+  if (!spec["serviceAccountName"].AsString().empty()) return;
+  const Path volumes = path.Child("volumes");
+  for (size_t i = 0; i < spec["volumes"].size(); ++i) {
+    const Value& sources = spec["volumes"].At(i)["projected"]["sources"];
+    const Path volume = volumes.Index(i);
+    const Path projected = volume.Child("projected");
+    const Path list = projected.Child("sources");
+    for (size_t j = 0; j < sources.size(); ++j) {
+      if (sources.At(j)["serviceAccountToken"].IsNull()) continue;
+      const Path source = list.Index(j);
+      errors.Forbidden(source.Child("serviceAccountToken"),
+                       "must not be specified when serviceAccountName is not set");
+    }
+  }
+}
+
+// Annotations that the API itself reads.
+void ValidatePodAnnotations(const Value& pod, FieldErrors& errors) {
+  constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
+  constexpr std::string_view kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
+  const Value& annotations = pod["metadata"]["annotations"];
+  const Path metadata("metadata");
+  const Path path = metadata.Child("annotations");
+  if (annotations.Has(kMirror) && pod["spec"]["nodeName"].AsString().empty()) {
+    errors.Invalid(path.Key(kMirror), annotations[kMirror],
+                   "must set spec.nodeName if mirror pod annotation is set");
+  }
+  if (!annotations.Has(kDeletionCost)) return;
+  const std::string_view text = annotations[kDeletionCost].AsString();
+  const std::optional<int64_t> cost = ParseInt(text);
+  if (!cost || *cost < INT32_MIN || *cost > INT32_MAX)
+    errors.Invalid(path.Key(kDeletionCost), text, "must be a 32bit integer");
+}
+
 }  // namespace
 
 void ValidatePodSpec(const Value& spec, const Path& path, FieldErrors& errors) {
   PodScope scope;
   scope.volumes = ValidateVolumes(spec["volumes"], path.Child("volumes"), errors);
-  scope.host_network = spec["hostNetwork"].AsBool();
+  scope.grace_seconds = spec["terminationGracePeriodSeconds"].AsInt();
   ValidateContainers(spec, path, scope, errors);
+  ValidateHostPorts(spec, path, errors);
   errors.OneOf(path.Child("restartPolicy"), spec["restartPolicy"],
                {"Always", "OnFailure", "Never"});
   ValidateDns(spec, path, errors);
   ValidateSpecNumbers(spec, path, errors);
   ValidateSpecNames(spec, path, errors);
   ValidateLabels(spec["nodeSelector"], path.Child("nodeSelector"), errors);
-  ValidateSecurityContext(spec, path, errors);
+  ValidatePodSecurity(spec, path, errors);
   if (!spec["affinity"].IsNull())
     ValidateAffinity(spec["affinity"], path.Child("affinity"), errors);
   ValidateTolerations(spec["tolerations"], path.Child("tolerations"), errors);
@@ -123,14 +183,31 @@ void ValidatePodSpec(const Value& spec, const Path& path, FieldErrors& errors) {
   ValidateGates(spec, path, errors);
   if (!spec["resources"].IsNull())
     ValidateResources(spec["resources"], path.Child("resources"), errors);
+  if (!spec["overhead"].IsNull())
+    ValidateResources(json::Obj({{"limits", spec["overhead"]}}), path.Child("overhead"), errors);
   if (!spec["preemptionPolicy"].IsNull()) {
     errors.OneOf(path.Child("preemptionPolicy"), spec["preemptionPolicy"],
                  {"PreemptLowerPriority", "Never"});
   }
+  ValidateOs(spec, path, errors);
 }
 
 void ValidatePod(const Value& pod, FieldErrors& errors) {
-  ValidatePodSpec(pod["spec"], Path("spec"), errors);
+  const Path spec("spec");
+  ValidatePodAnnotations(pod, errors);
+  ValidatePodSpec(pod["spec"], spec, errors);
+  ValidateTokenVolumes(pod["spec"], spec, errors);
+}
+
+void ValidatePodCreate(const Value& pod, FieldErrors& errors) {
+  const Value& spec = pod["spec"];
+  const Path path("spec");
+  if (!spec["ephemeralContainers"].empty())
+    errors.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create");
+  if (!spec["schedulingGates"].empty() && !spec["nodeName"].AsString().empty()) {
+    errors.Forbidden(path.Child("nodeName"),
+                     "cannot be set until all schedulingGates have been cleared");
+  }
 }
 
 }  // namespace muster::schema

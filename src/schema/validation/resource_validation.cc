@@ -14,28 +14,70 @@ using json::Value;
 
 constexpr std::array<std::string_view, 3> kContainerResources = {"cpu", "memory",
                                                                  "ephemeral-storage"};
+// What may stand without a domain somewhere in the API (quotas among them).
+constexpr std::array<std::string_view, 20> kStandardResources = {"cpu",
+                                                                 "memory",
+                                                                 "ephemeral-storage",
+                                                                 "requests.cpu",
+                                                                 "requests.memory",
+                                                                 "requests.ephemeral-storage",
+                                                                 "limits.cpu",
+                                                                 "limits.memory",
+                                                                 "limits.ephemeral-storage",
+                                                                 "pods",
+                                                                 "resourcequotas",
+                                                                 "services",
+                                                                 "replicationcontrollers",
+                                                                 "secrets",
+                                                                 "configmaps",
+                                                                 "persistentvolumeclaims",
+                                                                 "storage",
+                                                                 "requests.storage",
+                                                                 "services.nodeports",
+                                                                 "services.loadbalancers"};
 constexpr std::string_view kHugePages = "hugepages-";
 
-bool IsStandard(std::string_view name) {
-  return name.starts_with(kHugePages) ||
-         std::find(kContainerResources.begin(), kContainerResources.end(), name) !=
-             kContainerResources.end();
+bool IsHugePages(std::string_view name) { return name.starts_with(kHugePages); }
+
+template <size_t N>
+bool IsOneOf(const std::array<std::string_view, N>& names, std::string_view name) {
+  return IsHugePages(name) || std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool IsNative(std::string_view name) {
+  return name.find('/') == std::string_view::npos ||
+         name.find("kubernetes.io/") != std::string_view::npos;
+}
+
+bool MayOvercommit(std::string_view name) { return IsNative(name) && !IsHugePages(name); }
+
 void ValidateName(const std::string& name, const Path& path, FieldErrors& errors) {
-  if (!errors.Check(CheckQualifiedName, path, name) || IsStandard(name)) return;
-  if (name.find('/') == std::string::npos) {
-    errors.Invalid(path, name, "must be a standard resource type or fully qualified");
-  } else if (name.starts_with("requests.") ||
-             (name.find("kubernetes.io/") == std::string::npos && !IsExtendedResource(name))) {
-    errors.Invalid(path, name, "doesn't follow extended resource name standard");
+  const bool qualified = errors.Check(CheckQualifiedName, path, name);
+  if (name.find('/') != std::string::npos) {
+    if (!IsNative(name) && !(qualified && IsExtendedResource(name)))
+      errors.Invalid(path, name, "doesn't follow extended resource name standard");
+    return;
   }
+  if (qualified && !IsOneOf(kStandardResources, name))
+    errors.Invalid(path, name, "must be a standard resource type or fully qualified");
+  if (!IsOneOf(kContainerResources, name))
+    errors.Invalid(path, name, "must be a standard resource for containers");
 }
 
 std::optional<Amount> AmountOf(const Value& value) {
   Result<Amount> amount = ParseAmount(value.IsNumber() ? value.NumberToken() : value.AsString());
   if (!amount) return std::nullopt;
   return *amount;
+}
+
+// Huge pages come in whole pages: "hugepages-2Mi" in multiples of 2Mi.
+void ValidateHugePages(std::string_view name, const Amount& amount, const Path& path,
+                       FieldErrors& errors) {
+  const Result<Amount> page = ParseAmount(name.substr(kHugePages.size()));
+  if (page && page->nano > 0 && page->IsWhole() && amount.nano % page->nano == 0) return;
+  errors.Invalid(
+      path, amount.Canonical(),
+      fmt::format("{} is not positive integer multiple of {}", amount.Canonical(), name));
 }
 
 // One of the two lists; says whether it asks for huge pages and for cpu or memory.
@@ -48,26 +90,28 @@ void ValidateList(const Value& list, const Path& path, Asked& asked, FieldErrors
   for (const auto& [name, value] : list.members()) {
     const Path place = path.Key(name);
     ValidateName(name, place, errors);
-    asked.huge_pages = asked.huge_pages || name.starts_with(kHugePages);
+    ValidateAmount(name, value, place, errors);
     asked.cpu_or_memory = asked.cpu_or_memory || name == "cpu" || name == "memory";
-    const std::optional<Amount> amount = AmountOf(value);
-    if (!amount) {
-      errors.Invalid(place, value, "must be a quantity such as 500m, 2 or 1Gi");
-    } else if (amount->nano < 0) {
-      errors.Invalid(place, amount->Canonical(), kNotNegativeMessage);
-    } else if (IsExtendedResource(name) && !amount->IsWhole()) {
-      errors.Invalid(place, amount->Canonical(), "must be an integer");
-    }
+    if (!IsHugePages(name)) continue;
+    asked.huge_pages = true;
+    if (const std::optional<Amount> amount = AmountOf(value))
+      ValidateHugePages(name, *amount, place, errors);
   }
 }
 
 }  // namespace
 
 bool IsExtendedResource(std::string_view name) {
-  if (IsStandard(name) || name.find('/') == std::string_view::npos || name.starts_with("requests."))
-    return false;
-  const std::string_view domain = name.substr(0, name.find('/'));
-  return domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io");
+  return !IsNative(name) && !name.starts_with("requests.");
+}
+
+void ValidateAmount(std::string_view name, const Value& value, const Path& path,
+                    FieldErrors& errors) {
+  const std::optional<Amount> amount = AmountOf(value);
+  if (!amount) return errors.Invalid(path, value, "must be a quantity such as 500m, 2 or 1Gi");
+  if (amount->nano < 0) errors.Invalid(path, amount->Canonical(), kNotNegativeMessage);
+  if ((IsExtendedResource(name) || name == "pods") && !amount->IsWhole())
+    errors.Invalid(path, amount->Canonical(), "must be an integer");
 }
 
 void ValidateResources(const Value& resources, const Path& path, FieldErrors& errors) {
@@ -79,20 +123,19 @@ void ValidateResources(const Value& resources, const Path& path, FieldErrors& er
   ValidateList(limits, limits_path, asked, errors);
   ValidateList(requests, requests_path, asked, errors);
   for (const auto& [name, value] : requests.members()) {
-    const bool overcommit = !IsExtendedResource(name) && !name.starts_with(kHugePages);
     const Value* limit_value = limits.Find(name);
     if (limit_value == nullptr) {
-      if (!overcommit)
+      if (!MayOvercommit(name))
         errors.Required(limits_path, "Limit must be set for non overcommitable resources");
       continue;
     }
     const std::optional<Amount> request = AmountOf(value);
     const std::optional<Amount> limit = AmountOf(*limit_value);
     if (!request || !limit) continue;
-    if (!overcommit && !(*request == *limit)) {
+    if (!MayOvercommit(name) && !(*request == *limit)) {
       errors.Invalid(requests_path, request->Canonical(),
                      fmt::format("must be equal to {} limit of {}", name, limit->Canonical()));
-    } else if (overcommit && *request > *limit) {
+    } else if (*request > *limit) {
       errors.Invalid(
           requests_path, request->Canonical(),
           fmt::format("must be less than or equal to {} limit of {}", name, limit->Canonical()));

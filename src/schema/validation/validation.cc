@@ -20,10 +20,12 @@ struct KindRules {
   Rule validate;
   UpdateRule update = nullptr;
   UpdateRule status_update = nullptr;
+  Rule create = nullptr;  // what only a new object must satisfy
 };
 
 constexpr std::array<KindRules, 16> kRules = {{
-    {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate},
+    {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
+     ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate},
     {"", "ConfigMap", CheckDns1123Subdomain, ValidateConfigMap, ValidateConfigMapUpdate},
     {"", "Secret", CheckDns1123Subdomain, ValidateSecret, ValidateSecretUpdate},
@@ -79,7 +81,10 @@ std::vector<StatusCause> ValidateWith(const Kind& kind, const json::Value& objec
 std::vector<StatusCause> Validate(const Kind& kind, const json::Value& object) {
   FieldErrors errors;
   std::vector<StatusCause> causes = ValidateWith(kind, object, errors);
-  return causes.empty() ? errors.Take() : causes;
+  if (!causes.empty()) return causes;
+  const KindRules* rules = RulesOf(kind);
+  if (rules != nullptr && rules->create != nullptr) rules->create(object, errors);
+  return errors.Take();
 }
 
 std::vector<StatusCause> ValidateUpdate(const Kind& kind, const json::Value& before,

@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "agent/simulated/simulated_nodes.h"
 #include "base/strings.h"
+#include "cli/session.h"
 
 namespace muster::app {
 namespace {
@@ -64,13 +65,6 @@ std::string HostName() {
 
 }  // namespace
 
-std::string DefaultDataDir() {
-  if (const char* dir = std::getenv("MUSTER_DATA_DIR"); dir != nullptr && *dir != '\0') return dir;
-  if (geteuid() == 0) return "/var/lib/muster";
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "." : home) + "/.muster";
-}
-
 Status ParseSimulatedGpus(const std::string& text, int& count, std::string& model) {
   const size_t colon = text.find(':');
   const std::optional<int64_t> parsed = ParseInt(text.substr(0, colon));
@@ -112,7 +106,7 @@ Status ParseListen(const std::string& text, std::string& host, uint16_t& port) {
 
 Result<UpOptions> ParseUp(int argc, char** argv) {
   UpOptions options;
-  options.data_dir = DefaultDataDir();
+  options.data_dir = cli::DefaultDataDir();
   options.node_name = HostName();
   std::string listen = "127.0.0.1:6443";
   std::string gpus;
@@ -145,7 +139,7 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
 
 Result<DownOptions> ParseDown(int argc, char** argv) {
   DownOptions options;
-  options.data_dir = DefaultDataDir();
+  options.data_dir = cli::DefaultDataDir();
   CLI::App app("Stops the control plane and every pod of this machine.", "muster down");
   app.add_option("--data-dir", options.data_dir, "the data directory of `muster up`")
       ->capture_default_str();

@@ -34,7 +34,6 @@ struct DownOptions {
 };
 
 // `~/.muster`, for root `/var/lib/muster`; $MUSTER_DATA_DIR counts before both.
-std::string DefaultDataDir();
 
 // BadRequest with the usage in the message; "" message: help was asked for and printed.
 Result<UpOptions> ParseUp(int argc, char** argv);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/waiting.h"
+#include "schema/pod_phase.h"
 
 namespace muster::cli {
 namespace {
@@ -25,8 +26,7 @@ ObjectWatch::Selection PodSelection(const ApiResource& resource, const json::Val
 }
 
 bool IsOver(const json::Value& pod) {
-  const std::string_view phase = pod["status"]["phase"].AsString();
-  return phase == "Succeeded" || phase == "Failed";
+  return schema::IsFinalPhase(pod["status"]["phase"].AsString());
 }
 
 }  // namespace

@@ -1,38 +1,17 @@
 #include "cli/manifests.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <memory>
+#include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "base/files.h"
 #include "json/parse.h"
 
 namespace muster::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-Result<std::string> ReadAll(FILE* file, const std::string& source) {
-  std::string text;
-  char buffer[65536];
-  size_t n = 0;
-  while ((n = fread(buffer, 1, sizeof buffer, file)) > 0) {
-    text.append(buffer, n);
-    if (text.size() > kMaxManifestBytes) {
-      return Error(Reason::kInvalid, "{}: larger than {} MiB", source, kMaxManifestBytes >> 20);
-    }
-  }
-  if (ferror(file) != 0) return Error(Reason::kInvalid, "{}: {}", source, strerror(errno));
-  return text;
-}
-
-Result<std::string> ReadFile(const std::string& path) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path.c_str(), "re"), fclose);
-  if (!file) return Error(Reason::kInvalid, "{}: {}", path, strerror(errno));
-  return ReadAll(file.get(), path);
-}
 
 bool IsManifest(const fs::path& path) {
   return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".json";
@@ -100,7 +79,9 @@ Result<std::vector<ManifestObject>> ReadManifests(const std::vector<std::string>
     }
     for (const std::string& path : paths) {
       const bool input = path == "-" && !directory;
-      ASSIGN_OR_RETURN(std::string text, input ? ReadAll(stdin, "standard input") : ReadFile(path));
+      ASSIGN_OR_RETURN(std::string text,
+                       input ? ReadAll(STDIN_FILENO, "standard input", kMaxManifestBytes)
+                             : ReadSmallFile(path, kMaxManifestBytes));
       ASSIGN_OR_RETURN(std::vector<ManifestObject> objects,
                        ParseManifests(text, input ? "standard input" : path));
       out.insert(out.end(), std::make_move_iterator(objects.begin()),

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include "schema/conditions.h"
+#include "schema/pod_phase.h"
+
 namespace muster::cli {
 namespace {
 
@@ -30,20 +33,16 @@ std::string WhyContainersWait(const json::Value& pod) {
 }  // namespace
 
 const json::Value& FindCondition(const json::Value& object, std::string_view type) {
-  static const json::Value kNull;
-  for (const json::Value& condition : object["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == type) return condition;
-  }
-  return kNull;
+  return schema::FindCondition(object["status"]["conditions"], type);
 }
 
 bool ConditionHolds(const json::Value& object, std::string_view type) {
-  return FindCondition(object, type)["status"].AsString() == "True";
+  return schema::ConditionHolds(object["status"]["conditions"], type);
 }
 
 std::string WhyPodWaits(const json::Value& pod) {
   const std::string_view phase = pod["status"]["phase"].AsString();
-  if (phase == "Succeeded" || phase == "Failed") return "";
+  if (schema::IsFinalPhase(phase)) return "";
   const json::Value& scheduled = FindCondition(pod, "PodScheduled");
   if (scheduled["status"].AsString() == "False") {
     const std::string_view message = scheduled["message"].AsString();
@@ -62,7 +61,7 @@ std::string WhyPodWaits(const json::Value& pod) {
 
 std::string WhyPodIsStuck(const json::Value& pod) {
   const std::string_view phase = pod["status"]["phase"].AsString();
-  if (phase == "Succeeded" || phase == "Failed") return "";
+  if (schema::IsFinalPhase(phase)) return "";
   if (FindCondition(pod, "PodScheduled")["status"].AsString() == "False") return WhyPodWaits(pod);
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const json::Value& status : pod["status"][list].items()) {

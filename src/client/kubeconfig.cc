@@ -6,34 +6,14 @@
 #include <memory>
 #include <utility>
 
+#include "base/files.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/write.h"
-#include "net/pki.h"
 #include "net/url.h"
 
 namespace muster::client {
 namespace {
-
-constexpr size_t kMaxFileBytes = 16 * 1024 * 1024;
-
-Result<std::string> ReadFile(const std::string& path) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path.c_str(), "re"), fclose);
-  if (!file) {
-    return Error(errno == ENOENT ? Reason::kNotFound : Reason::kInvalid, "{}: {}", path,
-                 strerror(errno));
-  }
-  std::string text;
-  char buffer[8192];
-  size_t n = 0;
-  while ((n = fread(buffer, 1, sizeof buffer, file.get())) > 0) {
-    text.append(buffer, n);
-    if (text.size() > kMaxFileBytes)
-      return Error(Reason::kInvalid, "{}: larger than {} bytes", path, kMaxFileBytes);
-  }
-  if (ferror(file.get()) != 0) return Error(Reason::kInvalid, "{}: {}", path, strerror(errno));
-  return text;
-}
 
 std::string DirectoryOf(const std::string& path) {
   size_t slash = path.rfind('/');
@@ -52,7 +32,7 @@ Result<std::string> DataOrFile(const json::Value& value, const std::string& name
   std::string path = value[name].Str();
   if (path.empty()) return std::string();
   if (path[0] != '/') path = base_dir + "/" + path;
-  Result<std::string> text = ReadFile(path);
+  Result<std::string> text = ReadSmallFile(path);
   if (!text) return Error(text.error().WithPrefix(name + ": "));
   return text;
 }
@@ -76,7 +56,7 @@ Status ReadUser(const json::Value& user, const std::string& base_dir, Connection
   }
   out.bearer_token = user["token"].Str();
   if (out.bearer_token.empty() && user.Has("tokenFile")) {
-    ASSIGN_OR_RETURN(std::string token, ReadFile(user["tokenFile"].Str()));
+    ASSIGN_OR_RETURN(std::string token, ReadSmallFile(user["tokenFile"].Str()));
     out.bearer_token = std::string(Trim(token));
   }
   bool known = !out.tls.certificate_pem.empty() || !out.bearer_token.empty();
@@ -122,7 +102,7 @@ Result<Kubeconfig> Kubeconfig::Parse(std::string_view yaml, const std::string& b
 }
 
 Result<Kubeconfig> Kubeconfig::LoadFile(const std::string& path) {
-  ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(std::string text, ReadSmallFile(path));
   Result<Kubeconfig> parsed = Parse(text, DirectoryOf(path));
   if (!parsed) return Error(parsed.error().WithPrefix(path + ": "));
   return parsed;
@@ -216,7 +196,7 @@ json::Value MakeKubeconfig(const std::string& name, const std::string& server_ur
 }
 
 Status WriteKubeconfig(const std::string& path, const json::Value& kubeconfig) {
-  return net::WriteFileAtomically(path, json::WriteYaml(kubeconfig), 0600);
+  return WriteFileAtomic(path, json::WriteYaml(kubeconfig), 0600, true);
 }
 
 json::Value MergeKubeconfig(const json::Value& existing, const json::Value& added) {

@@ -132,8 +132,8 @@ TEST(Quantity, RefusesWhatUpstreamRefuses) {
                            "--1", "1e3.5", "1Gi2", "one", "1_000", "1,5",  "Inf",  "NaN"}) {
     EXPECT_FALSE(Quantity::Parse(text).has_value()) << text;
   }
-  EXPECT_FALSE(Quantity::Parse(std::string(kMaxQuantityLength + 1, '1')).has_value());
-  EXPECT_TRUE(Quantity::Parse(std::string(kMaxQuantityLength, '1')).has_value());
+  EXPECT_FALSE(Quantity::Parse(std::string(schema::kMaxQuantityTextLength + 1, '1')).has_value());
+  EXPECT_TRUE(Quantity::Parse(std::string(schema::kMaxQuantityTextLength, '1')).has_value());
   EXPECT_EQ(Quantity::Parse("1 Gi").error().reason(), Reason::kBadRequest);
 }
 

@@ -40,9 +40,11 @@ ResourceList ContainerRequests(const json::Value& container) {
 
 }  // namespace
 
-bool IsExtendedResource(std::string_view name) {
-  return name.find('/') != std::string_view::npos &&
-         name.find("kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.");
+std::string AmountText(std::string_view resource, int64_t amount) {
+  if (resource == resource::kCpu) return Quantity::FromMilli(amount).ToString();
+  if (resource == resource::kMemory || resource == resource::kEphemeralStorage)
+    return Quantity::FromUnits(amount, Quantity::Format::kBinarySi).ToString();
+  return std::to_string(amount);
 }
 
 int64_t AmountOf(const ResourceList& list, std::string_view name) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "json/value.h"
+#include "schema/names.h"
 
 namespace muster::cluster {
 
@@ -33,8 +34,10 @@ inline constexpr int64_t kMaxAmount = int64_t{1} << 50;
 // Amounts by resource name, sorted by name, zero amounts left out.
 using ResourceList = std::vector<std::pair<std::string, int64_t>>;
 
-// A name with a domain that is not kubernetes.io, e.g. "nvidia.com/gpu": counted in whole devices.
-bool IsExtendedResource(std::string_view name);
+using schema::IsExtendedResource;  // counted in whole devices
+
+// As people write it: "1500m" of cpu, "2Gi" of memory, "8" devices.
+std::string AmountText(std::string_view resource, int64_t amount);
 
 // 0 when the name is absent.
 int64_t AmountOf(const ResourceList& list, std::string_view name);

@@ -14,22 +14,25 @@ TaintEffect ToEffect(std::string_view text) {
 
 }  // namespace
 
+Taint ToTaint(const json::Value& taint) {
+  return {taint["key"].Str(), taint["value"].Str(), ToEffect(taint["effect"].AsString())};
+}
+
+Toleration ToToleration(const json::Value& toleration) {
+  const std::string_view effect = toleration["effect"].AsString();
+  return {toleration["key"].Str(), toleration["value"].Str(),
+          toleration["operator"].AsString() == "Exists", effect.empty(), ToEffect(effect)};
+}
+
 std::vector<Taint> ToTaints(const json::Value& taints) {
   std::vector<Taint> out;
-  for (const json::Value& taint : taints.items()) {
-    out.push_back({taint["key"].Str(), taint["value"].Str(), ToEffect(taint["effect"].AsString())});
-  }
+  for (const json::Value& taint : taints.items()) out.push_back(ToTaint(taint));
   return out;
 }
 
 std::vector<Toleration> ToTolerations(const json::Value& tolerations) {
   std::vector<Toleration> out;
-  for (const json::Value& toleration : tolerations.items()) {
-    const std::string_view effect = toleration["effect"].AsString();
-    out.push_back({toleration["key"].Str(), toleration["value"].Str(),
-                   toleration["operator"].AsString() == "Exists", effect.empty(),
-                   ToEffect(effect)});
-  }
+  for (const json::Value& toleration : tolerations.items()) out.push_back(ToToleration(toleration));
   return out;
 }
 

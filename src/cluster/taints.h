@@ -30,6 +30,8 @@ struct Toleration {
   bool operator==(const Toleration&) const = default;
 };
 
+Taint ToTaint(const json::Value& taint);
+Toleration ToToleration(const json::Value& toleration);
 std::vector<Taint> ToTaints(const json::Value& taints);
 std::vector<Toleration> ToTolerations(const json::Value& tolerations);
 

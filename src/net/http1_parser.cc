@@ -27,15 +27,14 @@ std::string_view TrimBlanks(std::string_view text) {
   return text;
 }
 
-// Whether a comma-separated list holds `token`, without case.
-bool ListHas(std::string_view list, std::string_view token) {
+}  // namespace
+
+bool ListHasToken(std::string_view list, std::string_view token) {
   for (std::string_view part : Split(list, ',')) {
     if (EqualsIgnoreCase(TrimBlanks(part), token)) return true;
   }
   return false;
 }
-
-}  // namespace
 
 Status Http1Parser::Fail(int code, std::string message) {
   error_code_ = code;
@@ -231,8 +230,8 @@ Status Http1Parser::Interpret() {
     if (EqualsIgnoreCase(name, "Content-Length")) ++lengths;
     if (EqualsIgnoreCase(name, "Transfer-Encoding")) ++codings;
     if (EqualsIgnoreCase(name, "Connection")) {
-      close = close || ListHas(value, "close");
-      keep = keep || ListHas(value, "keep-alive");
+      close = close || ListHasToken(value, "close");
+      keep = keep || ListHasToken(value, "keep-alive");
     }
     if (EqualsIgnoreCase(name, "Expect")) {
       if (!EqualsIgnoreCase(value, "100-continue"))

@@ -41,6 +41,9 @@ struct MessageHead {
 
 inline constexpr size_t kMaxChunkLineBytes = 256;  // a chunk's size and extensions
 
+// Whether the comma-separated list of a header's value holds `token`, without case.
+bool ListHasToken(std::string_view list, std::string_view token);
+
 class Http1Parser {
  public:
   enum class Role : uint8_t { kRequest, kResponse };

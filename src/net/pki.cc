@@ -21,7 +21,9 @@
 #include <openssl/x509v3.h>
 
 #include "base/check.h"
+#include "base/files.h"
 #include "base/strings.h"
+#include "net/openssl_error.h"
 
 namespace muster::net {
 namespace {
@@ -39,14 +41,6 @@ using BioPtr = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
 using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
 
 constexpr Duration kBackdate = minutes(5);  // for machines whose clocks differ a little
-
-std::string OpenSslError() {
-  char text[256] = "unknown error";
-  unsigned long code = ERR_get_error();  // NOLINT(google-runtime-int): OpenSSL's type
-  if (code != 0) ERR_error_string_n(code, text, sizeof text);
-  ERR_clear_error();
-  return text;
-}
 
 std::string TakeText(BIO* bio) {
   char* data = nullptr;
@@ -147,26 +141,10 @@ Result<KeyPair> Issue(const Template& wanted, const KeyPair* issuer, Time now) {
   return KeyPair{ToPem(made), ToPem(key.get())};
 }
 
-Result<std::string> ReadFile(const std::string& path) {
-  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return Error(errno == ENOENT ? Reason::kNotFound : Reason::kInternalError, "{}: {}", path,
-                 strerror(errno));
-  }
-  std::string text;
-  char buffer[8192];
-  ssize_t n = 0;
-  while ((n = read(fd, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<size_t>(n));
-  int error = errno;
-  close(fd);
-  if (n < 0) return Error(Reason::kInternalError, "{}: {}", path, strerror(error));
-  return text;
-}
-
 // nullopt if neither file exists.
 Result<std::optional<KeyPair>> LoadPair(const std::string& base) {
-  Result<std::string> certificate = ReadFile(base + ".crt");
-  Result<std::string> key = ReadFile(base + ".key");
+  Result<std::string> certificate = ReadSmallFile(base + ".crt");
+  Result<std::string> key = ReadSmallFile(base + ".key");
   bool no_certificate = !certificate && certificate.error().reason() == Reason::kNotFound;
   bool no_key = !key && key.error().reason() == Reason::kNotFound;
   // The key is written first: a certificate without its key cannot come from a crash of ours.
@@ -177,8 +155,8 @@ Result<std::optional<KeyPair>> LoadPair(const std::string& base) {
 }
 
 Status SavePair(const std::string& base, const KeyPair& pair) {
-  RETURN_IF_ERROR(WriteFileAtomically(base + ".key", pair.key_pem, 0600));
-  return WriteFileAtomically(base + ".crt", pair.certificate_pem, 0600);
+  RETURN_IF_ERROR(WriteFileAtomic(base + ".key", pair.key_pem, 0600, true));
+  return WriteFileAtomic(base + ".crt", pair.certificate_pem, 0600, true);
 }
 
 bool KeyFits(const KeyPair& pair) {
@@ -388,35 +366,6 @@ Result<CertificateInfo> ReadCertificate(std::string_view certificate_pem) {
   info.not_before = FromAsn1(X509_get0_notBefore(certificate.get()));
   info.not_after = FromAsn1(X509_get0_notAfter(certificate.get()));
   return info;
-}
-
-Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode) {
-  std::string temporary = fmt::format("{}.tmp{}", path, getpid());
-  unlink(temporary.c_str());
-  int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd < 0) return Error(Reason::kInternalError, "{}: {}", temporary, strerror(errno));
-  bool good = fchmod(fd, static_cast<mode_t>(mode)) == 0;
-  while (good && !bytes.empty()) {
-    ssize_t n = write(fd, bytes.data(), bytes.size());
-    good = n > 0;
-    if (good) bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  good = good && fsync(fd) == 0;
-  good = close(fd) == 0 && good;
-  good = good && rename(temporary.c_str(), path.c_str()) == 0;
-  if (!good) {
-    int error = errno;
-    unlink(temporary.c_str());
-    return Error(Reason::kInternalError, "{}: {}", path, strerror(error));
-  }
-  size_t slash = path.rfind('/');
-  std::string dir = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  int dir_fd = open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  bool synced = dir_fd >= 0 && fsync(dir_fd) == 0;
-  if (dir_fd >= 0) close(dir_fd);
-  if (!synced)
-    return Error(Reason::kInternalError, "{}: fsync of the directory: {}", dir, strerror(errno));
-  return Status::Ok();
 }
 
 }  // namespace muster::net

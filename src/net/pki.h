@@ -85,8 +85,4 @@ struct CertificateInfo {
 };
 Result<CertificateInfo> ReadCertificate(std::string_view certificate_pem);
 
-// Whole or not at all, with `mode`: temporary file beside it, fsync, rename, fsync of the
-// directory.
-Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode);
-
 }  // namespace muster::net

@@ -111,19 +111,5 @@ TEST_F(PkiTest, RefusesNamesThatWouldInjectExtensions) {
   EXPECT_FALSE(pki->IssueServer("x", {.dns = {}, .ips = {"nonsense"}}, now_).has_value());
 }
 
-TEST_F(PkiTest, WritesFilesWholeOrNotAtAll) {
-  std::string path = dir_ / "file";
-  ASSERT_TRUE(WriteFileAtomically(path, "one", 0644).ok());
-  ASSERT_TRUE(WriteFileAtomically(path, "two", 0600).ok());
-  std::string text;
-  std::ifstream(path) >> text;
-  EXPECT_EQ(text, "two");
-  struct stat info{};
-  ASSERT_EQ(stat(path.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600u);
-  EXPECT_FALSE(WriteFileAtomically(dir_ / "none" / "file", "x", 0600).ok());
-  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);
-}
-
 }  // namespace
 }  // namespace muster::net

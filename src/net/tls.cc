@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "net/client.h"
+#include "net/openssl_error.h"
 #include "net/server.h"
 
 namespace muster::net {
@@ -46,14 +47,6 @@ struct KeyFree {
 using BioPtr = std::unique_ptr<BIO, BioFree>;
 using X509Ptr = std::unique_ptr<X509, X509Free>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, KeyFree>;
-
-std::string OpenSslError() {
-  char text[256] = "unknown TLS error";
-  unsigned long code = ERR_peek_last_error();  // NOLINT(google-runtime-int): OpenSSL's type
-  if (code != 0) ERR_error_string_n(code, text, sizeof text);
-  ERR_clear_error();
-  return text;
-}
 
 BioPtr MemoryBio(std::string_view text) {
   return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));

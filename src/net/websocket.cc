@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/strings.h"
+#include "net/http1_parser.h"
 
 namespace muster::net {
 namespace {
@@ -40,9 +41,7 @@ std::string AcceptKey(std::string_view key) {
 bool ListHas(const Headers& headers, std::string_view name, std::string_view token) {
   for (const auto& [key, value] : headers.list()) {
     if (!EqualsIgnoreCase(key, name)) continue;
-    for (std::string_view part : Split(value, ',')) {
-      if (EqualsIgnoreCase(Trim(part), token)) return true;
-    }
+    if (ListHasToken(value, token)) return true;
   }
   return false;
 }

@@ -4,21 +4,11 @@
 
 #include <fmt/core.h>
 
-#include "cluster/quantity.h"
 #include "cluster/resources.h"
 
 namespace muster::scheduler {
 
 namespace {
-
-std::string AmountText(const std::string& resource, int64_t amount) {
-  using cluster::Quantity;
-  if (resource == cluster::resource::kCpu) return Quantity::FromMilli(amount).ToString();
-  if (resource == cluster::resource::kMemory || resource == cluster::resource::kEphemeralStorage) {
-    return Quantity::FromUnits(amount, Quantity::Format::kBinarySi).ToString();
-  }
-  return std::to_string(amount);
-}
 
 std::string HoldersText(const Infeasible& facts) {
   std::string out;
@@ -26,7 +16,7 @@ std::string HoldersText(const Infeasible& facts) {
   for (size_t i = 0; i < named; ++i) {
     const Holding& holding = facts.holders[i];
     out += fmt::format("{}{} held by {}", i == 0 ? "" : ", ",
-                       AmountText(facts.resource, holding.amount), holding.holder);
+                       cluster::AmountText(facts.resource, holding.amount), holding.holder);
   }
   const int64_t others = facts.holder_count - static_cast<int64_t>(named);
   if (others > 0) out += fmt::format(", the rest by {} others", others);
@@ -35,8 +25,8 @@ std::string HoldersText(const Infeasible& facts) {
 
 // "1 of 4 free (3 held by pytorchjob default/a)"
 std::string FreeText(const Infeasible& facts) {
-  std::string out = fmt::format("{} of {} free", AmountText(facts.resource, facts.free),
-                                AmountText(facts.resource, facts.offered));
+  std::string out = fmt::format("{} of {} free", cluster::AmountText(facts.resource, facts.free),
+                                cluster::AmountText(facts.resource, facts.offered));
   if (!facts.holders.empty()) out += " (" + HoldersText(facts) + ")";
   return out;
 }
@@ -60,10 +50,11 @@ std::string GangDemandText(const Infeasible& facts) {
   const std::string pods =
       all ? fmt::format("{} pods", facts.pods_waiting)
           : fmt::format("at least {} of {} pods", facts.pods_needed, facts.pods_waiting);
-  const std::string wanted = AmountText(facts.resource, facts.wanted);
+  const std::string wanted = cluster::AmountText(facts.resource, facts.wanted);
   if (!facts.uniform) return fmt::format("{} need {} {} at once", pods, wanted, facts.resource);
   return fmt::format("{} x {} {} need {} at once", pods,
-                     AmountText(facts.resource, facts.wanted_per_pod), facts.resource, wanted);
+                     cluster::AmountText(facts.resource, facts.wanted_per_pod), facts.resource,
+                     wanted);
 }
 
 std::string GangText(const Infeasible& facts) {
@@ -79,7 +70,7 @@ std::string GangText(const Infeasible& facts) {
     return out + fmt::format(
                      ", the cluster offers {}; it does not fit even an empty cluster, it needs "
                      "more nodes.",
-                     AmountText(facts.resource, facts.offered));
+                     cluster::AmountText(facts.resource, facts.offered));
   }
   out += ", " + FreeText(facts);
   // Enough in sum, yet in pieces too small.
@@ -92,15 +83,15 @@ std::string PodText(const Infeasible& facts) {
   const bool never = facts.why == Infeasible::Why::kNeverFits;
   if (facts.resource.empty())
     return never ? "It does not fit even an empty cluster: no node passes its rules." : "";
-  const std::string wanted =
-      fmt::format("{} {}", AmountText(facts.resource, facts.wanted_per_pod), facts.resource);
+  const std::string wanted = fmt::format(
+      "{} {}", cluster::AmountText(facts.resource, facts.wanted_per_pod), facts.resource);
   if (never)
     return fmt::format(
         "It does not fit even an empty cluster: no node that passes its rules offers {}.", wanted);
   std::string out = fmt::format("Waits for {}: {}", wanted, FreeText(facts));
   if (facts.free >= facts.wanted_per_pod) {
     out += fmt::format(", at most {} on one node",
-                       AmountText(facts.resource, facts.most_free_on_a_node));
+                       cluster::AmountText(facts.resource, facts.most_free_on_a_node));
   }
   return out + UnblockText(facts) + ".";
 }
@@ -122,8 +113,8 @@ std::string_view WhyName(Infeasible::Why why) {
 json::Value HoldingsJson(const Infeasible& facts, const std::vector<Holding>& holdings) {
   json::Array out;
   for (const Holding& holding : holdings) {
-    out.push_back(json::Obj(
-        {{"holder", holding.holder}, {"amount", AmountText(facts.resource, holding.amount)}}));
+    out.push_back(json::Obj({{"holder", holding.holder},
+                             {"amount", cluster::AmountText(facts.resource, holding.amount)}}));
   }
   return json::Value(std::move(out));
 }
@@ -178,14 +169,15 @@ json::Value ToJson(const Infeasible& facts) {
   if (!facts.resource.empty()) {
     out = out.Set(
         "resource",
-        json::Obj({{"name", facts.resource},
-                   {"wantedPerPod", AmountText(facts.resource, facts.wanted_per_pod)},
-                   {"wanted", AmountText(facts.resource, facts.wanted)},
-                   {"free", AmountText(facts.resource, facts.free)},
-                   {"offered", AmountText(facts.resource, facts.offered)},
-                   {"mostFreeOnANode", AmountText(facts.resource, facts.most_free_on_a_node)},
-                   {"holders", facts.holder_count},
-                   {"heldBy", HoldingsJson(facts, facts.holders)}}));
+        json::Obj(
+            {{"name", facts.resource},
+             {"wantedPerPod", cluster::AmountText(facts.resource, facts.wanted_per_pod)},
+             {"wanted", cluster::AmountText(facts.resource, facts.wanted)},
+             {"free", cluster::AmountText(facts.resource, facts.free)},
+             {"offered", cluster::AmountText(facts.resource, facts.offered)},
+             {"mostFreeOnANode", cluster::AmountText(facts.resource, facts.most_free_on_a_node)},
+             {"holders", facts.holder_count},
+             {"heldBy", HoldingsJson(facts, facts.holders)}}));
   }
   if (!facts.unblocked_by.empty())
     out = out.Set("fitsWhenTheseEnd", HoldingsJson(facts, facts.unblocked_by));

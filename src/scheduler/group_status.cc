@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "schema/conditions.h"
+
 namespace muster::scheduler {
 
 namespace {
@@ -24,24 +26,15 @@ json::Value Condition(std::string_view type, bool holds, std::string_view reason
 }
 
 // Puts `condition` in place of the one of its type; an equal one keeps its time.
-json::Value WithCondition(const json::Value& conditions, const json::Value& condition) {
+json::Value WithCondition(const json::Value& conditions, const json::Value& condition, Time now) {
   for (size_t i = 0; i < conditions.size(); ++i) {
     const json::Value& present = conditions.At(i);
     if (present["type"] != condition["type"]) continue;
-    const bool same_status = present["status"] == condition["status"];
-    const json::Value next =
-        same_status ? condition.Set("lastTransitionTime", present["lastTransitionTime"])
-                    : condition;
+    const json::Value next = condition.Set(
+        "lastTransitionTime", schema::TransitionTime(present, condition["status"].AsString(), now));
     return next == present.Remove("transitionID") ? conditions : conditions.SetAt(i, next);
   }
   return conditions.Append(condition);
-}
-
-bool Has(const json::Value& conditions, std::string_view type) {
-  for (const json::Value& condition : conditions.items()) {
-    if (condition["type"].AsString() == type) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -51,18 +44,20 @@ json::Value NextGroupStatus(const json::Value& object, const GangCount& count,
   const std::string_view phase = PhaseOf(object.Path({"spec", "minMember"}).AsInt(1), count);
   json::Value conditions = object.Path({"status", "conditions"});
   if (verdict.waits) {
-    conditions = WithCondition(
-        conditions, Condition("Unschedulable", true,
-                              verdict.lacks_members ? "NotEnoughTasks" : "NotEnoughResources",
-                              verdict.message, now));
+    conditions =
+        WithCondition(conditions,
+                      Condition("Unschedulable", true,
+                                verdict.lacks_members ? "NotEnoughTasks" : "NotEnoughResources",
+                                verdict.message, now),
+                      now);
   } else if (phase == "Running") {
-    if (Has(conditions, "Unschedulable")) {
+    if (!schema::FindCondition(conditions, "Unschedulable").IsNull()) {
       conditions =
-          WithCondition(conditions, Condition("Unschedulable", false, "Scheduled", "", now));
+          WithCondition(conditions, Condition("Unschedulable", false, "Scheduled", "", now), now);
     }
     conditions = WithCondition(
         conditions,
-        Condition("Scheduled", true, "tasks in gang are ready to be scheduled", "", now));
+        Condition("Scheduled", true, "tasks in gang are ready to be scheduled", "", now), now);
   }
   json::Value status = object["status"].Set("phase", phase);
   if (!conditions.empty()) status = status.Set("conditions", conditions);

@@ -6,20 +6,13 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "schema/conditions.h"
 
 namespace muster::scheduler {
 
 namespace {
 
 constexpr size_t kMaxWritesPerTask = 32;
-
-const json::Value& ConditionOf(const json::Value& pod, std::string_view type) {
-  static const json::Value kAbsent;
-  for (const json::Value& condition : pod.Path({"status", "conditions"}).items()) {
-    if (condition["type"].AsString() == type) return condition;
-  }
-  return kAbsent;
-}
 
 bool Says(const json::Value& condition, const WaitReason& reason) {
   return condition["status"].AsString() == "False" &&
@@ -28,8 +21,6 @@ bool Says(const json::Value& condition, const WaitReason& reason) {
 }
 
 json::Value PodPatch(const json::Value& condition, const WaitReason& reason, Time now) {
-  const bool already_false = condition["status"].AsString() == "False";
-  const json::Value& since = condition["lastTransitionTime"];
   return json::Obj(
       {{"status",
         json::Obj({{"conditions",
@@ -37,8 +28,7 @@ json::Value PodPatch(const json::Value& condition, const WaitReason& reason, Tim
                         {{"type", "PodScheduled"},
                          {"status", "False"},
                          {"lastProbeTime", nullptr},
-                         {"lastTransitionTime",
-                          already_false && since.IsString() ? since : json::Value(FormatTime(now))},
+                         {"lastTransitionTime", schema::TransitionTime(condition, "False", now)},
                          {"reason", reason.reason},
                          {"message", reason.message}})})}})}});
 }
@@ -172,7 +162,8 @@ void StatusPublisher::Write(const Subject& subject, Entry& entry) {
 bool StatusPublisher::WritePod(const Subject& subject, Entry& entry) {
   const json::Value* pod = pods_.Find(subject.key);
   if (pod == nullptr || !pod->Path({"spec", "nodeName"}).AsString().empty()) return false;
-  const json::Value& condition = ConditionOf(*pod, "PodScheduled");
+  const json::Value& condition =
+      schema::FindCondition(pod->Path({"status", "conditions"}), "PodScheduled");
   if (Says(condition, entry.wanted)) return false;
   const json::Value patch = PodPatch(condition, entry.wanted, api_.loop().Now());
   const client::Target target{client::resources::kPods, subject.key.ns, subject.key.name, "status"};

@@ -7,28 +7,16 @@
 #include "base/time.h"
 #include "schema/path.h"
 #include "schema/quantity_syntax.h"
+#include "schema/type_names.h"
 
 namespace muster::schema {
 namespace {
 
 constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-std::string_view JsonKindName(const json::Value& value) {
-  switch (value.kind()) {
-    case json::Kind::kNull:
-      return "null";
-    case json::Kind::kBool:
-      return "bool";
-    case json::Kind::kNumber:
-      return "number";
-    case json::Kind::kString:
-      return "string";
-    case json::Kind::kArray:
-      return "array";
-    case json::Kind::kObject:
-      return "object";
-  }
-  return "";
+// What Go's decoder calls it.
+std::string_view Found(const json::Value& value) {
+  return value.IsBool() ? "bool" : JsonKindName(value.kind());
 }
 
 // "io.k8s.api.core.v1.PodSpec" -> "PodSpec" or, with its package, "v1.PodSpec".
@@ -117,7 +105,7 @@ class Walk {
   std::nullopt_t WrongType(const Schema& schema, const json::Value& value, const Path& path,
                            std::string_view owner) {
     if (!status_.ok() || !options_.check_types) return std::nullopt;
-    std::string found(JsonKindName(value));
+    std::string found(Found(value));
     if (value.IsNumber() && schema.type == Type::kInteger)
       found += fmt::format(" {}", value.NumberToken());
     const std::string field = path.FieldNames();
@@ -352,7 +340,7 @@ Result<json::Value> Conform(const Kind& kind, const json::Value& object,
   if (!object.IsObject()) {
     return Error(Reason::kBadRequest,
                  "{} in version \"{}\" cannot be handled as a {}: expected a JSON object, found {}",
-                 kind.kind, kind.version, kind.kind, JsonKindName(object));
+                 kind.kind, kind.version, kind.kind, Found(object));
   }
   ConformOptions options;
   options.drop_empty = options.check_types = !kind.custom;

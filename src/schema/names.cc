@@ -187,6 +187,15 @@ void CheckPathSegment(std::string_view text, Problems& problems) {
   }
 }
 
+bool IsNativeResource(std::string_view name) {
+  return name.find('/') == std::string_view::npos ||
+         name.find("kubernetes.io/") != std::string_view::npos;
+}
+
+bool IsExtendedResource(std::string_view name) {
+  return !IsNativeResource(name) && !name.starts_with("requests.");
+}
+
 bool IsIpv4(std::string_view text) {
   in_addr address;
   return text.size() < 16 && inet_pton(AF_INET, std::string(text).c_str(), &address) == 1;

@@ -37,6 +37,11 @@ void CheckIp(std::string_view text, Problems& problems);
 // What may stand as one segment of a URL path.
 void CheckPathSegment(std::string_view text, Problems& problems);
 
+// Names of resources: Kubernetes' own ("cpu", "kubernetes.io/x") and others' ("nvidia.com/gpu"),
+// which are counted in whole units and never overcommitted.
+bool IsNativeResource(std::string_view name);
+bool IsExtendedResource(std::string_view name);
+
 bool IsIpv4(std::string_view text);
 bool IsIpv6(std::string_view text);
 inline bool IsIp(std::string_view text) { return IsIpv4(text) || IsIpv6(text); }

@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "schema/openapi_v3.h"
 #include "schema/registry.h"
+#include "schema/type_names.h"
 
 namespace muster::schema {
 namespace {
@@ -29,27 +30,11 @@ json::Value Use(const Schema& schema, const std::vector<std::string>& enum_value
 
 json::Value Inline(const Schema& schema, const std::vector<std::string>& enum_values) {
   json::Object out;
-  switch (schema.type) {
-    case Type::kArray:
-      Put(out, "type", "array");
-      Put(out, "items", Use(*schema.items, enum_values));
-      return out;
-    case Type::kMap:
-      Put(out, "type", "object");
-      Put(out, "additionalProperties", Use(*schema.items, enum_values));
-      return out;
-    case Type::kInteger:
-      Put(out, "type", "integer");
-      break;
-    case Type::kNumber:
-      Put(out, "type", "number");
-      break;
-    case Type::kBoolean:
-      Put(out, "type", "boolean");
-      break;
-    default:
-      Put(out, "type", "string");
-      break;
+  Put(out, "type", OpenApiTypeName(schema.type));
+  if (schema.type == Type::kArray || schema.type == Type::kMap) {
+    const bool is_list = schema.type == Type::kArray;
+    Put(out, is_list ? "items" : "additionalProperties", Use(*schema.items, enum_values));
+    return out;
   }
   if (!schema.format.empty()) Put(out, "format", schema.format);
   if (!enum_values.empty()) Put(out, "enum", json::Strings(enum_values));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schema/registry.h"
+#include "schema/type_names.h"
 
 namespace muster::schema {
 namespace {
@@ -98,21 +99,11 @@ json::Value Structural(const Schema& schema, const std::vector<std::string>& lis
       Put(out, "pattern", kQuantityPattern);
       Put(out, "x-kubernetes-int-or-string", true);
       return out;
-    case Type::kInteger:
-      Put(out, "type", "integer");
-      break;
-    case Type::kNumber:
-      Put(out, "type", "number");
-      break;
-    case Type::kBoolean:
-      Put(out, "type", "boolean");
-      break;
     default:
-      Put(out, "type", "string");
-      break;
+      Put(out, "type", OpenApiTypeName(schema.type));
+      if (!schema.format.empty()) Put(out, "format", schema.format);
+      return out;
   }
-  if (!schema.format.empty()) Put(out, "format", schema.format);
-  return out;
 }
 
 json::Value RootSchema(const Kind& kind) {

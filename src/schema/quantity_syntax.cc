@@ -154,6 +154,10 @@ Result<Amount> ParseAmount(std::string_view text) {
   return amount;
 }
 
+Result<Amount> AmountFromJson(const json::Value& value) {
+  return ParseAmount(value.IsNumber() ? value.NumberToken() : value.AsString());
+}
+
 std::string Amount::Canonical() const {
   if (nano == 0) return "0";
   const __int128 units = nano / kNano;

@@ -1,7 +1,8 @@
 // src/schema/quantity_syntax.h
 //
-// Quantities as far as the API itself needs them: is it one, what is its canonical text, which of
-// two is larger. Arithmetic is cluster/quantity.h's. Source: k8s.io/apimachinery pkg/api/resource.
+// Quantities as the API has them ("100m", "1Gi", "0.5"): is it one, what is its canonical text,
+// which of two is larger. Arithmetic is cluster/quantity.h's. Source: k8s.io/apimachinery
+// pkg/api/resource.
 //
 // Thread: any (pure functions).
 
@@ -13,10 +14,11 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "json/value.h"
 
 namespace muster::schema {
 
-inline constexpr size_t kMaxQuantityTextLength = 512;
+inline constexpr size_t kMaxQuantityTextLength = 512;  // characters; longer text is malformed
 
 enum class QuantityFormat : uint8_t { kDecimalSi, kBinarySi, kDecimalExponent };
 
@@ -33,5 +35,7 @@ struct Amount {
 
 // BadRequest in upstream's words.
 Result<Amount> ParseAmount(std::string_view text);
+// A JSON string or number; anything else is no quantity.
+Result<Amount> AmountFromJson(const json::Value& value);
 
 }  // namespace muster::schema

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "schema/pod_phase.h"
 #include "training/pods.h"
 #include "training/restarts.h"
 #include "training/status.h"
@@ -150,7 +151,7 @@ class Pass {
     DeletePodGroup();
     const CleanPodPolicy policy = job_.run_policy.clean_pod_policy;
     for (const json::Value& pod : children_.pods) {
-      const bool finished = PhaseOf(pod) == "Succeeded" || PhaseOf(pod) == "Failed";
+      const bool finished = schema::IsFinalPhase(PhaseOf(pod));
       if (policy == CleanPodPolicy::kNone || (policy == CleanPodPolicy::kRunning && finished))
         continue;
       DeletePod(pod);

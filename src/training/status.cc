@@ -1,14 +1,9 @@
 #include "training/status.h"
 
+#include "schema/conditions.h"
+
 namespace muster::training {
 namespace {
-
-const json::Value* FindCondition(const json::Value& status, std::string_view type) {
-  for (const json::Value& condition : status["conditions"].items()) {
-    if (condition["type"].AsString() == type) return &condition;
-  }
-  return nullptr;
-}
 
 bool Removes(std::string_view added, std::string_view old) {
   return (added == kRunning && old == kRestarting) || (added == kRestarting && old == kRunning);
@@ -22,8 +17,7 @@ bool EndsRunning(const Condition& added) {
 }  // namespace
 
 bool HasCondition(const json::Value& status, std::string_view type) {
-  const json::Value* condition = FindCondition(status, type);
-  return condition != nullptr && (*condition)["status"].AsString() == "True";
+  return schema::ConditionHolds(status["conditions"], type);
 }
 
 bool IsFinished(const json::Value& status) {
@@ -34,13 +28,10 @@ json::Value WithCondition(const json::Value& status, const Condition& condition,
   if (IsFinished(status)) return status;
   const std::string_view truth = condition.holds ? "True" : "False";
   const std::string time = FormatTime(now);
-  json::Value transition = time;
-  if (const json::Value* old = FindCondition(status, condition.type)) {
-    if ((*old)["status"].AsString() == truth) {
-      if ((*old)["reason"].AsString() == condition.reason) return status;
-      transition = (*old)["lastTransitionTime"];
-    }
-  }
+  const json::Value& before = schema::FindCondition(status["conditions"], condition.type);
+  if (before["status"].AsString() == truth && before["reason"].AsString() == condition.reason)
+    return status;
+  const json::Value transition = schema::TransitionTime(before, truth, now);
   json::Array conditions;
   for (const json::Value& old : status["conditions"].items()) {
     const std::string_view type = old["type"].AsString();

@@ -1,27 +1,18 @@
 #include "agent/kubelet_server/kubelet_handler.h"
 
 #include <algorithm>
-#include <map>
 
 #include "agent/kubelet_server/exec_session.h"
 #include "agent/kubelet_server/log_stream.h"
 #include "base/strings.h"
 #include "json/write.h"
+#include "net/url.h"
 
 namespace muster::agent {
 
 struct KubeletHandler::Call {
   std::string ns, pod, container;
-  std::multimap<std::string, std::string> query;
-
-  std::string Get(const std::string& name) const {
-    const auto found = query.find(name);
-    return found == query.end() ? "" : found->second;
-  }
-  bool Flag(const std::string& name) const {
-    const std::string value = Get(name);
-    return value == "true" || value == "1";
-  }
+  net::Query query;
 };
 
 namespace {
@@ -40,30 +31,16 @@ bool MayCall(const net::Peer& peer) {
   return std::find(peer.groups.begin(), peer.groups.end(), "system:masters") != peer.groups.end();
 }
 
-std::multimap<std::string, std::string> ParseQuery(std::string_view text) {
-  std::multimap<std::string, std::string> query;
-  for (std::string_view part : SplitNonEmpty(text, '&')) {
-    const size_t equals = part.find('=');
-    const auto name = PercentDecode(part.substr(0, equals), true);
-    const auto value = equals == std::string_view::npos
-                           ? std::string()
-                           : PercentDecode(part.substr(equals + 1), true);
-    if (name && value) query.emplace(*name, *value);
-  }
-  return query;
-}
-
-Result<LogOptions> ParseLogOptions(const std::multimap<std::string, std::string>& query, Time now) {
+Result<LogOptions> ParseLogOptions(const net::Query& query, Time now) {
   LogOptions options;
-  for (const auto& [name, value] : query) {
-    const bool flag = value == "true" || value == "1";
+  options.follow = query.GetBool("follow");
+  options.previous = query.GetBool("previous");
+  options.timestamps = query.GetBool("timestamps");
+  for (const auto& [name, value] : query.list()) {
     const auto number = ParseInt(value);
     const bool needs_number = name == "tailLines" || name == "limitBytes" || name == "sinceSeconds";
     if (needs_number && !number)
       return Error(Reason::kBadRequest, "{} must be a number, not {:?}", name, value);
-    if (name == "follow") options.follow = flag;
-    if (name == "previous") options.previous = flag;
-    if (name == "timestamps") options.timestamps = flag;
     if (name == "tailLines") options.tail_lines = *number;
     if (name == "limitBytes") options.limit_bytes = *number;
     if (name == "sinceSeconds") options.since = now - seconds(*number);
@@ -86,23 +63,15 @@ void KubeletHandler::Handle(net::Request request, net::ResponseWriterPtr writer)
     return Answer(*writer, request.peer.user.empty() ? 401 : 403,
                   "the kubelet API needs the API server's client certificate\n");
   }
-  const size_t question = request.target.find('?');
-  std::vector<std::string> parts;
-  for (std::string_view part :
-       SplitNonEmpty(std::string_view(request.target).substr(0, question), '/')) {
-    parts.push_back(PercentDecode(part, false).value_or(""));
-  }
-  Call call;
-  if (question != std::string::npos)
-    call.query = ParseQuery(std::string_view(request.target).substr(question + 1));
+  Result<net::SplitTarget> target = net::ParseTarget(request.target);
+  if (!target) return Answer(*writer, 400, target.error().message() + "\n");
+  const std::vector<std::string>& parts = target->segments;
   if (parts.size() == 1 && parts[0] == "healthz") return Answer(*writer, 200, "ok");
   if (parts.size() == 1 && parts[0] == "pods") return ListPods(std::move(writer));
   if (parts.size() != 4 || (parts[0] != "containerLogs" && parts[0] != "exec")) {
     return Answer(*writer, 404, "404 page not found\n");
   }
-  call.ns = parts[1];
-  call.pod = parts[2];
-  call.container = parts[3];
+  const Call call{parts[1], parts[2], parts[3], std::move(target->query)};
   if (parts[0] == "exec") return Exec(call, request, std::move(writer));
   if (request.method != "GET") return Answer(*writer, 405, "logs are read with GET\n");
   Logs(call, std::move(writer));
@@ -166,12 +135,11 @@ void KubeletHandler::Exec(const Call& call, const net::Request& request,
   ExecRequest exec;
   exec.pod_uid = worker->uid();
   exec.container = call.container;
-  exec.tty = call.Flag("tty");
-  exec.in = call.Flag("stdin") || call.Flag("input");
-  exec.out = call.Flag("stdout") || call.Flag("output");
-  exec.err = call.Flag("stderr") || call.Flag("error");
-  const auto [first, last] = call.query.equal_range("command");
-  for (auto word = first; word != last; ++word) exec.command.push_back(word->second);
+  exec.tty = call.query.GetBool("tty");
+  exec.in = call.query.GetBool("stdin") || call.query.GetBool("input");
+  exec.out = call.query.GetBool("stdout") || call.query.GetBool("output");
+  exec.err = call.query.GetBool("stderr") || call.query.GetBool("error");
+  exec.command = call.query.GetAll("command");
   if (exec.command.empty()) return Answer(*writer, 400, "exec needs at least one command=\n");
   StartExecSession(loop_, runtime_, std::move(exec), request, std::move(writer));
 }

@@ -7,7 +7,11 @@
 
 #include "agent/network/dns_message.h"
 #include "agent/network/pod_files.h"
+#include "agent/network/service_rules.h"
 #include "base/strings.h"
+#include "schema/conditions.h"
+#include "schema/label_selector.h"
+#include "schema/pod_phase.h"
 
 namespace muster::agent {
 
@@ -17,20 +21,6 @@ using ObjectKey = std::pair<std::string, std::string>;  // namespace, name
 
 std::string DashedAddress(Ipv4 address) { return ReplaceAll(address.ToString(), ".", "-"); }
 
-std::optional<uint16_t> ParsePort(const json::Value& value) {
-  const int64_t port = value.AsInt();
-  if (port < 1 || port > 65535) return std::nullopt;
-  return static_cast<uint16_t>(port);
-}
-
-bool Selects(const json::Value& selector, const json::Value& labels) {
-  for (const auto& [key, value] : selector.members()) {
-    const json::Value* label = labels.Find(key);
-    if (label == nullptr || label->AsString() != value.AsString()) return false;
-  }
-  return !selector.empty();
-}
-
 bool HasReadinessProbe(const json::Value& pod) {
   for (const json::Value& container : pod["spec"]["containers"].items()) {
     if (container.Has("readinessProbe")) return true;
@@ -39,17 +29,13 @@ bool HasReadinessProbe(const json::Value& pod) {
 }
 
 bool IsReady(const json::Value& pod) {
-  for (const json::Value& condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "Ready") return condition["status"].AsString() == "True";
-  }
-  return false;
+  return schema::ConditionHolds(pod["status"]["conditions"], "Ready");
 }
 
 // Whether a pod of this node counts as an endpoint already: nothing will say that it is not ready.
 bool IsLocalEndpoint(const json::Value& pod, bool publish_not_ready) {
   const std::string_view phase = pod["status"]["phase"].AsString();
-  if (phase == "Succeeded" || phase == "Failed" || pod["metadata"].Has("deletionTimestamp"))
-    return false;
+  if (schema::IsFinalPhase(phase) || pod["metadata"].Has("deletionTimestamp")) return false;
   return publish_not_ready || !HasReadinessProbe(pod) || IsReady(pod);
 }
 
@@ -149,8 +135,9 @@ class DnsTableBuilder {
     for (const json::Value* slice : slices_[ObjectKey(ns, service["metadata"]["name"].Str())]) {
       AddSlice(*slice, name, publish_not_ready);
     }
+    const auto selector = schema::LabelSelector::FromMap(service["spec"]["selector"]);
     for (const json::Value* pod : pods_[ns]) {
-      if (!Selects(service["spec"]["selector"], (*pod)["metadata"]["labels"])) continue;
+      if (!selector.Matches((*pod)["metadata"]["labels"])) continue;
       const std::optional<Ipv4> address = Ipv4::Parse((*pod)["status"]["podIP"].AsString());
       if (!address || !IsLocalEndpoint(*pod, publish_not_ready)) continue;
       const json::Value& spec = (*pod)["spec"];

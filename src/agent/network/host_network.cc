@@ -1,6 +1,5 @@
 #include "agent/network/host_network.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -11,12 +10,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "agent/network/netlink.h"
+#include "agent/runtime/files.h"
 #include "agent/runtime/unique_fd.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -28,38 +26,15 @@ namespace {
 constexpr const char* kIpForwardFile = "/proc/sys/net/ipv4/ip_forward";
 constexpr std::string_view kIpForwardKey = "ip_forward=";
 
-Status SystemError(std::string_view doing) {
-  return Error(Reason::kInternalError, "network: {}: {}", doing, std::strerror(errno));
-}
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-Status WriteFile(const std::string& path, std::string_view text) {
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (file.get() < 0) return SystemError("open " + path);
-  if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return SystemError("write " + path);
-  }
-  return Status::Ok();
-}
-
 // What ip_forward was before us; the first start decides.
 Status NoteForwarding(const NodeNetworkConfig& config, std::string_view before) {
   if (config.state_file.empty() || std::filesystem::exists(config.state_file)) return Status::Ok();
-  const std::string temporary = config.state_file + ".new";
-  RETURN_IF_ERROR(WriteFile(temporary, fmt::format("{}{}\n", kIpForwardKey, before)));
-  if (rename(temporary.c_str(), config.state_file.c_str()) != 0)
-    return SystemError("write " + config.state_file);
-  return Status::Ok();
+  return WriteFileAtomic(config.state_file, fmt::format("{}{}\n", kIpForwardKey, before), 0600);
 }
 
 Status EnableForwarding(const NodeNetworkConfig& config) {
-  const std::string before(Trim(ReadFile(kIpForwardFile)));
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(kIpForwardFile));
+  const std::string before(Trim(text));
   RETURN_IF_ERROR(NoteForwarding(config, before));
   if (before == "1") return Status::Ok();
   const Status status = WriteFile(kIpForwardFile, "1\n");
@@ -100,8 +75,10 @@ Status RemoveStateFile(const NodeNetworkConfig& config) {
 
 Status RestoreForwarding(const NodeNetworkConfig& config) {
   if (config.state_file.empty()) return Status::Ok();
+  const Result<std::string> text = ReadSmallFile(config.state_file);
+  if (!text) return text.error().reason() == Reason::kNotFound ? Status::Ok() : text.error();
   Status status;
-  for (const std::string_view line : SplitNonEmpty(ReadFile(config.state_file), '\n')) {
+  for (const std::string_view line : SplitNonEmpty(*text, '\n')) {
     if (!line.starts_with(kIpForwardKey)) continue;
     const std::string_view before = line.substr(kIpForwardKey.size());
     if (before == "0") status = WriteFile(kIpForwardFile, "0\n");
@@ -126,12 +103,8 @@ Result<int> RunNft(const std::vector<std::string>& arguments, std::string_view i
   }
   const UniqueFd in(memfd_create("nft-in", MFD_CLOEXEC));
   const UniqueFd out(memfd_create("nft-out", MFD_CLOEXEC));
-  if (in.get() < 0 || out.get() < 0) return Error(SystemError("make a memory file"));
-  for (size_t done = 0; done < input.size();) {
-    const ssize_t wrote = write(in.get(), input.data() + done, input.size() - done);
-    if (wrote < 0) return Error(SystemError("write a memory file"));
-    done += static_cast<size_t>(wrote);
-  }
+  if (in.get() < 0 || out.get() < 0) return SystemError("make", "a memory file", errno);
+  RETURN_IF_ERROR(WriteAll(in.get(), "nft's input", input));
   lseek(in.get(), 0, SEEK_SET);
 
   std::vector<char*> argv = {const_cast<char*>("nft")};
@@ -150,7 +123,7 @@ Result<int> RunNft(const std::vector<std::string>& arguments, std::string_view i
     return Error(Reason::kInternalError, "network: start {}: {}", program, std::strerror(error));
   int state = 0;
   while (waitpid(child, &state, 0) < 0) {
-    if (errno != EINTR) return Error(SystemError("wait for nft"));
+    if (errno != EINTR) return SystemError("wait for", "nft", errno);
   }
   std::array<char, 2000> text;
   const ssize_t size = pread(out.get(), text.data(), text.size(), 0);

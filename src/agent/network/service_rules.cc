@@ -33,12 +33,6 @@ std::string_view ProtocolName(ServiceProtocol protocol) {
   }
 }
 
-std::optional<uint16_t> ParsePort(const json::Value& value) {
-  const int64_t port = value.AsInt();
-  if (port < 1 || port > 65535) return std::nullopt;
-  return static_cast<uint16_t>(port);
-}
-
 // A missing condition counts as ready, as the API says.
 bool IsReady(const json::Value& endpoint) { return endpoint["conditions"]["ready"].AsBool(true); }
 
@@ -86,6 +80,12 @@ std::string AddElements(std::string_view where, const std::set<std::string>& ele
 }
 
 }  // namespace
+
+std::optional<uint16_t> ParsePort(const json::Value& value) {
+  const int64_t port = value.AsInt();
+  if (port < 1 || port > 65535) return std::nullopt;
+  return static_cast<uint16_t>(port);
+}
 
 std::vector<ServicePort> ServicePorts(const std::vector<json::Value>& services,
                                       const std::vector<json::Value>& endpoint_slices) {

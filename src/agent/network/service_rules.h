@@ -42,6 +42,9 @@ struct ServicePort {
 
 inline constexpr size_t kMaxEndpointsPerServicePort = 1000;
 
+// 1 to 65535, else nullopt.
+std::optional<uint16_t> ParsePort(const json::Value& value);
+
 // From v1 Service and discovery.k8s.io/v1 EndpointSlice objects. Sorted; headless and address-less
 // Services and anything malformed are left out.
 std::vector<ServicePort> ServicePorts(const std::vector<json::Value>& services,

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "gpu/simulated_gpus.h"
 #include "json/write.h"
+#include "schema/conditions.h"
 
 namespace muster::agent {
 namespace {
@@ -42,17 +43,12 @@ std::string GoArchitecture(const std::string& machine) {
 
 json::Value Condition(const json::Value& before, const char* type, bool status,
                       std::string_view reason, std::string_view message, Time now) {
-  json::Value transition = FormatTime(now);
-  for (const json::Value& condition : before["conditions"].items()) {
-    if (condition["type"].AsString() == type &&
-        condition["status"].AsString() == (status ? "True" : "False")) {
-      transition = condition["lastTransitionTime"];
-    }
-  }
+  const std::string_view truth = status ? "True" : "False";
+  const json::Value& old = schema::FindCondition(before["conditions"], type);
   return json::Obj({{"type", type},
-                    {"status", status ? "True" : "False"},
+                    {"status", truth},
                     {"lastHeartbeatTime", FormatTime(now)},
-                    {"lastTransitionTime", transition},
+                    {"lastTransitionTime", schema::TransitionTime(old, truth, now)},
                     {"reason", reason},
                     {"message", message}});
 }

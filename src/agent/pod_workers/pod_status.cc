@@ -4,7 +4,9 @@
 
 #include "agent/pod_workers/pod_inputs.h"
 #include "base/strings.h"
-#include "cluster/quantity.h"
+#include "schema/conditions.h"
+#include "schema/pod_phase.h"
+#include "schema/pod_qos.h"
 
 namespace muster::agent {
 namespace {
@@ -105,13 +107,6 @@ bool InitDone(const ContainerRuntimeState& container) {
                            : container.Succeeded();
 }
 
-json::Value FindCondition(const json::Value& conditions, std::string_view type) {
-  for (const json::Value& condition : conditions.items()) {
-    if (condition["type"].AsString() == type) return condition;
-  }
-  return {};
-}
-
 struct Condition {
   std::string type;
   bool status;
@@ -120,12 +115,11 @@ struct Condition {
 
 json::Value ToJson(const json::Value& before, const Condition& condition, Time now) {
   const std::string status = condition.status ? "True" : "False";
-  const bool same = before["status"].AsString() == status;
-  json::Value out = json::Obj(
-      {{"type", condition.type},
-       {"status", status},
-       {"lastProbeTime", nullptr},
-       {"lastTransitionTime", same ? before["lastTransitionTime"] : json::Value(FormatTime(now))}});
+  json::Value out =
+      json::Obj({{"type", condition.type},
+                 {"status", status},
+                 {"lastProbeTime", nullptr},
+                 {"lastTransitionTime", schema::TransitionTime(before, status, now)}});
   if (!condition.reason.empty()) out = out.Set("reason", condition.reason);
   if (!condition.message.empty()) out = out.Set("message", condition.message);
   return out;
@@ -179,8 +173,8 @@ json::Value Conditions(const json::Value& pod, const PodRuntimeState& state,
   json::Array out;
   const std::vector<Condition> own = OwnConditions(state, phase);
   for (const Condition& condition : own) {
-    json::Value before = FindCondition(written, condition.type);
-    if (before.IsNull()) before = FindCondition(shown, condition.type);
+    json::Value before = schema::FindCondition(written, condition.type);
+    if (before.IsNull()) before = schema::FindCondition(shown, condition.type);
     if (condition.type == "PodScheduled" && before["status"].AsString() == "True") {
       out.push_back(before);
     } else {
@@ -211,7 +205,7 @@ std::string ContainerId(std::string_view pod_uid, std::string_view container, in
 
 std::string PodPhase(const json::Value& pod, const PodRuntimeState& state) {
   const std::string_view reported = pod["status"]["phase"].AsString();
-  if (reported == "Succeeded" || reported == "Failed") return std::string(reported);
+  if (schema::IsFinalPhase(reported)) return std::string(reported);
   if (!state.failed_reason.empty()) return "Failed";
   const Counts counts = CountContainers(state);
   if (state.terminal && NothingRuns(state)) {
@@ -263,21 +257,7 @@ json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
 std::string QosClass(const json::Value& pod) {
   if (const auto given = pod["status"]["qosClass"].AsString(); !given.empty())
     return std::string(given);
-  bool any = false;
-  bool guaranteed = true;
-  for (const json::Value& container : AllContainers(pod)) {
-    const json::Value& resources = container["resources"];
-    for (const char* name : {"cpu", "memory"}) {
-      const auto limit = cluster::Quantity::FromJson(resources["limits"][name]);
-      const auto request = cluster::Quantity::FromJson(resources["requests"][name]);
-      const bool has_limit = limit && !limit->IsZero();
-      const bool has_request = request && !request->IsZero();
-      any = any || has_limit || has_request;
-      if (!has_limit || (has_request && *request != *limit)) guaranteed = false;
-    }
-  }
-  if (!any) return "BestEffort";
-  return guaranteed ? "Guaranteed" : "Burstable";
+  return std::string(schema::QosClassOf(pod));
 }
 
 }  // namespace muster::agent

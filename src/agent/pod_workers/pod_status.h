@@ -55,7 +55,7 @@ std::string PodPhase(const json::Value& pod, const PodRuntimeState& state);
 json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
                            const json::Value& written, Time now);
 
-// Guaranteed, Burstable or BestEffort, from requests and limits of cpu and memory.
+// status.qosClass, or what it will be.
 std::string QosClass(const json::Value& pod);
 // "muster://<64 hexadecimal digits>".
 std::string ContainerId(std::string_view pod_uid, std::string_view container, int attempt);

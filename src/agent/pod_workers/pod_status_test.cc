@@ -146,19 +146,6 @@ TEST(PodStatus, ContainerStatesAreComplete) {
   EXPECT_EQ(status["podIPs"].At(0)["ip"].AsString(), "10.42.0.2");
 }
 
-TEST(PodStatus, QosClassIsUpstreams) {
-  const auto qos = [](const std::string& resources) {
-    return QosClass(*json::Parse(R"({"spec":{"containers":[{"resources":)" + resources + "}]}}"));
-  };
-  EXPECT_EQ(qos("{}"), "BestEffort");
-  EXPECT_EQ(qos(R"({"requests":{"cpu":"1"}})"), "Burstable");
-  EXPECT_EQ(qos(R"({"limits":{"cpu":"1","memory":"1Gi"}})"), "Guaranteed");
-  EXPECT_EQ(
-      qos(R"({"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"500m","memory":"1Gi"}})"),
-      "Burstable");
-  EXPECT_EQ(qos(R"({"limits":{"nvidia.com/gpu":"1"}})"), "BestEffort");
-}
-
 TEST(Backoff, DoublesToFiveMinutesAndForgets) {
   CrashBackoff backoff;
   Time now = kNow;

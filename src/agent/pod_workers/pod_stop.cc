@@ -5,6 +5,7 @@
 #include "agent/pod_workers/pod_worker.h"
 #include "agent/runtime/files.h"
 #include "base/log.h"
+#include "schema/pod_phase.h"
 
 namespace muster::agent {
 namespace {
@@ -13,8 +14,7 @@ using Is = ContainerRuntimeState::Is;
 
 bool PodWorker::ShouldStop() const {
   if (object_gone_ || IsDeleted() || !state_.failed_reason.empty()) return true;
-  const std::string phase = PodPhase(pod_, state_);
-  return phase == "Succeeded" || phase == "Failed";
+  return schema::IsFinalPhase(PodPhase(pod_, state_));
 }
 
 // Waits for what runs, then: final status, sandbox away, object away.

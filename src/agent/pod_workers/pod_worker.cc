@@ -8,6 +8,7 @@
 #include "agent/runtime/process_runtime.h"
 #include "base/log.h"
 #include "json/write.h"
+#include "schema/pod_phase.h"
 #include "schema/registry.h"
 #include "schema/unsupported_fields.h"
 
@@ -22,11 +23,6 @@ ContainerExit LostExit(const std::string& started_at, Time now) {
           "The container could not be located when the pod was terminated",
           started_at,
           FormatNanoTime(now)};
-}
-
-bool IsFinished(const json::Value& pod) {
-  const std::string_view phase = pod["status"]["phase"].AsString();
-  return phase == "Succeeded" || phase == "Failed";
 }
 
 // Fields that loosen or tighten what a pod may do and that this node cannot follow.
@@ -62,7 +58,7 @@ PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const Recovered
   state_.host_ip = context_.host_ip;
   const json::Value& start_time = pod_["status"]["startTime"];
   state_.start_time = start_time.IsString() ? start_time.Str() : FormatTime(context_.loop.Now());
-  removed_ = IsFinished(pod_) && recovered == nullptr;
+  removed_ = schema::IsFinalPhase(pod_["status"]["phase"].AsString()) && recovered == nullptr;
   if (recovered != nullptr) Restore(*recovered);
 }
 

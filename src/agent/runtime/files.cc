@@ -19,33 +19,7 @@ ErrorStatus SystemError(std::string_view what, std::string_view path, int error_
   return Error(reason, "{} {}: {}", what, path, strerror(error_number));
 }
 
-Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return SystemError("open", path, errno);
-  std::string text;
-  char buffer[8192];
-  while (true) {
-    const ssize_t n = read(fd.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError("read", path, errno);
-    if (n == 0) return text;
-    text.append(buffer, static_cast<size_t>(n));
-    if (text.size() > limit)
-      return Error(Reason::kRequestEntityTooLarge, "{} is longer than {} bytes", path, limit);
-  }
-}
-
 namespace {
-
-Status WriteAll(int fd, const std::string& path, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError("write", path, errno);
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  return Status::Ok();
-}
 
 Status RemoveBelow(int dir_fd, const std::string& path, dev_t device);
 
@@ -87,19 +61,6 @@ Status WriteFile(const std::string& path, std::string_view text, mode_t mode) {
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.valid()) return SystemError("open", path, errno);
   return WriteAll(fd.get(), path, text);
-}
-
-Status WriteFileAtomic(const std::string& path, std::string_view text, mode_t mode, bool sync) {
-  const std::string temporary = path + ".new";
-  {
-    UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (!fd.valid()) return SystemError("open", temporary, errno);
-    RETURN_IF_ERROR(WriteAll(fd.get(), temporary, text));
-    if (fchmod(fd.get(), mode) != 0) return SystemError("chmod", temporary, errno);
-    if (sync && fdatasync(fd.get()) != 0) return SystemError("sync", temporary, errno);
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0) return SystemError("rename", temporary, errno);
-  return Status::Ok();
 }
 
 Status MakeDirs(const std::string& path, mode_t mode) {

@@ -4,6 +4,7 @@
 
 #include "apiserver/errors.h"
 #include "apiserver/table/json_path.h"
+#include "schema/conditions.h"
 #include "schema/crd.h"
 #include "schema/defaulting.h"
 
@@ -13,14 +14,10 @@ namespace {
 json::Value Condition(std::string_view type, bool holds, std::string_view reason,
                       std::string_view message, const json::Value& old_conditions, Time now) {
   const std::string_view status = holds ? "True" : "False";
-  std::string since = FormatTime(now);
-  for (const json::Value& old : old_conditions.items()) {
-    if (old["type"].AsString() == type && old["status"].AsString() == status)
-      since = old["lastTransitionTime"].Str();
-  }
+  const json::Value& old = schema::FindCondition(old_conditions, type);
   return json::Obj({{"type", type},
                     {"status", status},
-                    {"lastTransitionTime", since},
+                    {"lastTransitionTime", schema::TransitionTime(old, status, now)},
                     {"reason", reason},
                     {"message", message}});
 }
@@ -145,9 +142,7 @@ void CrdStrategy::MarkDeleted(json::Value& crd) {
                   "CustomResourceDefinition marked for deletion; "
                   "CustomResource deletion will begin soon"}});
   json::Value conditions = crd["status"]["conditions"];
-  for (const json::Value& old : conditions.items()) {
-    if (old["type"].AsString() == "Terminating") return;
-  }
+  if (!schema::FindCondition(conditions, "Terminating").IsNull()) return;
   crd = crd.SetPath({"status", "conditions"}, conditions.Append(condition));
 }
 
@@ -156,11 +151,7 @@ void CrdStrategy::Committed(const json::Value* before, const json::Value* after)
 }
 
 bool IsEstablished(const json::Value& crd) {
-  for (const json::Value& condition : crd["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "Established")
-      return condition["status"].AsString() == "True";
-  }
-  return false;
+  return schema::ConditionHolds(crd["status"]["conditions"], "Established");
 }
 
 }  // namespace muster::apiserver

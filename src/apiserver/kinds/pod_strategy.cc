@@ -4,6 +4,8 @@
 
 #include "apiserver/errors.h"
 #include "apiserver/stored_object.h"
+#include "schema/pod_phase.h"
+#include "schema/pod_qos.h"
 #include "schema/registry.h"
 
 namespace muster::apiserver {
@@ -37,38 +39,13 @@ void SetServiceAccount(json::Value& pod) {
   pod = pod.SetPath({"spec", "serviceAccountName"}, name).SetPath({"spec", "serviceAccount"}, name);
 }
 
-constexpr std::string_view kQosResources[] = {"cpu", "memory"};
-
-bool IsZero(const json::Value& quantity) {
-  return quantity.IsNull() || quantity.AsString() == "0" ||
-         (quantity.IsNumber() && quantity.AsDouble() == 0);
-}
-
 }  // namespace
-
-std::string QosClassOf(const json::Value& pod) {
-  bool any = false, guaranteed = true;
-  for (std::string_view list : {"containers", "initContainers"}) {
-    for (const json::Value& container : pod["spec"][list].items()) {
-      for (std::string_view resource : kQosResources) {
-        const json::Value& limit = container["resources"]["limits"][resource];
-        const json::Value& request = container["resources"]["requests"][resource];
-        any = any || !IsZero(limit) || !IsZero(request);
-        // Quantities are canonical here: equal amounts have equal texts. An absent request is the
-        // limit.
-        guaranteed = guaranteed && !IsZero(limit) && (request.IsNull() || request == limit);
-      }
-    }
-  }
-  if (!any) return "BestEffort";
-  return guaranteed ? "Guaranteed" : "Burstable";
-}
 
 Status PodStrategy::PrepareCreate(WriteContext& context, json::Value& pod) {
   SetServiceAccount(pod);
   AddDefaultTolerations(pod);
   RETURN_IF_ERROR(SetPriority(context, pod));
-  pod = pod.Set("status", json::Obj({{"phase", "Pending"}, {"qosClass", QosClassOf(pod)}}));
+  pod = pod.Set("status", json::Obj({{"phase", "Pending"}, {"qosClass", schema::QosClassOf(pod)}}));
   return Status::Ok();
 }
 
@@ -142,8 +119,7 @@ Deletion PodStrategy::PlanDeletion(const json::Value& pod, std::optional<int64_t
       pod["spec"]["terminationGracePeriodSeconds"].AsInt(kDefaultTerminationSeconds));
   const std::string_view phase = pod["status"]["phase"].AsString();
   // Nobody runs it: nothing has to be waited for.
-  if (pod["spec"]["nodeName"].AsString().empty() || phase == "Succeeded" || phase == "Failed")
-    grace = 0;
+  if (pod["spec"]["nodeName"].AsString().empty() || schema::IsFinalPhase(phase)) grace = 0;
   if (grace < 0) grace = 1;
   return {.graceful = grace > 0, .grace_period_seconds = grace};
 }

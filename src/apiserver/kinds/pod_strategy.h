@@ -34,7 +34,4 @@ class PodStrategy : public Strategy {
   const store::Store& store_;
 };
 
-// Guaranteed, Burstable or BestEffort (k8s.io/kubernetes pkg/apis/core/v1/helper/qos).
-std::string QosClassOf(const json::Value& pod);
-
 }  // namespace muster::apiserver

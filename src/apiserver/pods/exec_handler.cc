@@ -6,6 +6,7 @@
 #include "apiserver/object_writer.h"
 #include "apiserver/pods/pod_location.h"
 #include "base/strings.h"
+#include "schema/pod_phase.h"
 
 namespace muster::apiserver {
 namespace {
@@ -85,7 +86,7 @@ Status StartExec(Core& core, const CallPtr& call, const ResourcePtr& pods) {
   ASSIGN_OR_RETURN(const PodLocation location,
                    LocatePod(core, found.object, info.query.Get("container")));
   const std::string_view phase = found.object["status"]["phase"].AsString();
-  if (phase == "Succeeded" || phase == "Failed") {
+  if (schema::IsFinalPhase(phase)) {
     return Error(Reason::kBadRequest, "cannot exec in a stopped container: pod {} has phase {}",
                  info.name, phase);
   }

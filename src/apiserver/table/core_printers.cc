@@ -7,6 +7,7 @@
 
 #include "apiserver/table/printers.h"
 #include "base/strings.h"
+#include "schema/conditions.h"
 
 namespace muster::apiserver {
 namespace {
@@ -27,10 +28,8 @@ int64_t Count(const json::Value& value) { return static_cast<int64_t>(value.size
 
 std::string NodeStatus(const json::Value& node) {
   std::string status = "Unknown";
-  for (const json::Value& condition : node["status"]["conditions"].items()) {
-    if (condition["type"].AsString() != "Ready") continue;
-    status = condition["status"].AsString() == "True" ? "Ready" : "NotReady";
-  }
+  const json::Value& ready = schema::FindCondition(node["status"]["conditions"], "Ready");
+  if (!ready.IsNull()) status = ready["status"].AsString() == "True" ? "Ready" : "NotReady";
   if (node["spec"]["unschedulable"].AsBool()) status += ",SchedulingDisabled";
   return status;
 }

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 
 #include "apiserver/table/printers.h"
+#include "schema/conditions.h"
+#include "schema/pod_phase.h"
 
 namespace muster::apiserver {
 namespace {
@@ -20,10 +22,7 @@ struct PodSummary {
 };
 
 bool ConditionIsTrue(const json::Value& pod, std::string_view type) {
-  for (const json::Value& condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == type) return condition["status"].AsString() == "True";
-  }
-  return false;
+  return schema::ConditionHolds(pod["status"]["conditions"], type);
 }
 
 bool IsSidecar(const json::Value& pod, std::string_view container) {
@@ -103,12 +102,8 @@ PodSummary Summarize(const json::Value& pod) {
   PodSummary summary;
   summary.reason = status["reason"].Str(phase);
   if (summary.reason.empty()) summary.reason = phase;
-  for (const json::Value& condition : status["conditions"].items()) {
-    if (condition["type"].AsString() == "PodScheduled" &&
-        condition["reason"].AsString() == "SchedulingGated") {
-      summary.reason = "SchedulingGated";
-    }
-  }
+  const json::Value& scheduled = schema::FindCondition(status["conditions"], "PodScheduled");
+  if (scheduled["reason"].AsString() == "SchedulingGated") summary.reason = "SchedulingGated";
   summary.total = static_cast<int64_t>(pod["spec"]["containers"].size());
   for (const json::Value& container : pod["spec"]["initContainers"].items()) {
     if (container["restartPolicy"].AsString() == "Always") ++summary.total;
@@ -123,7 +118,7 @@ PodSummary Summarize(const json::Value& pod) {
   if (pod["metadata"].Has("deletionTimestamp")) {
     if (status["reason"].AsString() == "NodeLost") {
       summary.reason = "Unknown";
-    } else if (phase != "Succeeded" && phase != "Failed") {
+    } else if (!schema::IsFinalPhase(phase)) {
       summary.reason = "Terminating";
     }
   }

@@ -9,8 +9,8 @@
 #include "cli/resource_arguments.h"
 #include "cli/session.h"
 #include "cli/waiting.h"
-#include "cluster/quantity.h"
 #include "cluster/resources.h"
+#include "schema/pod_phase.h"
 
 namespace muster::cli {
 namespace {
@@ -141,16 +141,6 @@ std::string SentenceForNode(const json::Value& node) {
   return "is Ready";
 }
 
-std::string AmountText(std::string_view name, int64_t amount) {
-  using cluster::Quantity;
-  if (name == cluster::resource::kCpu) return Quantity::FromMilli(amount).ToString();
-  const bool bytes =
-      name == cluster::resource::kMemory || name == cluster::resource::kEphemeralStorage;
-  return Quantity::FromUnits(amount,
-                             bytes ? Quantity::Format::kBinarySi : Quantity::Format::kDecimalSi)
-      .ToString();
-}
-
 // What keeps pods away from a node that is Ready, and what they find there.
 Result<int> ExplainNode(Invocation& invocation, const json::Value& node) {
   Console& console = invocation.console;
@@ -173,13 +163,13 @@ Result<int> ExplainNode(Invocation& invocation, const json::Value& node) {
                    invocation.session.List(client::resources::kPods, "", options));
   cluster::ResourceList used;
   for (const json::Value& pod : pods["items"].items()) {
-    const std::string_view phase = pod["status"]["phase"].AsString();
-    if (phase != "Succeeded" && phase != "Failed") cluster::AddTo(used, cluster::PodRequests(pod));
+    if (!schema::IsFinalPhase(pod["status"]["phase"].AsString()))
+      cluster::AddTo(used, cluster::PodRequests(pod));
   }
   for (const auto& [resource, amount] : cluster::NodeAllocatable(node)) {
     const int64_t left = std::max<int64_t>(amount - cluster::AmountOf(used, resource), 0);
-    console.Print("  free: {} of {} {}\n", AmountText(resource, left),
-                  AmountText(resource, amount), resource);
+    console.Print("  free: {} of {} {}\n", cluster::AmountText(resource, left),
+                  cluster::AmountText(resource, amount), resource);
   }
   RETURN_IF_ERROR(PrintWarnings(invocation, node, sentence));
   return 0;

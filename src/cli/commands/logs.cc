@@ -11,6 +11,7 @@
 #include "cli/resource_arguments.h"
 #include "cli/session.h"
 #include "cli/waiting.h"
+#include "schema/pod_phase.h"
 
 namespace muster::cli {
 namespace {
@@ -84,7 +85,7 @@ Result<int> FollowPods(Invocation& invocation, ObjectWatch::Selection selection,
       bool over = true;
       for (const auto& [name, pod] : pods->objects()) {
         const std::string_view phase = pod["status"]["phase"].AsString();
-        const bool ended = phase == "Succeeded" || phase == "Failed" || logs.Finished(name);
+        const bool ended = schema::IsFinalPhase(phase) || logs.Finished(name);
         over = over && ended;
       }
       console.StatusLine(WhyPodsWait(pods->objects()));

@@ -9,6 +9,7 @@
 #include "cli/table_printer.h"
 #include "cli/waiting.h"
 #include "cluster/quantity.h"
+#include "schema/pod_phase.h"
 
 namespace muster::cli {
 namespace {
@@ -27,8 +28,7 @@ void Add(Amounts& sum, const json::Value& amounts) {
 }
 
 bool IsOver(const json::Value& pod) {
-  const std::string_view phase = pod["status"]["phase"].AsString();
-  return phase == "Succeeded" || phase == "Failed";
+  return schema::IsFinalPhase(pod["status"]["phase"].AsString());
 }
 
 void PrintNodes(Console& console, const json::Value& nodes, const json::Value& pods) {

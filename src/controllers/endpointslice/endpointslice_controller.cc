@@ -7,6 +7,9 @@
 
 #include "base/rng.h"
 #include "json/write.h"
+#include "schema/conditions.h"
+#include "schema/label_selector.h"
+#include "schema/pod_phase.h"
 
 namespace muster::controllers {
 namespace {
@@ -31,26 +34,17 @@ std::vector<std::string> PairKeys(const json::Value& object, const json::Value& 
   return keys;
 }
 
-bool Selects(const json::Value& service, const json::Value& pod) {
-  const json::Value& selector = service["spec"]["selector"];
-  const json::Value& labels = pod["metadata"]["labels"];
-  return !selector.empty() && std::all_of(selector.members().begin(), selector.members().end(),
-                                          [&labels](const json::Member& wanted) {
-                                            const json::Value* label = labels.Find(wanted.first);
-                                            return label != nullptr && *label == wanted.second;
-                                          });
+schema::LabelSelector SelectorOf(const json::Value& service) {
+  return schema::LabelSelector::FromMap(service["spec"]["selector"]);
 }
 
 bool IsReady(const json::Value& pod) {
-  for (const json::Value& condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "Ready") return condition["status"].AsString() == "True";
-  }
-  return false;
+  return schema::ConditionHolds(pod["status"]["conditions"], "Ready");
 }
 
 bool HasEndpoint(const json::Value& pod) {
   const std::string_view phase = pod["status"]["phase"].AsString();
-  return !pod["status"]["podIP"].AsString().empty() && phase != "Succeeded" && phase != "Failed";
+  return !pod["status"]["podIP"].AsString().empty() && !schema::IsFinalPhase(phase);
 }
 
 json::Value EndpointOf(const json::Value& service, const json::Value& pod) {
@@ -150,10 +144,11 @@ std::vector<json::Value> PodsOf(const client::Informer& pods, const json::Value&
       fewest = count;
     }
   }
+  const schema::LabelSelector selector = SelectorOf(service);
   std::vector<json::Value> selected;
   for (const client::ObjectKey& key : pods.Lookup(kPodLabelIndex, rarest)) {
     const json::Value& pod = *pods.Find(key);
-    if (Selects(service, pod)) selected.push_back(pod);
+    if (selector.Matches(pod["metadata"]["labels"])) selected.push_back(pod);
   }
   return selected;
 }
@@ -164,9 +159,10 @@ client::Trigger OnSelectedPod(client::Informer& services) {
                                         const json::Value& after) {
             std::set<client::ObjectKey> keys;
             for (const json::Value* pod : {&before, &after}) {
-              for (const std::string& pair : PairKeys(*pod, (*pod)["metadata"]["labels"])) {
+              const json::Value& labels = (*pod)["metadata"]["labels"];
+              for (const std::string& pair : PairKeys(*pod, labels)) {
                 for (const client::ObjectKey& key : services.Lookup(kSelectorIndex, pair)) {
-                  if (Selects(*services.Find(key), *pod)) keys.insert(key);
+                  if (SelectorOf(*services.Find(key)).Matches(labels)) keys.insert(key);
                 }
               }
             }

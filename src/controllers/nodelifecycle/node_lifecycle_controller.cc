@@ -4,6 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "cluster/taints.h"
+#include "schema/conditions.h"
+
 namespace muster::controllers {
 namespace {
 
@@ -15,10 +18,7 @@ constexpr std::string_view kConditions[] = {"Ready", "MemoryPressure", "DiskPres
                                             "PIDPressure"};
 
 std::string_view ReadyStatus(const json::Value& node) {
-  for (const json::Value& condition : node["status"]["conditions"].items()) {
-    if (condition["type"].AsString() == "Ready") return condition["status"].AsString();
-  }
-  return "";
+  return schema::FindCondition(node["status"]["conditions"], "Ready")["status"].AsString();
 }
 
 // Every condition that the node would report is unknown now.
@@ -73,23 +73,14 @@ std::optional<json::Value> CorrectedTaints(const json::Value& node, Time now) {
   return json::Value(std::move(taints));
 }
 
-bool Tolerates(const json::Value& toleration, const json::Value& taint) {
-  const std::string_view effect = toleration["effect"].AsString();
-  if (!effect.empty() && effect != "NoExecute") return false;
-  const std::string_view key = toleration["key"].AsString();
-  if (toleration["operator"].AsString() == "Exists")
-    return key.empty() || key == taint["key"].AsString();
-  return key == taint["key"].AsString() &&
-         toleration["value"].AsString() == taint["value"].AsString();
-}
-
 // When the pod must leave a node with this taint; nullopt: it may stay for ever.
 std::optional<Time> EvictionTime(const json::Value& pod, const json::Value& taint, Time now) {
+  const cluster::Taint kept_away_by = cluster::ToTaint(taint);
   const Time added = ParseTime(taint["timeAdded"].AsString()).value_or(now);
   std::optional<Time> soonest;
   bool tolerated = false;
   for (const json::Value& toleration : pod["spec"]["tolerations"].items()) {
-    if (!Tolerates(toleration, taint)) continue;
+    if (!cluster::Tolerates(cluster::ToToleration(toleration), kept_away_by)) continue;
     tolerated = true;
     if (!toleration.Has("tolerationSeconds")) continue;
     const Time until = added + seconds(toleration["tolerationSeconds"].AsInt());

@@ -100,9 +100,7 @@ void ValidateClaimSpec(const Value& spec, const Path& path, FieldErrors& errors)
   const Path storage_path = resources.Key("storage");
   if (storage.IsNull()) {
     errors.Required(storage_path);
-  } else if (const Result<Amount> amount =
-                 ParseAmount(storage.IsNumber() ? storage.NumberToken() : storage.AsString());
-             !amount || amount->nano <= 0) {
+  } else if (const Result<Amount> amount = AmountFromJson(storage); !amount || amount->nano <= 0) {
     errors.Invalid(storage_path, storage, "must be greater than zero");
   }
   if (!spec["storageClassName"].AsString().empty()) {

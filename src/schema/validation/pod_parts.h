@@ -54,8 +54,6 @@ void ValidatePodSecurity(const json::Value& spec, const Path& path, FieldErrors&
 void ValidateContainerSecurity(const json::Value& security, const Path& path, FieldErrors& errors);
 void ValidateOs(const json::Value& spec, const Path& path, FieldErrors& errors);
 
-// "nvidia.com/gpu": counted in whole units, never overcommitted.
-bool IsExtendedResource(std::string_view name);
 // An amount of a resource: not negative, whole where it counts things.
 void ValidateAmount(std::string_view name, const json::Value& value, const Path& path,
                     FieldErrors& errors);

@@ -44,17 +44,12 @@ bool IsOneOf(const std::array<std::string_view, N>& names, std::string_view name
   return IsHugePages(name) || std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool IsNative(std::string_view name) {
-  return name.find('/') == std::string_view::npos ||
-         name.find("kubernetes.io/") != std::string_view::npos;
-}
-
-bool MayOvercommit(std::string_view name) { return IsNative(name) && !IsHugePages(name); }
+bool MayOvercommit(std::string_view name) { return IsNativeResource(name) && !IsHugePages(name); }
 
 void ValidateName(const std::string& name, const Path& path, FieldErrors& errors) {
   const bool qualified = errors.Check(CheckQualifiedName, path, name);
   if (name.find('/') != std::string::npos) {
-    if (!IsNative(name) && !(qualified && IsExtendedResource(name)))
+    if (!IsNativeResource(name) && !(qualified && IsExtendedResource(name)))
       errors.Invalid(path, name, "doesn't follow extended resource name standard");
     return;
   }
@@ -62,12 +57,6 @@ void ValidateName(const std::string& name, const Path& path, FieldErrors& errors
     errors.Invalid(path, name, "must be a standard resource type or fully qualified");
   if (!IsOneOf(kContainerResources, name))
     errors.Invalid(path, name, "must be a standard resource for containers");
-}
-
-std::optional<Amount> AmountOf(const Value& value) {
-  Result<Amount> amount = ParseAmount(value.IsNumber() ? value.NumberToken() : value.AsString());
-  if (!amount) return std::nullopt;
-  return *amount;
 }
 
 // Huge pages come in whole pages: "hugepages-2Mi" in multiples of 2Mi.
@@ -94,20 +83,16 @@ void ValidateList(const Value& list, const Path& path, Asked& asked, FieldErrors
     asked.cpu_or_memory = asked.cpu_or_memory || name == "cpu" || name == "memory";
     if (!IsHugePages(name)) continue;
     asked.huge_pages = true;
-    if (const std::optional<Amount> amount = AmountOf(value))
+    if (const Result<Amount> amount = AmountFromJson(value))
       ValidateHugePages(name, *amount, place, errors);
   }
 }
 
 }  // namespace
 
-bool IsExtendedResource(std::string_view name) {
-  return !IsNative(name) && !name.starts_with("requests.");
-}
-
 void ValidateAmount(std::string_view name, const Value& value, const Path& path,
                     FieldErrors& errors) {
-  const std::optional<Amount> amount = AmountOf(value);
+  const Result<Amount> amount = AmountFromJson(value);
   if (!amount) return errors.Invalid(path, value, "must be a quantity such as 500m, 2 or 1Gi");
   if (amount->nano < 0) errors.Invalid(path, amount->Canonical(), kNotNegativeMessage);
   if ((IsExtendedResource(name) || name == "pods") && !amount->IsWhole())
@@ -129,8 +114,8 @@ void ValidateResources(const Value& resources, const Path& path, FieldErrors& er
         errors.Required(limits_path, "Limit must be set for non overcommitable resources");
       continue;
     }
-    const std::optional<Amount> request = AmountOf(value);
-    const std::optional<Amount> limit = AmountOf(*limit_value);
+    const Result<Amount> request = AmountFromJson(value);
+    const Result<Amount> limit = AmountFromJson(*limit_value);
     if (!request || !limit) continue;
     if (!MayOvercommit(name) && !(*request == *limit)) {
       errors.Invalid(requests_path, request->Canonical(),

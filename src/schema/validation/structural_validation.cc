@@ -14,6 +14,7 @@
 #include "json/utf8.h"
 #include "json/write.h"
 #include "schema/crd.h"
+#include "schema/type_names.h"
 #include "schema/validation.h"
 #include "schema/validation/field_errors.h"
 
@@ -35,44 +36,14 @@ const RE2& Compiled(const std::string& pattern) {
 }
 
 std::string_view OpenApiType(const Value& value) {
-  switch (value.kind()) {
-    case json::Kind::kNull:
-      return "null";
-    case json::Kind::kBool:
-      return "boolean";
-    case json::Kind::kNumber:
-      return value.NumberToken().find_first_of(".eE") == std::string_view::npos ? "integer"
-                                                                                : "number";
-    case json::Kind::kString:
-      return "string";
-    case json::Kind::kArray:
-      return "array";
-    case json::Kind::kObject:
-      return "object";
-  }
-  return "";
+  const bool digits_only =
+      value.IsNumber() && value.NumberToken().find_first_of(".eE") == std::string_view::npos;
+  return digits_only ? "integer" : JsonKindName(value.kind());
 }
 
 std::string_view TypeName(Type type) {
-  switch (type) {
-    case Type::kObject:
-    case Type::kMap:
-      return "object";
-    case Type::kArray:
-      return "array";
-    case Type::kInteger:
-      return "integer";
-    case Type::kNumber:
-      return "number";
-    case Type::kBoolean:
-      return "boolean";
-    case Type::kIntOrString:
-      return "integer,string";
-    case Type::kAny:
-      return "any";
-    default:
-      return "string";
-  }
+  if (type == Type::kIntOrString) return "integer,string";
+  return type == Type::kAny ? "any" : OpenApiTypeName(type);
 }
 
 bool HasType(const Schema& schema, const Value& value) {

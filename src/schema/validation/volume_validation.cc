@@ -140,8 +140,7 @@ void ValidateHostPath(const Value& source, const Path& path, FieldErrors& errors
 void ValidateEmptyDir(const Value& source, const Path& path, FieldErrors& errors) {
   const Value& limit = source["sizeLimit"];
   if (limit.IsNull()) return;
-  const Result<Amount> amount =
-      ParseAmount(limit.IsNumber() ? limit.NumberToken() : limit.AsString());
+  const Result<Amount> amount = AmountFromJson(limit);
   if (!amount || amount->nano < 0)
     errors.Forbidden(path.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
 }

@@ -5,10 +5,11 @@
 // the core no longer has in memory.
 //
 // Life cycle: Load() once, then the rest.
-// Thread:     Append, CompactStep and Maintain on the writer (one thread or the loop); Load, ReadAt
-//             and ReadLog on the loop thread, possibly while the writer writes.
+// Thread:     Append, CompactStep and Maintain on the writer (one thread or the loop); Load and
+//             ReadLog on the loop thread, ReadAt on any, possibly while the writer writes.
 // Invariants: Append is atomic and in order; with `durable` it returns after the bytes are on
-//             stable storage.
+//             stable storage. After an error of Append, CompactStep or Maintain nothing more may be
+//             written: what a failed sync has lost, a later one does not bring back.
 
 #pragma once
 
@@ -52,6 +53,12 @@ struct LoadedState {
   Revision compacted = 0;
 };
 
+inline Status ExpiredError(Revision revision, Revision compacted) {
+  return Error(Reason::kExpired,
+               "The resourceVersion for the provided list is too old: {}, compacted: {}", revision,
+               compacted);
+}
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -64,10 +71,11 @@ class Backend {
   // left.
   virtual Result<bool> CompactStep(Revision target) = 0;
   // Housekeeping between commits. `idle`: nothing waits for the writer.
-  virtual void Maintain(bool idle) = 0;
+  virtual Status Maintain(bool idle) = 0;
 
   // Whether ReadAt and ReadLog reach behind the history in memory.
   virtual bool KeepsLog() const = 0;
+  // Expired when `revision` was compacted meanwhile.
   virtual Result<ReadAtResult> ReadAt(std::string_view prefix, std::string_view after, size_t limit,
                                       Revision revision) = 0;
   // The changes with after < revision <= last.

@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
-
 namespace muster::store {
 
 namespace {
@@ -31,13 +29,12 @@ std::vector<LogRecord> TakeBatch(std::deque<LogRecord>& queue, bool& durable) {
   return batch;
 }
 
-// One step; false when there is nothing left to do. A failure waits for the next Compact(): what
-// could not be forgotten now costs space, not correctness.
-bool CompactOnce(Backend& backend, Revision target) {
-  const Result<bool> more = backend.CompactStep(target);
-  if (more) return *more;
-  LOG_WARN("store: compaction failed target={} error={:?}", target, more.error().message());
-  return false;
+// At most one step of compaction, and what the backend does between commits.
+Status HouseKeep(Backend& backend, bool& compacting, Revision target, bool queue_is_empty) {
+  if (compacting) {
+    ASSIGN_OR_RETURN(compacting, backend.CompactStep(target));
+  }
+  return backend.Maintain(queue_is_empty && !compacting);
 }
 
 class LoopCommitter final : public Committer {
@@ -76,21 +73,19 @@ class LoopCommitter final : public Committer {
   void Work() {
     scheduled_ = false;
     if (failed_) return;
-    Result<Revision> committed(Revision{0});
-    if (!queue_.empty()) {
-      bool durable = false;
-      const std::vector<LogRecord> batch = TakeBatch(queue_, durable);
-      if (const Status status = backend_.Append(batch, durable); status.ok()) {
-        committed = batch.back().revision;
-      } else {
-        failed_ = true;
-        committed = Error(status);
-      }
+    Revision committed = 0;
+    bool durable = false;
+    const std::vector<LogRecord> batch = TakeBatch(queue_, durable);
+    Status status;
+    if (!batch.empty()) {
+      status = backend_.Append(batch, durable);
+      if (status.ok()) committed = batch.back().revision;
     }
-    if (!failed_ && compacting_) compacting_ = CompactOnce(backend_, target_);
-    if (!failed_) backend_.Maintain(queue_.empty() && !compacting_);
+    if (status.ok()) status = HouseKeep(backend_, compacting_, target_, queue_.empty());
+    failed_ = !status.ok();
     if (!failed_ && (!queue_.empty() || compacting_)) Schedule();
-    if (!committed || *committed != 0) on_commit_(std::move(committed));
+    if (committed != 0) on_commit_(committed);
+    if (failed_) on_commit_(Error(std::move(status)));
   }
 
   Loop& loop_;
@@ -154,32 +149,30 @@ class ThreadCommitter final : public Committer {
       compacting_ = false;
       lock.unlock();
 
+      Status status;
       if (!batch.empty()) {
-        const Status status = backend_.Append(batch, durable);
-        Report(on_commit, status, batch.back().revision);
-        if (!status.ok()) return;  // nothing may follow a hole in the log
+        status = backend_.Append(batch, durable);
+        if (status.ok()) Report(on_commit, batch.back().revision);
         batch.clear();
       }
-      if (compacting) compacting = CompactOnce(backend_, target);
-
+      if (status.ok()) status = HouseKeep(backend_, compacting, target, QueueIsEmpty());
+      if (!status.ok()) {
+        Report(on_commit, Error(std::move(status)));
+        return;  // nothing may follow a hole in the log
+      }
       lock.lock();
       compacting_ = compacting_ || compacting;
-      const bool idle = queue_.empty() && !compacting_;
-      lock.unlock();
-      backend_.Maintain(idle);
-      lock.lock();
     }
   }
 
-  void Report(const std::weak_ptr<OnCommit>& on_commit, const Status& status, Revision last) {
-    loop_.Post([on_commit, status, last] {
-      const std::shared_ptr<OnCommit> call = on_commit.lock();
-      if (!call) return;
-      if (status.ok()) {
-        (*call)(last);
-      } else {
-        (*call)(Error(status));
-      }
+  bool QueueIsEmpty() {
+    const std::lock_guard lock(mutex_);
+    return queue_.empty();
+  }
+
+  void Report(const std::weak_ptr<OnCommit>& on_commit, Result<Revision> last) {
+    loop_.Post([on_commit, last = std::move(last)]() mutable {
+      if (const std::shared_ptr<OnCommit> call = on_commit.lock()) (*call)(std::move(last));
     });
   }
 

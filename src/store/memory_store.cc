@@ -15,7 +15,7 @@ class MemoryBackend final : public Backend {
   Result<LoadedState> Load(const std::function<void(LogRecord)>&) override { return LoadedState{}; }
   Status Append(std::span<const LogRecord>, bool) override { return Status::Ok(); }
   Result<bool> CompactStep(Revision) override { return false; }
-  void Maintain(bool) override {}
+  Status Maintain(bool) override { return Status::Ok(); }
   bool KeepsLog() const override { return false; }
   Result<ReadAtResult> ReadAt(std::string_view, std::string_view, size_t,
                               Revision revision) override {

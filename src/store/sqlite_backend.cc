@@ -1,16 +1,12 @@
 #include "store/sqlite_backend.h"
 
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <deque>
 #include <filesystem>
+#include <fstream>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -18,6 +14,7 @@
 #include "base/log.h"
 #include "store/key_index.h"
 #include "store/sqlite_db.h"
+#include "store/store_lock.h"
 
 namespace muster::store {
 
@@ -40,68 +37,89 @@ CREATE TABLE log(
 CREATE INDEX log_by_key ON log(key, revision, deleted);
 )";
 
-// A file descriptor that closes itself.
-class Fd {
+// What the machine's current boot is called, as a number that fits `PRAGMA user_version`. A machine
+// that does not say so has a new boot at every start.
+int32_t BootNumber(std::string boot_id) {
+  if (boot_id.empty()) {
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::getline(file, boot_id);
+  }
+  uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : boot_id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash == 0 ? 1 : static_cast<int32_t>(hash);  // 0 is what a new file says
+}
+
+// Whether the file is there and has content, as SQLite sees it.
+bool Present(const std::string& path) {
+  sqlite3_vfs* vfs = sqlite3_vfs_find(nullptr);
+  int present = 0;
+  vfs->xAccess(vfs, path.c_str(), SQLITE_ACCESS_EXISTS, &present);
+  return present != 0;
+}
+
+// Resets a statement however its user leaves: one that stays in the middle keeps a read transaction
+// open, and then the WAL grows without end.
+class ResetOnExit {
  public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
+  explicit ResetOnExit(Statement& statement) : statement_(statement) {}
+  ~ResetOnExit() { statement_.Reset(); }
+  ResetOnExit(const ResetOnExit&) = delete;
+  ResetOnExit& operator=(const ResetOnExit&) = delete;
 
  private:
-  int fd_;
+  Statement& statement_;
 };
 
-Status SystemError(std::string_view doing, const std::string& path) {
-  return Error(Reason::kInternalError, "store: {} {}: {}", doing, path, std::strerror(errno));
+// One row of the log, from a statement that selects kRowColumns.
+constexpr const char* kSelectRow =
+    "SELECT revision, key, create_revision, deleted, slot, value FROM log WHERE revision = ?1";
+
+Status DamagedError(const Database& database, std::string_view what) {
+  return Error(Reason::kInternalError,
+               "store: the database {} is damaged, {}: restore a backup (muster restore), or start "
+               "with a new data directory",
+               FileOf(database.handle()), what);
 }
 
-Status MakeFolder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    return Error(Reason::kInternalError, "store: create {}: {}", folder.string(), error.message());
-  if (chmod(folder.c_str(), 0700) != 0) return SystemError("chmod", folder.string());
-  return Status::Ok();
-}
-
-// An empty file of mode 0600 unless it exists; its name is on stable storage afterwards.
-Status MakeFile(const std::filesystem::path& path) {
-  const Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (file.get() < 0) return SystemError("open", path.string());
-  if (fchmod(file.get(), 0600) != 0) return SystemError("chmod", path.string());
-  for (const std::filesystem::path& folder :
-       {path.parent_path(), path.parent_path().parent_path()}) {
-    const Fd directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (directory.get() >= 0) fsync(directory.get());
+Result<LogRecord> ReadRow(const Database& database, Statement& read_row, Revision revision) {
+  const ResetOnExit reset(read_row);
+  ASSIGN_OR_RETURN(const bool found, read_row.Bind(1, revision).Step());
+  if (!found) {
+    return Error(DamagedError(
+        database, fmt::format("revision {} is in the index but not in the log", revision)));
   }
-  return Status::Ok();
+  LogRecord record;
+  record.revision = read_row.Int(0);
+  record.key = read_row.Text(1);
+  record.create_revision = read_row.Int(2);
+  record.deleted = read_row.Int(3) != 0;
+  if (record.deleted) return record;
+  record.value = std::make_shared<const std::string>(read_row.Text(5));
+  const int64_t slot = read_row.Int(4);
+  if (slot == kNoRevisionSlot) return record;
+  if (slot < 0 || static_cast<size_t>(slot) + kRevisionSlotBytes > record.value->size())
+    return Error(
+        DamagedError(database, fmt::format("revision {} has no place for its number", revision)));
+  record.revision_slot = static_cast<uint32_t>(slot);
+  return record;
 }
 
-Result<Fd> TakeLock(const std::string& path) {
-  Fd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (lock.get() < 0) return Error(SystemError("open", path));
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error(Reason::kConflict,
-                 "store: {} is held by another process: stop it first (muster down)", path);
-  }
-  return lock;
+Result<Revision> LastRevision(Database& database) {
+  // A deletion that was the last revision may itself be compacted away.
+  return database.QueryInt(
+      "SELECT MAX(compact_revision, IFNULL((SELECT MAX(revision) FROM log), 0)) FROM store_info");
 }
 
 class SqliteBackend final : public Backend {
  public:
-  Status Open(const std::string& path, int64_t max_pages);
+  explicit SqliteBackend(SqliteOptions options) : options_(std::move(options)) {}
+
+  Status Open(const std::string& path);
 
   Result<LoadedState> Load(const std::function<void(LogRecord)>& sink) override;
   Status Append(std::span<const LogRecord> batch, bool durable) override;
   Result<bool> CompactStep(Revision target) override;
-  void Maintain(bool idle) override;
+  Status Maintain(bool idle) override;
   bool KeepsLog() const override { return true; }
   Result<ReadAtResult> ReadAt(std::string_view prefix, std::string_view after, size_t limit,
                               Revision revision) override;
@@ -114,21 +132,30 @@ class SqliteBackend final : public Backend {
     Revision revision;
   };
 
-  Status OpenWriter(const std::string& path, int64_t max_pages);
+  Status CheckPresence() const;
+  Status OpenWriter();
   Status CreateSchema();
   Status CheckFormat();
+  Status CheckNothingLost(Revision last) const;
+  Status StartEpoch();
+  Status Rewrite();
   Status PrepareStatements();
   Status SetDurable(bool durable);
   Status AppendRows(std::span<const LogRecord> batch);
   Result<size_t> DeleteRows(Revision target);
   Status InTransaction(const std::function<Status()>& body);
-  Result<LogRecord> ReadRow(Revision revision);
+  Result<LogChange> ReadChange(Revision revision);
+  Status ReadStateAt(std::string_view prefix, std::string_view after, size_t limit,
+                     Revision revision, ReadAtResult& result);
 
-  Fd lock_;
+  const SqliteOptions options_;
+  std::string path_;
+  StoreLock lock_;
   // The writer's.
   Database writer_;
   Statement begin_, commit_, rollback_, insert_, delete_, set_compacted_;
   bool durable_ = true;  // what `PRAGMA synchronous` says
+  size_t unsynced_ = 0;  // revisions since the last durable commit
   int wal_pages_ = 0;
   Revision compacted_ = 0;             // as in store_info
   std::deque<Superseded> superseded_;  // by `since`
@@ -136,31 +163,50 @@ class SqliteBackend final : public Backend {
   // the file.
   Database reader_;
   Statement read_row_, read_log_, read_previous_;
+  std::mutex past_mutex_;  // guards past_: ReadAt() may come from several threads
+  Database past_;          // opened by the first ReadAt()
 };
 
-Status SqliteBackend::Open(const std::string& path, int64_t max_pages) {
-  const std::filesystem::path file = std::filesystem::absolute(path);
-  RETURN_IF_ERROR(MakeFolder(file.parent_path()));
-  ASSIGN_OR_RETURN(lock_, TakeLock(file.string() + ".lock"));
-  RETURN_IF_ERROR(MakeFile(file));
-  RETURN_IF_ERROR(OpenWriter(file.string(), max_pages));
-  RETURN_IF_ERROR(reader_.Open(file.string()));
+// --- opening
+
+Status SqliteBackend::Open(const std::string& path) {
+  path_ = std::filesystem::absolute(path);
+  RETURN_IF_ERROR(MakeStoreFolder(path_));
+  ASSIGN_OR_RETURN(lock_, StoreLock::Take(path_));
+  RETURN_IF_ERROR(CheckPresence());
+  RETURN_IF_ERROR(MakeStoreFile(path_));
+  RETURN_IF_ERROR(OpenWriter());
+  RETURN_IF_ERROR(StartEpoch());
+  RETURN_IF_ERROR(reader_.Open(path_));
   RETURN_IF_ERROR(reader_.Exec("PRAGMA query_only=ON; PRAGMA cache_size=-512"));
-  sqlite3_busy_timeout(reader_.handle(), 5000);
   return PrepareStatements();
 }
 
-Status SqliteBackend::OpenWriter(const std::string& path, int64_t max_pages) {
-  RETURN_IF_ERROR(writer_.Open(path));
-  sqlite3_busy_timeout(writer_.handle(), 5000);
+// A cluster must not start empty because its file was lost.
+Status SqliteBackend::CheckPresence() const {
+  if (Present(path_)) return Status::Ok();
+  const bool wal = Present(path_ + "-wal");
+  if (!options_.must_exist && !lock_.recorded() && !wal) return Status::Ok();
+  return Error(Reason::kInternalError,
+               "store: the database {} is missing or empty, but this data directory had one{}: put "
+               "it back, restore a backup (muster restore), or start with a new data directory",
+               path_, wal ? fmt::format(" (its log {}-wal is still there)", path_) : "");
+}
+
+Status SqliteBackend::OpenWriter() {
+  RETURN_IF_ERROR(writer_.Open(path_));
+  writer_.SetBusyTimeout(options_.busy_timeout);
   ASSIGN_OR_RETURN(const int64_t pages, writer_.QueryInt("PRAGMA page_count"));
   // Only an empty file takes this; later it would need a VACUUM of everything.
   if (pages == 0) RETURN_IF_ERROR(writer_.Exec("PRAGMA auto_vacuum=INCREMENTAL"));
-  RETURN_IF_ERROR(
-      writer_.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; "
-                   "PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY"));
-  if (max_pages > 0)
-    RETURN_IF_ERROR(writer_.Exec(fmt::format("PRAGMA max_page_count={}", max_pages).c_str()));
+  RETURN_IF_ERROR(writer_.Exec(
+      fmt::format("PRAGMA journal_mode=WAL; PRAGMA synchronous={}; PRAGMA wal_autocheckpoint=0; "
+                  "PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY",
+                  options_.synchronous)
+          .c_str()));
+  if (options_.max_pages > 0)
+    RETURN_IF_ERROR(
+        writer_.Exec(fmt::format("PRAGMA max_page_count={}", options_.max_pages).c_str()));
   sqlite3_wal_hook(
       writer_.handle(),
       [](void* self, sqlite3*, const char*, int wal_pages) {
@@ -170,6 +216,50 @@ Status SqliteBackend::OpenWriter(const std::string& path, int64_t max_pages) {
       this);
   ASSIGN_OR_RETURN(const int64_t tables, writer_.QueryInt("SELECT COUNT(*) FROM sqlite_schema"));
   return tables == 0 ? CreateSchema() : CheckFormat();
+}
+
+Status SqliteBackend::CheckNothingLost(Revision last) const {
+  if (!lock_.recorded() || last >= *lock_.recorded()) return Status::Ok();
+  return Error(Reason::kInternalError,
+               "store: the database {} ends at revision {}, but revision {} was acknowledged: the "
+               "file or its log {}-wal was lost, cut, or replaced by an older copy. Put the newest "
+               "files back; or accept the loss: muster backup, then muster restore --force",
+               path_, last, *lock_.recorded(), path_);
+}
+
+// Each life begins with a durable commit. In a new boot of the machine revisions go on
+// kMaxUnsyncedRevisions higher: what was not synced may be lost, and its numbers, which clients may
+// have seen, must not come back with another meaning. The past before the jump counts as compacted,
+// so those clients are told to list again.
+Status SqliteBackend::StartEpoch() {
+  ASSIGN_OR_RETURN(Revision last, LastRevision(writer_));
+  RETURN_IF_ERROR(CheckNothingLost(last));
+  const int32_t boot = BootNumber(options_.boot_id);
+  ASSIGN_OR_RETURN(const int64_t last_boot, writer_.QueryInt("PRAGMA user_version"));
+  const bool jump = last_boot != 0 && last_boot != boot;
+  if (jump) last += kMaxUnsyncedRevisions;
+  RETURN_IF_ERROR(writer_.Exec(
+      fmt::format("BEGIN IMMEDIATE; PRAGMA user_version={}; {}; COMMIT", boot,
+                  jump ? fmt::format("UPDATE store_info SET compact_revision = {}", last)
+                       : "UPDATE store_info SET format_version = format_version")
+          .c_str()));
+  RETURN_IF_ERROR(Rewrite());
+  lock_.Record(last);
+  return Status::Ok();
+}
+
+// Writes everything that the log holds into the database and begins the log anew. The last life may
+// have ended because a sync failed: then the system shows us what the disk does not have, and a
+// commit behind that would be lost with it.
+Status SqliteBackend::Rewrite() {
+  const int code = sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
+                                             nullptr, nullptr);
+  if (code == SQLITE_BUSY) {
+    LOG_WARN("store: another program reads the database file={}", path_);
+  } else if (code != SQLITE_OK) {
+    return SqliteError(writer_.handle(), "checkpoint");
+  }
+  return Status::Ok();
 }
 
 Status SqliteBackend::CreateSchema() {
@@ -184,14 +274,16 @@ Status SqliteBackend::CheckFormat() {
   ASSIGN_OR_RETURN(const int64_t id, writer_.QueryInt("PRAGMA application_id"));
   if (id != kApplicationId)
     return Error(Reason::kInvalid,
-                 "store: {} is a database, but not one of muster: start with a new data directory",
+                 "store: {} is a database, but not one of muster: restore a backup (muster "
+                 "restore), or start with a new data directory",
                  FileOf(writer_.handle()));
   ASSIGN_OR_RETURN(const int64_t version,
                    writer_.QueryInt("SELECT format_version FROM store_info"));
   if (version != kStoreFormatVersion) {
     return Error(
         Reason::kInvalid,
-        "store: {} has format {}, this muster reads {}: use the muster that wrote it",
+        "store: {} has format {}, this muster reads {}: use the muster that wrote it, or restore a "
+        "backup of this format (muster restore)",
         FileOf(writer_.handle()), version, kStoreFormatVersion);
   }
   return Status::Ok();
@@ -207,10 +299,7 @@ Status SqliteBackend::PrepareStatements() {
                       "VALUES(?1, ?2, ?3, ?4, ?5, ?6)"));
   ASSIGN_OR_RETURN(delete_, writer_.Prepare("DELETE FROM log WHERE revision = ?1"));
   ASSIGN_OR_RETURN(set_compacted_, writer_.Prepare("UPDATE store_info SET compact_revision = ?1"));
-  ASSIGN_OR_RETURN(
-      read_row_,
-      reader_.Prepare("SELECT revision, key, create_revision, deleted, slot, value FROM log "
-                      "WHERE revision = ?1"));
+  ASSIGN_OR_RETURN(read_row_, reader_.Prepare(kSelectRow));
   ASSIGN_OR_RETURN(
       read_log_, reader_.Prepare("SELECT revision FROM log WHERE revision > ?1 AND revision <= ?2 "
                                  "ORDER BY revision"));
@@ -222,32 +311,10 @@ Status SqliteBackend::PrepareStatements() {
 
 // --- loading
 
-Result<LogRecord> SqliteBackend::ReadRow(Revision revision) {
-  read_row_.Reset();
-  ASSIGN_OR_RETURN(const bool found, read_row_.Bind(1, revision).Step());
-  if (!found)
-    return Error(Reason::kInternalError,
-                 "store: the database {} is damaged, revision {} is in the index but not in the "
-                 "log: put a copy of it back, or start with a new data directory",
-                 FileOf(reader_.handle()), revision);
-  LogRecord record;
-  record.revision = read_row_.Int(0);
-  record.key = read_row_.Text(1);
-  record.create_revision = read_row_.Int(2);
-  record.deleted = read_row_.Int(3) != 0;
-  record.revision_slot = static_cast<uint32_t>(read_row_.Int(4));
-  if (!record.deleted) record.value = std::make_shared<const std::string>(read_row_.Text(5));
-  read_row_.Reset();
-  return record;
-}
-
 Result<LoadedState> SqliteBackend::Load(const std::function<void(LogRecord)>& sink) {
   LoadedState state;
   ASSIGN_OR_RETURN(state.compacted, reader_.QueryInt("SELECT compact_revision FROM store_info"));
-  ASSIGN_OR_RETURN(const int64_t last,
-                   reader_.QueryInt("SELECT IFNULL(MAX(revision), 0) FROM log"));
-  // A deletion that was the last revision may itself be compacted away.
-  state.revision = std::max(last, state.compacted);
+  ASSIGN_OR_RETURN(state.revision, LastRevision(reader_));
   compacted_ = state.compacted;
 
   ASSIGN_OR_RETURN(
@@ -263,7 +330,7 @@ Result<LoadedState> SqliteBackend::Load(const std::function<void(LogRecord)>& si
       superseded.push_back({current, current});
       return Status::Ok();
     }
-    ASSIGN_OR_RETURN(LogRecord record, ReadRow(current));
+    ASSIGN_OR_RETURN(LogRecord record, ReadRow(reader_, read_row_, current));
     sink(std::move(record));
     return Status::Ok();
   };
@@ -293,7 +360,8 @@ Status SqliteBackend::SetDurable(bool durable) {
   if (durable == durable_) return Status::Ok();
   // In WAL mode NORMAL commits without a sync. A later FULL commit syncs the whole WAL, so order is
   // kept.
-  RETURN_IF_ERROR(writer_.Exec(durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL"));
+  RETURN_IF_ERROR(writer_.Exec(
+      fmt::format("PRAGMA synchronous={}", durable ? options_.synchronous : "NORMAL").c_str()));
   durable_ = durable;
   return Status::Ok();
 }
@@ -328,8 +396,11 @@ Status SqliteBackend::AppendRows(std::span<const LogRecord> batch) {
 }
 
 Status SqliteBackend::Append(std::span<const LogRecord> batch, bool durable) {
+  durable = durable || unsynced_ + batch.size() > kMaxUnsyncedRevisions;
   RETURN_IF_ERROR(SetDurable(durable));
   RETURN_IF_ERROR(InTransaction([&] { return AppendRows(batch); }));
+  unsynced_ = durable ? 0 : unsynced_ + batch.size();
+  if (durable) lock_.Record(batch.back().revision);
   for (const LogRecord& record : batch) {
     if (record.previous_revision != 0)
       superseded_.push_back({record.revision, record.previous_revision});
@@ -340,13 +411,13 @@ Status SqliteBackend::Append(std::span<const LogRecord> batch, bool durable) {
 
 Result<size_t> SqliteBackend::DeleteRows(Revision target) {
   RETURN_IF_ERROR(set_compacted_.Bind(1, std::max(target, compacted_)).Run());
-  const Duration start = RealClock().Monotonic();
+  const Duration start = options_.clock->Monotonic();
   size_t rows = 0;
   while (rows < superseded_.size() && superseded_[rows].since <= target &&
          rows < kMaxCompactionRevisionsPerStep) {
     RETURN_IF_ERROR(delete_.Bind(1, superseded_[rows].revision).Run());
     ++rows;
-    if (rows % 64 == 0 && RealClock().Monotonic() - start > kMaxCompactionStepTime) break;
+    if (rows % 64 == 0 && options_.clock->Monotonic() - start > kMaxCompactionStepTime) break;
   }
   return rows;
 }
@@ -367,29 +438,49 @@ Result<bool> SqliteBackend::CompactStep(Revision target) {
   return is_left();
 }
 
-void SqliteBackend::Maintain(bool idle) {
-  if (wal_pages_ < (idle ? kCheckpointPagesIdle : kCheckpointPagesBusy)) return;
+Status SqliteBackend::Maintain(bool idle) {
+  if (wal_pages_ < (idle ? options_.checkpoint_pages_idle : options_.checkpoint_pages_busy))
+    return Status::Ok();
   int in_wal = 0;
   int moved = 0;
   const int code = sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE,
                                              &in_wal, &moved);
-  if (code != SQLITE_OK && code != SQLITE_BUSY) {
-    LOG_WARN("store: checkpoint failed error={}", sqlite3_errmsg(writer_.handle()));
-  }
   // The next commit says how long the WAL is then.
   wal_pages_ = 0;
+  if (code == SQLITE_OK || code == SQLITE_BUSY) return Status::Ok();
+  return SqliteError(writer_.handle(), "checkpoint");
 }
 
 // --- reading the past
 
 Result<ReadAtResult> SqliteBackend::ReadAt(std::string_view prefix, std::string_view after,
                                            size_t limit, Revision revision) {
+  const std::lock_guard lock(past_mutex_);
+  ReadAtResult result;
+  const Status status = ReadStateAt(prefix, after, limit, revision, result);
+  if (status.ok()) return result;
+  past_ = Database();  // with whatever it left open
+  return Error(status);
+}
+
+Status SqliteBackend::ReadStateAt(std::string_view prefix, std::string_view after, size_t limit,
+                                  Revision revision, ReadAtResult& result) {
+  if (past_.handle() == nullptr) {
+    RETURN_IF_ERROR(past_.Open(path_));
+    RETURN_IF_ERROR(past_.Exec("PRAGMA query_only=ON; PRAGMA cache_size=-512"));
+  }
+  // One read transaction, so that a compaction meanwhile is seen whole or not at all.
+  RETURN_IF_ERROR(past_.Exec("BEGIN"));
+  ASSIGN_OR_RETURN(const Revision compacted,
+                   past_.QueryInt("SELECT compact_revision FROM store_info"));
+  if (revision < compacted) return Error(ExpiredError(revision, compacted));
   // The newest row of each key up to `revision`; SQLite takes `deleted` from the row that has the
   // maximum.
   ASSIGN_OR_RETURN(
       Statement scan,
-      reader_.Prepare("SELECT MAX(revision), deleted FROM log WHERE key >= ?1 AND key > ?2 AND "
-                      "(?3 IS NULL OR key < ?3) AND revision <= ?4 GROUP BY key ORDER BY key"));
+      past_.Prepare("SELECT MAX(revision), deleted FROM log WHERE key >= ?1 AND key > ?2 AND "
+                    "(?3 IS NULL OR key < ?3) AND revision <= ?4 GROUP BY key ORDER BY key"));
+  ASSIGN_OR_RETURN(Statement read_row, past_.Prepare(kSelectRow));
   const std::string end = PrefixEnd(prefix);
   scan.Bind(1, prefix).Bind(2, after).Bind(4, revision);
   if (end.empty()) {
@@ -397,49 +488,51 @@ Result<ReadAtResult> SqliteBackend::ReadAt(std::string_view prefix, std::string_
   } else {
     scan.Bind(3, std::string_view(end));
   }
-  ReadAtResult result;
   while (true) {
     ASSIGN_OR_RETURN(const bool row, scan.Step());
-    if (!row) return result;
+    if (!row) return past_.Exec("COMMIT");
     if (scan.Int(1) != 0) continue;
     if (limit != 0 && result.records.size() == limit) {
       ++result.remaining;
       continue;
     }
-    ASSIGN_OR_RETURN(LogRecord record, ReadRow(scan.Int(0)));
+    ASSIGN_OR_RETURN(LogRecord record, ReadRow(past_, read_row, scan.Int(0)));
     result.records.push_back(std::move(record));
   }
 }
 
+Result<LogChange> SqliteBackend::ReadChange(Revision revision) {
+  LogChange change;
+  ASSIGN_OR_RETURN(change.record, ReadRow(reader_, read_row_, revision));
+  const ResetOnExit reset(read_previous_);
+  read_previous_.Bind(1, std::string_view(change.record.key)).Bind(2, revision);
+  ASSIGN_OR_RETURN(const bool has_previous, read_previous_.Step());
+  if (has_previous && read_previous_.Int(1) == 0) {
+    ASSIGN_OR_RETURN(LogRecord previous, ReadRow(reader_, read_row_, read_previous_.Int(0)));
+    change.previous = std::make_unique<LogRecord>(std::move(previous));
+  }
+  if (change.record.deleted && change.previous == nullptr)
+    return Error(DamagedError(reader_, fmt::format("revision {} deletes nothing", revision)));
+  return change;
+}
+
 Result<std::vector<LogChange>> SqliteBackend::ReadLog(Revision after, Revision last) {
   std::vector<LogChange> changes;
-  read_log_.Reset();  // an earlier error may have left it in the middle
+  const ResetOnExit reset(read_log_);
   read_log_.Bind(1, after).Bind(2, last);
   while (true) {
     ASSIGN_OR_RETURN(const bool row, read_log_.Step());
     if (!row) return changes;
-    LogChange change;
-    ASSIGN_OR_RETURN(change.record, ReadRow(read_log_.Int(0)));
-    read_previous_.Bind(1, std::string_view(change.record.key)).Bind(2, change.record.revision);
-    ASSIGN_OR_RETURN(const bool has_previous, read_previous_.Step());
-    if (has_previous) {
-      const Revision previous = read_previous_.Int(0);
-      const bool was_deleted = read_previous_.Int(1) != 0;
-      read_previous_.Reset();
-      if (!was_deleted) {
-        ASSIGN_OR_RETURN(LogRecord record, ReadRow(previous));
-        change.previous = std::make_unique<LogRecord>(std::move(record));
-      }
-    }
+    ASSIGN_OR_RETURN(LogChange change, ReadChange(read_log_.Int(0)));
     changes.push_back(std::move(change));
   }
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> OpenSqliteBackend(const std::string& path, int64_t max_pages) {
-  auto backend = std::make_unique<SqliteBackend>();
-  RETURN_IF_ERROR(backend->Open(path, max_pages));
+Result<std::unique_ptr<Backend>> OpenSqliteBackend(const std::string& path, SqliteOptions options) {
+  auto backend = std::make_unique<SqliteBackend>(std::move(options));
+  RETURN_IF_ERROR(backend->Open(path));
   return backend;
 }
 

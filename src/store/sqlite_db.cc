@@ -17,7 +17,8 @@ std::string Advice(int code, int system_error, const std::string& file) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return fmt::format(
-          "the database {} is damaged: put a copy of it back, or start with a new data directory",
+          "the database {} is damaged: restore a backup (muster restore), or start with a new data "
+          "directory",
           file);
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
@@ -25,7 +26,13 @@ std::string Advice(int code, int system_error, const std::string& file) {
     case SQLITE_AUTH:
       return fmt::format(
           "the database {} cannot be opened for reading and writing: see to its owner and mode, "
-          "put a copy of it back, or start with a new data directory",
+          "restore a backup (muster restore), or start with a new data directory",
+          file);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return fmt::format(
+          "another program holds a lock on the database {}: end it (a sqlite3 shell?) and restart "
+          "muster",
           file);
     case SQLITE_FULL:
       return fmt::format("the disk that holds {} is full", file);
@@ -46,9 +53,9 @@ std::string FileOf(sqlite3* handle) {
   return name == nullptr ? "" : name;
 }
 
-Status SqliteError(sqlite3* handle, std::string_view doing) {
+Status SqliteError(sqlite3* handle, std::string_view doing, const std::string& path) {
   const int code = sqlite3_extended_errcode(handle);
-  const std::string file = FileOf(handle);
+  const std::string file = path.empty() ? FileOf(handle) : path;
   const std::string why =
       fmt::format("sqlite: {}: {} (code {})", doing, sqlite3_errmsg(handle), code);
   const std::string advice = Advice(code, sqlite3_system_errno(handle), file);
@@ -107,9 +114,19 @@ Status Database::Open(const std::string& path) {
   const int code =
       sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(handle);
-  if (code != SQLITE_OK) return SqliteError(handle, "open " + path);
+  if (code != SQLITE_OK) {
+    const Status status = SqliteError(handle, "open", path);
+    handle_.reset();
+    return status;
+  }
   sqlite3_extended_result_codes(handle, 1);
+  SetBusyTimeout(kBusyTimeout);
   return Status::Ok();
+}
+
+void Database::SetBusyTimeout(Duration timeout) {
+  sqlite3_busy_timeout(handle(),
+                       static_cast<int>(std::chrono::duration_cast<milliseconds>(timeout).count()));
 }
 
 Result<Statement> Database::Prepare(const char* sql) {

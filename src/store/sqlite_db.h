@@ -12,11 +12,15 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "base/time.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
 
 namespace muster::store {
+
+// How long a statement waits while another program (a backup, a shell) holds a lock.
+inline constexpr Duration kBusyTimeout = seconds(5);
 
 class Statement {
  public:
@@ -45,6 +49,7 @@ class Statement {
 class Database {
  public:
   Status Open(const std::string& path);
+  void SetBusyTimeout(Duration timeout);  // kBusyTimeout unless set
   Result<Statement> Prepare(const char* sql);
   Status Exec(const char* sql);
   Result<int64_t> QueryInt(const char* sql);
@@ -59,7 +64,8 @@ class Database {
 
 // The path of its database; "" if it has none.
 std::string FileOf(sqlite3* handle);
-// What went wrong last on `handle`: names the file and, where we know, says what helps.
-Status SqliteError(sqlite3* handle, std::string_view doing);
+// What went wrong last on `handle`: names the file (`file`, where the handle does not know it) and,
+// where we know, says what helps.
+Status SqliteError(sqlite3* handle, std::string_view doing, const std::string& file = "");
 
 }  // namespace muster::store

@@ -10,8 +10,8 @@ namespace muster::store {
 namespace {
 
 Result<std::unique_ptr<Store>> Open(Loop& loop, const std::string& path, Store::Decorator decorator,
-                                    CommitterFactory committer) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, OpenSqliteBackend(path));
+                                    SqliteOptions sqlite, CommitterFactory committer) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, OpenSqliteBackend(path, std::move(sqlite)));
   StoreCore::Options options;
   options.decorator = std::move(decorator);
   options.committer = std::move(committer);
@@ -23,13 +23,13 @@ Result<std::unique_ptr<Store>> Open(Loop& loop, const std::string& path, Store::
 }  // namespace
 
 Result<std::unique_ptr<Store>> OpenSqliteStore(Loop& loop, const std::string& path,
-                                               Store::Decorator decorator) {
-  return Open(loop, path, std::move(decorator), MakeThreadCommitter);
+                                               Store::Decorator decorator, SqliteOptions options) {
+  return Open(loop, path, std::move(decorator), std::move(options), MakeThreadCommitter);
 }
 
 Result<std::unique_ptr<Store>> OpenSqliteStoreOnLoop(Loop& loop, const std::string& path,
                                                      Store::Decorator decorator) {
-  return Open(loop, path, std::move(decorator), MakeLoopCommitter);
+  return Open(loop, path, std::move(decorator), {}, MakeLoopCommitter);
 }
 
 }  // namespace muster::store

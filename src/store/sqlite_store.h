@@ -14,15 +14,17 @@
 
 #include "base/status.h"
 #include "loop/loop.h"
-#include "store/backend.h"
+#include "store/sqlite_backend.h"
 #include "store/store.h"
 
 namespace muster::store {
 
-// Conflict if another process has the file open; Invalid if it is not ours or of a newer format.
+// Conflict if another process has the file open; Invalid if it is not ours or of a newer format;
+// InternalError, which says what helps, if it is lost, cut or damaged.
 // REQUIRES: the loop outlives the store.
 Result<std::unique_ptr<Store>> OpenSqliteStore(Loop& loop, const std::string& path,
-                                               Store::Decorator decorator = {});
+                                               Store::Decorator decorator = {},
+                                               SqliteOptions options = {});
 
 // The same without a thread: commits in loop tasks. For simulation over a real file.
 Result<std::unique_ptr<Store>> OpenSqliteStoreOnLoop(Loop& loop, const std::string& path,

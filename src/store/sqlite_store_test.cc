@@ -236,7 +236,7 @@ TEST_F(SqliteStoreTest, FullDiskTurnsTheStoreReadOnly) {
   StoreCore::Options options;
   options.committer = MakeThreadCommitter;
   std::unique_ptr<StoreCore> store =
-      *StoreCore::Open(loop_, *OpenSqliteBackend(Path(), 40), std::move(options));
+      *StoreCore::Open(loop_, *OpenSqliteBackend(Path(), {.max_pages = 40}), std::move(options));
   int acknowledged = 0;
   Status failure;
   for (int i = 0; failure.ok() && i < 1000; ++i) {
@@ -252,8 +252,7 @@ TEST_F(SqliteStoreTest, FullDiskTurnsTheStoreReadOnly) {
                              }));
     loop_.RunUntil([&] { return answered; });
   }
-  EXPECT_NE(failure.message().find("the disk that holds " + Path() + " is full"),
-            std::string::npos)
+  EXPECT_NE(failure.message().find("the disk that holds " + Path() + " is full"), std::string::npos)
       << failure.message();
   EXPECT_FALSE(store->Health().ok());
   EXPECT_EQ(store->Range("/", "", 0, 0)->entries.size(), static_cast<size_t>(acknowledged));

@@ -5,8 +5,8 @@
 //
 // Life cycle: Open() loads the state; Close() (or destruction) commits what is pending and stops
 //             the writer.
-// Thread:     the loop thread, apart from what the backend does on the writer thread; Snapshot is
-//             safe anywhere.
+// Thread:     the loop thread, apart from what the backend does on the writer thread; what Past()
+//             returns is safe anywhere.
 // Invariants: - the loop checks preconditions against committed + pending state and assigns the
 //               revision at once;
 //             - revisions are gapless and increase by one per write; watchers see every one of
@@ -134,12 +134,27 @@ class Store {
   // it is in the future.
   virtual Result<RangeResult> Range(std::string_view prefix, std::string_view after, size_t limit,
                                     Revision revision) const = 0;
+  // Whether Range() at `revision` needs nothing but memory. Otherwise it reads the disk and may
+  // take long: then Past() belongs on a pool.
+  virtual bool InMemory(Revision revision) const = 0;
+  // Range() at `revision` for any thread; it may outlive the store. Expired if the revision is
+  // compacted before it is read.
+  using PastReader = std::function<Result<RangeResult>(std::string_view prefix,
+                                                       std::string_view after, size_t limit)>;
+  virtual PastReader Past(Revision revision) const = 0;
 
   // Events of `prefix` with revision > `after`, batch by batch, each batch in revision order. The
   // first call comes from a later loop task. Expired if events after `after` were compacted (after
-  // < CompactedRevision()).
-  virtual Result<WatchId> Watch(std::string prefix, Revision after,
-                                Function<void(const std::vector<WatchEvent>&)> on_events) = 0;
+  // < CompactedRevision()). `on_end` comes at most once, when the past cannot be told to its end
+  // (Expired: it was compacted meanwhile; InternalError: the disk does not give it); then nothing
+  // follows.
+  using OnEvents = Function<void(const std::vector<WatchEvent>&)>;
+  using OnEnd = Function<void(const Status&)>;
+  Result<WatchId> Watch(std::string prefix, Revision after, OnEvents on_events) {
+    return Watch(std::move(prefix), after, std::move(on_events), {});
+  }
+  virtual Result<WatchId> Watch(std::string prefix, Revision after, OnEvents on_events,
+                                OnEnd on_end) = 0;
   virtual void CancelWatch(WatchId watch) = 0;
 
   // Forgets what was superseded or deleted at or before `revision`: Exact reads and watches from
@@ -148,7 +163,7 @@ class Store {
   // Expired for ever.
   virtual Status Compact(Revision revision) = 0;
 
-  // Makes the Meta of entries that are loaded from disk. Set before Open().
+  // Makes the Meta of entries that are loaded from disk, on any thread. Set before Open().
   using Decorator =
       std::function<std::shared_ptr<const Meta>(std::string_view key, std::string_view value)>;
 };

@@ -23,6 +23,17 @@ void FillRevisionSlot(std::string& value, uint32_t slot, Revision revision) {
   std::memcpy(value.data() + slot, text.data(), text.size());
 }
 
+EntryPtr MakeLoadedEntry(const Store::Decorator& decorator, LogRecord record) {
+  auto entry = std::make_shared<Entry>();
+  entry->key = std::move(record.key);
+  entry->value = std::move(record.value);
+  entry->create_revision = record.create_revision;
+  entry->mod_revision = record.revision;
+  entry->revision_slot = record.revision_slot;
+  if (decorator) entry->meta = decorator(entry->key, *entry->value);
+  return entry;
+}
+
 size_t EntryBytes(const Entry& entry) { return entry.key.size() + entry.value->size(); }
 
 }  // namespace
@@ -46,23 +57,12 @@ Result<std::unique_ptr<StoreCore>> StoreCore::Open(Loop& loop, std::unique_ptr<B
 
 Status StoreCore::Load() {
   ASSIGN_OR_RETURN(const LoadedState state, backend_->Load([this](LogRecord record) {
-    index_.Set(MakeLoadedEntry(std::move(record)));
+    index_.Set(MakeLoadedEntry(options_.decorator, std::move(record)));
   }));
   committed_ = assigned_ = state.revision;
   compacted_ = compaction_applied_ = state.compacted;
   history_ = History(state.revision);
   return Status::Ok();
-}
-
-EntryPtr StoreCore::MakeLoadedEntry(LogRecord record) const {
-  auto entry = std::make_shared<Entry>();
-  entry->key = std::move(record.key);
-  entry->value = std::move(record.value);
-  entry->create_revision = record.create_revision;
-  entry->mod_revision = record.revision;
-  entry->revision_slot = record.revision_slot;
-  if (options_.decorator) entry->meta = options_.decorator(entry->key, *entry->value);
-  return entry;
 }
 
 // --- writes
@@ -231,13 +231,28 @@ Result<RangeResult> StoreCore::Range(std::string_view prefix, std::string_view a
     return Error(Reason::kTimeout, "Too large resource version: {}, current: {}", revision,
                  committed_);
   }
-  if (revision < compacted_) {
-    return Error(Reason::kExpired,
-                 "The resourceVersion for the provided list is too old: {}, compacted: {}",
-                 revision, compacted_);
-  }
-  if (revision >= history_.Floor()) return RangeInHistory(prefix, after, limit, revision);
-  return RangeInBackend(prefix, after, limit, revision);
+  if (revision < compacted_) return Error(ExpiredError(revision, compacted_));
+  if (InMemory(revision)) return RangeInHistory(prefix, after, limit, revision);
+  return Past(revision)(prefix, after, limit);
+}
+
+// What is compacted or in the future is refused from memory as well.
+bool StoreCore::InMemory(Revision revision) const {
+  return revision == 0 || revision >= history_.Floor() || revision < compacted_;
+}
+
+Store::PastReader StoreCore::Past(Revision revision) const {
+  return [backend = backend_, decorator = options_.decorator, revision](
+             std::string_view prefix, std::string_view after, size_t limit) -> Result<RangeResult> {
+    ASSIGN_OR_RETURN(ReadAtResult read, backend->ReadAt(prefix, after, limit, revision));
+    RangeResult result;
+    result.revision = revision;
+    result.remaining = read.remaining;
+    result.more = read.remaining > 0;
+    for (LogRecord& record : read.records)
+      result.entries.push_back(MakeLoadedEntry(decorator, std::move(record)));
+    return result;
+  };
 }
 
 RangeResult StoreCore::RangeNow(std::string_view prefix, std::string_view after,
@@ -295,27 +310,16 @@ RangeResult StoreCore::RangeInHistory(std::string_view prefix, std::string_view 
   return result;
 }
 
-Result<RangeResult> StoreCore::RangeInBackend(std::string_view prefix, std::string_view after,
-                                              size_t limit, Revision revision) const {
-  ASSIGN_OR_RETURN(ReadAtResult read, backend_->ReadAt(prefix, after, limit, revision));
-  RangeResult result;
-  result.revision = revision;
-  result.remaining = read.remaining;
-  result.more = read.remaining > 0;
-  for (LogRecord& record : read.records)
-    result.entries.push_back(MakeLoadedEntry(std::move(record)));
-  return result;
-}
-
 // --- watches
 
-Result<Store::WatchId> StoreCore::Watch(std::string prefix, Revision after,
-                                        Function<void(const std::vector<WatchEvent>&)> on_events) {
+Result<Store::WatchId> StoreCore::Watch(std::string prefix, Revision after, OnEvents on_events,
+                                        OnEnd on_end) {
   CHECK(loop_.InThread());
   if (after < compacted_) {
     return Error(Reason::kExpired, "too old resource version: {} ({})", after, compacted_);
   }
-  WatchHub::WatcherPtr watcher = hub_.Add(std::move(prefix), after, std::move(on_events));
+  WatchHub::WatcherPtr watcher =
+      hub_.Add(std::move(prefix), after, std::move(on_events), std::move(on_end));
   const WatchId id = watcher->id;
   ScheduleCatchUp(std::move(watcher));
   return id;
@@ -333,9 +337,16 @@ void StoreCore::CatchUp(const WatchHub::WatcherPtr& watcher) {
     const bool in_memory = watcher->position >= history_.Floor();
     const Revision step = in_memory ? kReplayRevisionsPerTask : kReplayRevisionsFromBackendPerTask;
     const Revision last = std::min(committed_, watcher->position + step);
-    const std::vector<WatchEvent> events = EventsSince(*watcher, last);
+    const Result<std::vector<WatchEvent>> events = EventsSince(*watcher, last);
+    if (!events) {
+      LOG_ERROR("store: ended a watch prefix={} position={} error={:?}", watcher->prefix,
+                watcher->position, events.error().message());
+      hub_.End(watcher, events.error());
+      ApplyCompaction();
+      return;
+    }
     watcher->position = last;
-    if (!events.empty()) watcher->on_events(events);
+    if (!events->empty()) watcher->on_events(*events);
     if (watcher->position < committed_) {
       ScheduleCatchUp(watcher);
       return;
@@ -346,15 +357,13 @@ void StoreCore::CatchUp(const WatchHub::WatcherPtr& watcher) {
   ApplyCompaction();
 }
 
-std::vector<WatchEvent> StoreCore::EventsSince(const WatchHub::Watcher& watcher,
-                                               Revision last) const {
+Result<std::vector<WatchEvent>> StoreCore::EventsSince(const WatchHub::Watcher& watcher,
+                                                       Revision last) const {
   if (watcher.position >= history_.Floor())
     return history_.Select(watcher.prefix, watcher.position, last);
-  Result<std::vector<LogChange>> changes = backend_->ReadLog(watcher.position, last);
-  // A log that cannot be read is a broken disk: the watcher would silently miss events otherwise.
-  CHECK_MSG(changes.has_value(), changes.error().message());
+  ASSIGN_OR_RETURN(std::vector<LogChange> changes, backend_->ReadLog(watcher.position, last));
   std::vector<WatchEvent> events;
-  for (LogChange& change : *changes) {
+  for (LogChange& change : changes) {
     if (change.record.key.starts_with(watcher.prefix))
       events.push_back(MakeLoggedEvent(std::move(change)));
   }
@@ -364,9 +373,10 @@ std::vector<WatchEvent> StoreCore::EventsSince(const WatchHub::Watcher& watcher,
 WatchEvent StoreCore::MakeLoggedEvent(LogChange change) const {
   WatchEvent event;
   event.revision = change.record.revision;
-  if (change.previous) event.previous = MakeLoadedEntry(std::move(*change.previous));
+  if (change.previous)
+    event.previous = MakeLoadedEntry(options_.decorator, std::move(*change.previous));
   if (!change.record.deleted) {
-    event.entry = MakeLoadedEntry(std::move(change.record));
+    event.entry = MakeLoadedEntry(options_.decorator, std::move(change.record));
     return event;
   }
   event.type = WatchEvent::Type::kDelete;
@@ -393,6 +403,11 @@ void StoreCore::TrimHistory() {
   }
   if (committed_ - compacted_ > options_.max_uncompacted_revisions) {
     compacted_ = committed_ - options_.max_uncompacted_revisions / 2;
+    // Politeness ends here: a watcher that is told the past more slowly than it grows would keep
+    // it for ever.
+    hub_.EndLaggingBefore(
+        compacted_,
+        Status(Reason::kExpired, fmt::format("too old resource version ({})", compacted_)));
     ApplyCompaction();
   }
 }

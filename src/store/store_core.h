@@ -55,8 +55,11 @@ class StoreCore final : public Store {
   EntryPtr GetLatest(std::string_view key) const override;
   Result<RangeResult> Range(std::string_view prefix, std::string_view after, size_t limit,
                             Revision revision) const override;
-  Result<WatchId> Watch(std::string prefix, Revision after,
-                        Function<void(const std::vector<WatchEvent>&)> on_events) override;
+  bool InMemory(Revision revision) const override;
+  PastReader Past(Revision revision) const override;
+  using Store::Watch;
+  Result<WatchId> Watch(std::string prefix, Revision after, OnEvents on_events,
+                        OnEnd on_end) override;
   void CancelWatch(WatchId watch) override { hub_.Cancel(watch); }
   Status Compact(Revision revision) override;
 
@@ -83,22 +86,20 @@ class StoreCore final : public Store {
   void Publish(Revision last);
   void FailPending(const Status& reason);
 
-  EntryPtr MakeLoadedEntry(LogRecord record) const;
   WatchEvent MakeLoggedEvent(LogChange change) const;
   RangeResult RangeNow(std::string_view prefix, std::string_view after, size_t limit) const;
   RangeResult RangeInHistory(std::string_view prefix, std::string_view after, size_t limit,
                              Revision revision) const;
-  Result<RangeResult> RangeInBackend(std::string_view prefix, std::string_view after, size_t limit,
-                                     Revision revision) const;
 
   void ScheduleCatchUp(WatchHub::WatcherPtr watcher);
   void CatchUp(const WatchHub::WatcherPtr& watcher);
-  std::vector<WatchEvent> EventsSince(const WatchHub::Watcher& watcher, Revision last) const;
+  Result<std::vector<WatchEvent>> EventsSince(const WatchHub::Watcher& watcher,
+                                              Revision last) const;
   void TrimHistory();
   void ApplyCompaction();
 
   Loop& loop_;
-  std::unique_ptr<Backend> backend_;
+  const std::shared_ptr<Backend> backend_;  // shared with readers of the past on the pool
   const Options options_;
 
   Status health_;

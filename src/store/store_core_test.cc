@@ -212,6 +212,8 @@ struct FakeBackendState {
   std::vector<std::vector<LogRecord>> batches;
   std::vector<bool> durable;
   bool fail = false;
+  bool fail_housekeeping = false;
+  bool keeps_log = false;
 };
 
 class FakeBackend final : public Backend {
@@ -225,13 +227,16 @@ class FakeBackend final : public Backend {
     return Status::Ok();
   }
   Result<bool> CompactStep(Revision) override { return false; }
-  void Maintain(bool) override {}
-  bool KeepsLog() const override { return false; }
+  Status Maintain(bool) override {
+    if (state_.fail_housekeeping) return Error(Reason::kInternalError, "the sync failed");
+    return Status::Ok();
+  }
+  bool KeepsLog() const override { return state_.keeps_log; }
   Result<ReadAtResult> ReadAt(std::string_view, std::string_view, size_t, Revision) override {
     return Error(Reason::kExpired, "not kept");
   }
   Result<std::vector<LogChange>> ReadLog(Revision, Revision) override {
-    return Error(Reason::kExpired, "not kept");
+    return Error(Reason::kInternalError, "the disk does not work");
   }
 
  private:
@@ -325,6 +330,56 @@ TEST_F(FakeBackendTest, CompactsItselfWhenNobodyElseDoes) {
   for (int i = 0; i < 101; ++i) ASSERT_TRUE(store->Write(MakePut("/a", "v"), {}));
   loop_.RunReady();
   EXPECT_EQ(store->CompactedRevision(), 51);
+}
+
+// A sync that failed may have lost what an earlier commit left to it.
+TEST_F(FakeBackendTest, FailedHousekeepingTurnsTheStoreReadOnly) {
+  const std::unique_ptr<StoreCore> store = Open();
+  backend_.fail_housekeeping = true;
+  bool acknowledged = false;
+  ASSERT_TRUE(store->Write(MakePut("/a", "1"), [&](const Result<EntryPtr>& entry) {
+    acknowledged = entry.has_value();
+  }));
+  loop_.RunReady();
+  EXPECT_TRUE(acknowledged);  // its own commit was good
+  EXPECT_NE(store->Health().message().find("the sync failed"), std::string::npos);
+  EXPECT_FALSE(store->Write(MakePut("/a", "2"), {}).has_value());
+  EXPECT_EQ(*store->Get("/a")->value, "1");
+}
+
+TEST_F(FakeBackendTest, WatchEndsWithTheReasonWhenTheDiskDoesNotGiveThePast) {
+  backend_.keeps_log = true;
+  const std::unique_ptr<StoreCore> store = Open({.max_history_bytes = 100});
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(store->Write(MakePut("/a", "v"), {}));
+  loop_.RunReady();
+  ASSERT_FALSE(store->InMemory(1));
+  Status end;
+  int events = 0;
+  ASSERT_TRUE(store->Watch(
+      "/", 1, [&](const std::vector<WatchEvent>&) { ++events; },
+      [&](const Status& why) { end = why; }));
+  loop_.RunReady();
+  EXPECT_EQ(end.message(), "the disk does not work");
+  ASSERT_TRUE(store->Write(MakePut("/a", "v"), {}));
+  loop_.RunReady();
+  EXPECT_EQ(events, 0);
+  EXPECT_TRUE(store->Health().ok());
+}
+
+TEST_F(FakeBackendTest, WatcherThatFallsTooFarBehindDoesNotKeepThePast) {
+  const std::unique_ptr<StoreCore> store = Open({.max_uncompacted_revisions = 100});
+  for (int i = 0; i < 101; ++i) ASSERT_TRUE(store->Write(MakePut("/a", "v"), {}));
+  // Its turn comes after the commit of these.
+  Status end;
+  int events = 0;
+  ASSERT_TRUE(store->Watch(
+      "/", 0, [&](const std::vector<WatchEvent>&) { ++events; },
+      [&](const Status& why) { end = why; }));
+  loop_.RunReady();
+  EXPECT_EQ(store->CompactedRevision(), 51);
+  ASSERT_FALSE(end.ok());
+  EXPECT_EQ(end.reason(), Reason::kExpired);
+  EXPECT_EQ(events, 0);
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 
 namespace muster::store {
 
-WatchHub::WatcherPtr WatchHub::Add(std::string prefix, Revision after, OnEvents on_events) {
+WatchHub::WatcherPtr WatchHub::Add(std::string prefix, Revision after, Store::OnEvents on_events,
+                                   Store::OnEnd on_end) {
   auto watcher = std::make_shared<Watcher>();
   watcher->id = next_id_++;
   watcher->prefix = std::move(prefix);
   watcher->position = after;
   watcher->on_events = std::move(on_events);
+  watcher->on_end = std::move(on_end);
   watchers_.emplace(watcher->id, watcher);
   lagging_.emplace(watcher->id, watcher);
   return watcher;
@@ -26,6 +28,11 @@ void WatchHub::Cancel(Store::WatchId id) {
   const auto group = live_by_prefix_.find(watcher->prefix);
   std::erase(group->second, watcher);
   if (group->second.empty()) live_by_prefix_.erase(group);
+}
+
+void WatchHub::End(const WatcherPtr& watcher, const Status& why) {
+  Cancel(watcher->id);
+  if (watcher->on_end) watcher->on_end(why);
 }
 
 void WatchHub::GoLive(const WatcherPtr& watcher) {
@@ -67,6 +74,14 @@ void WatchHub::Tell(Watcher& watcher, const std::vector<WatchEvent>& events) {
   std::ranges::copy_if(events, std::back_inserter(wanted),
                        [&](const WatchEvent& event) { return event.revision > watcher.position; });
   watcher.on_events(wanted);
+}
+
+void WatchHub::EndLaggingBefore(Revision position, const Status& why) {
+  std::vector<WatcherPtr> late;
+  for (const auto& [id, watcher] : lagging_) {
+    if (watcher->position < position) late.push_back(watcher);
+  }
+  for (const WatcherPtr& watcher : late) End(watcher, why);
 }
 
 Revision WatchHub::OldestLagging(Revision otherwise) const {

@@ -23,25 +23,29 @@ namespace muster::store {
 
 class WatchHub {
  public:
-  using OnEvents = Function<void(const std::vector<WatchEvent>&)>;
-
   struct Watcher {
     Store::WatchId id = 0;
     std::string prefix;
     Revision position = 0;  // told everything up to here (or did not want it)
     bool live = false;
     bool cancelled = false;
-    OnEvents on_events;
+    Store::OnEvents on_events;
+    Store::OnEnd on_end;  // may be empty
   };
   using WatcherPtr = std::shared_ptr<Watcher>;
 
-  WatcherPtr Add(std::string prefix, Revision after, OnEvents on_events);
+  WatcherPtr Add(std::string prefix, Revision after, Store::OnEvents on_events,
+                 Store::OnEnd on_end);
   void Cancel(Store::WatchId id);
+  // Cancels it and says why.
+  void End(const WatcherPtr& watcher, const Status& why);
   // REQUIRES: the watcher was told everything up to the last Publish().
   void GoLive(const WatcherPtr& watcher);
   // Tells the live watchers. `events` in revision order.
   void Publish(const std::vector<WatchEvent>& events);
 
+  // Ends those that are not live and have not been told everything up to `position`.
+  void EndLaggingBefore(Revision position, const Status& why);
   // The smallest position among those that are not live; `otherwise` if all are.
   Revision OldestLagging(Revision otherwise) const;
   size_t size() const { return watchers_.size(); }

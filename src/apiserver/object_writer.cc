@@ -67,7 +67,8 @@ json::Value MetadataForCreate(Core& core, const Resource& resource, const WriteC
     metadata = metadata.Remove(field);
   }
   metadata = metadata.Set("name", context.name);
-  if (resource.kind->namespaced) metadata = metadata.Set("namespace", context.ns);
+  metadata = resource.kind->namespaced ? metadata.Set("namespace", context.ns)
+                                       : metadata.Remove("namespace");
   metadata = metadata.Set("uid", core.rng.Uuid());
   metadata = metadata.Set("creationTimestamp", FormatTime(context.now));
   return resource.strategy->has_generation() ? metadata.Set("generation", 1)

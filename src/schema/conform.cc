@@ -1,5 +1,6 @@
 #include "schema/conform.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -12,6 +13,8 @@
 namespace muster::schema {
 namespace {
 
+constexpr std::string_view kBase64Alphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::string_view kObjectMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 // What Go's decoder calls it.
@@ -282,7 +285,9 @@ class Walk {
     const size_t before = text.size();
     std::erase_if(text, [](char c) { return c == '\n' || c == '\r'; });
     if (!Base64Decode(text)) {
-      status_ = Error(Reason::kBadRequest, "illegal base64 data in {}", path.ToString());
+      const size_t fault = std::min(text.find_first_not_of(kBase64Alphabet), text.size());
+      status_ = Error(Reason::kBadRequest, "illegal base64 data at input byte {} of {}", fault,
+                      path.ToString());
       return std::nullopt;
     }
     if (text.size() == before) return std::nullopt;
@@ -308,10 +313,9 @@ class Walk {
     const std::optional<Time> time = ParseTime(text);
     if (!time) {
       status_ = Error(Reason::kBadRequest,
-                      "{}: parsing time \"{}\" as \"2006-01-02T15:04:05Z07:00\": expected an RFC "
-                      "3339 time such as "
-                      "2026-01-02T03:04:05Z",
-                      path.ToString(), text);
+                      "{}: parsing time \"{}\" as \"2006-01-02T15:04:05{}Z07:00\": expected an RFC "
+                      "3339 time such as 2026-01-02T03:04:05Z",
+                      path.ToString(), text, schema.type == Type::kMicroTime ? ".000000" : "");
       return std::nullopt;
     }
     const std::string canonical =

@@ -1,9 +1,14 @@
 #include "schema/names.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
+
+#include "base/strings.h"
 
 namespace muster::schema {
 namespace {
@@ -174,6 +179,36 @@ void CheckHttpHeaderName(std::string_view text, Problems& problems) {
 void CheckIp(std::string_view text, Problems& problems) {
   if (!IsIp(text))
     problems.emplace_back("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+}
+
+void CheckCidr(std::string_view text, Problems& problems) {
+  const size_t slash = text.find('/');
+  const std::string_view address = text.substr(0, slash);
+  const std::optional<int64_t> bits =
+      slash == std::string_view::npos ? std::nullopt : ParseInt(text.substr(slash + 1));
+  if (IsIp(address) && bits && *bits >= 0 && *bits <= (IsIpv4(address) ? 32 : 128)) return;
+  problems.emplace_back("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+}
+
+void CheckOrdinaryIp(std::string_view text, Problems& problems) {
+  in_addr v4{};
+  in6_addr v6{};
+  const std::string address(text);
+  const bool is_v4 = IsIpv4(text) && inet_pton(AF_INET, address.c_str(), &v4) == 1;
+  if (!is_v4 && (!IsIpv6(text) || inet_pton(AF_INET6, address.c_str(), &v6) != 1)) {
+    problems.emplace_back("must be a valid IP address");
+    return;
+  }
+  const uint32_t bits = ntohl(v4.s_addr);
+  if (is_v4 ? bits == 0 : IN6_IS_ADDR_UNSPECIFIED(&v6))
+    problems.push_back(fmt::format("may not be unspecified ({})", text));
+  if (is_v4 ? bits >> 24 == 127 : IN6_IS_ADDR_LOOPBACK(&v6))
+    problems.emplace_back("may not be in the loopback range (127.0.0.0/8, ::1/128)");
+  if (is_v4 ? bits >> 16 == 0xA9FE : IN6_IS_ADDR_LINKLOCAL(&v6))
+    problems.emplace_back("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+  if (is_v4 ? bits >> 8 == 0xE00000 : IN6_IS_ADDR_MC_LINKLOCAL(&v6)) {
+    problems.emplace_back("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+  }
 }
 
 void CheckPathSegment(std::string_view text, Problems& problems) {

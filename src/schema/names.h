@@ -34,6 +34,9 @@ void CheckEnvName(std::string_view text, Problems& problems);
 void CheckPortName(std::string_view text, Problems& problems);
 void CheckHttpHeaderName(std::string_view text, Problems& problems);
 void CheckIp(std::string_view text, Problems& problems);
+void CheckCidr(std::string_view text, Problems& problems);
+// An address that others can reach: not unspecified, loopback or link-local.
+void CheckOrdinaryIp(std::string_view text, Problems& problems);
 // What may stand as one segment of a URL path.
 void CheckPathSegment(std::string_view text, Problems& problems);
 

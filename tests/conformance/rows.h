@@ -18,7 +18,8 @@
 // then what the server must answer:
 //
 //   ! REASON | FIELD | MESSAGE   422 with exactly these causes, in any order, each with the
-//                                beginning of its message, where "..." stands for anything
+//                                beginning of its message, where "..." stands for anything;
+//                                the field "-" is the whole object
 //   ! CODE REASON | MESSAGE      another refusal; its message contains this
 //   = {...}                      accepted, and the object contains this (Mismatch() in script.h)
 //   == {...}                     accepted, and the object is exactly this, but for uid,

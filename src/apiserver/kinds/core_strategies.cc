@@ -68,6 +68,32 @@ class SecretStrategy : public Strategy {
   }
 };
 
+// Of several defaults none would be: pods that name no class get the one default.
+class PriorityClassStrategy : public GenerationStrategy {
+ public:
+  explicit PriorityClassStrategy(const store::Store& store) : store_(store) {}
+
+  Status PrepareCreate(WriteContext& context, json::Value& object) override {
+    return CheckOnlyDefault(context, object);
+  }
+  Status PrepareUpdate(WriteContext& context, const json::Value&, json::Value& after) override {
+    return CheckOnlyDefault(context, after);
+  }
+
+ private:
+  Status CheckOnlyDefault(const WriteContext& context, const json::Value& object) const {
+    if (!object["globalDefault"].AsBool()) return Status::Ok();
+    const std::string other = DefaultPriorityClass(store_)["metadata"]["name"].Str();
+    if (other.empty() || other == context.name) return Status::Ok();
+    return ForbiddenError(
+        context.kind, context.name,
+        fmt::format("PriorityClass {} is already marked as default. Only one default can exist",
+                    other));
+  }
+
+  const store::Store& store_;
+};
+
 }  // namespace
 
 std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& store,
@@ -84,7 +110,7 @@ std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& st
   strategies["persistentvolumeclaims"] = std::make_unique<ReturningStrategy>();
   strategies["leases.coordination.k8s.io"] = std::make_unique<LeaseStrategy>();
   strategies["endpointslices.discovery.k8s.io"] = std::make_unique<GenerationStrategy>();
-  strategies["priorityclasses.scheduling.k8s.io"] = std::make_unique<GenerationStrategy>();
+  strategies["priorityclasses.scheduling.k8s.io"] = std::make_unique<PriorityClassStrategy>(store);
   strategies["customresourcedefinitions.apiextensions.k8s.io"] = std::move(crds);
   return strategies;
 }

@@ -60,7 +60,7 @@ Status PodStrategy::PrepareStatusUpdate(WriteContext&, const json::Value& before
 Status PodStrategy::SetPriority(const WriteContext& context, json::Value& pod) const {
   const json::Value& spec = pod["spec"];
   const std::string name = spec["priorityClassName"].Str();
-  const json::Value found = name.empty() ? DefaultPriorityClass() : FindPriorityClass(name);
+  const json::Value found = name.empty() ? DefaultPriorityClass(store_) : FindPriorityClass(name);
   if (found.IsNull() && !name.empty()) {
     return ForbiddenError(context.kind, context.name,
                           fmt::format("no PriorityClass with name {} was found", name));
@@ -96,10 +96,10 @@ json::Value PodStrategy::FindPriorityClass(std::string_view name) const {
   return entry == nullptr ? json::Value() : DecodeStored(*kind, *entry->value);
 }
 
-json::Value PodStrategy::DefaultPriorityClass() const {
+json::Value DefaultPriorityClass(const store::Store& store) {
   const schema::KindPtr kind =
       schema::Registry::BuiltIn().Find("scheduling.k8s.io", "v1", "priorityclasses");
-  const Result<store::RangeResult> range = store_.Range(KeyPrefix(*kind), "", 0, 0);
+  const Result<store::RangeResult> range = store.Range(KeyPrefix(*kind), "", 0, 0);
   json::Value lowest;
   if (!range) return lowest;
   for (const store::EntryPtr& entry : range->entries) {

@@ -29,9 +29,11 @@ class PodStrategy : public Strategy {
  private:
   Status SetPriority(const WriteContext& context, json::Value& pod) const;
   json::Value FindPriorityClass(std::string_view name) const;  // null if there is none
-  json::Value DefaultPriorityClass() const;                    // null if there is none
 
   const store::Store& store_;
 };
+
+// The PriorityClass of pods that name none; null if there is none.
+json::Value DefaultPriorityClass(const store::Store& store);
 
 }  // namespace muster::apiserver

@@ -45,6 +45,36 @@ void SetFamilies(json::Value& service) {
   }
 }
 
+bool IsOutside(const json::Value& service) {
+  const std::string_view type = service["spec"]["type"].AsString();
+  return type == "NodePort" || type == "LoadBalancer";
+}
+
+// A change of type takes along the fields that mean nothing any more, if the client left them as
+// they were.
+void DropFieldsOfOldType(const json::Value& before, json::Value& after) {
+  const auto drop = [&](std::string_view field) {
+    if (after["spec"][field] == before["spec"][field]) after = after.RemovePath({"spec", field});
+  };
+  const std::string_view old_type = before["spec"]["type"].AsString();
+  const std::string_view type = after["spec"]["type"].AsString();
+  if (type == "ExternalName" && old_type != "ExternalName") {
+    for (std::string_view field : {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"})
+      drop(field);
+  }
+  if (IsOutside(before) && !IsOutside(after)) {
+    drop("externalTrafficPolicy");
+    json::Array ports;
+    for (const json::Value& port : after["spec"]["ports"].items())
+      ports.push_back(port.Remove("nodePort"));
+    if (!ports.empty()) after = after.SetPath({"spec", "ports"}, json::Value(std::move(ports)));
+  }
+  if (old_type == "LoadBalancer" && type != "LoadBalancer") {
+    for (std::string_view field : {"allocateLoadBalancerNodePorts", "loadBalancerClass"})
+      drop(field);
+  }
+}
+
 }  // namespace
 
 ServiceStrategy::ServiceStrategy(IpAllocator allocator, const store::Store& store)
@@ -74,6 +104,7 @@ Status ServiceStrategy::PrepareCreate(WriteContext&, json::Value& object) {
 
 Status ServiceStrategy::PrepareUpdate(WriteContext&, const json::Value& before,
                                       json::Value& after) {
+  DropFieldsOfOldType(before, after);
   // A client that leaves the address out keeps it (kubectl apply of the first manifest).
   const bool absent =
       after["spec"]["clusterIP"].AsString().empty() && after["spec"]["clusterIPs"].empty();
@@ -86,6 +117,22 @@ Status ServiceStrategy::PrepareUpdate(WriteContext&, const json::Value& before,
   JoinAddresses(after);
   SetFamilies(after);
   return Status::Ok();
+}
+
+void ServiceStrategy::Validate(const WriteContext&, const json::Value*, const json::Value& after,
+                               std::vector<StatusCause>& causes) {
+  if (!causes.empty() || after["spec"]["type"].AsString() == "ExternalName") return;
+  const json::Value& families = after["spec"]["ipFamilies"];
+  for (size_t i = 0; i < families.size(); ++i) {
+    if (families.At(i).AsString() == "IPv4") continue;
+    causes.push_back(InvalidField(fmt::format("spec.ipFamilies[{}]", i), families.At(i),
+                                  "not configured on this cluster"));
+  }
+  const json::Value& policy = after["spec"]["ipFamilyPolicy"];
+  if (policy.AsString() == "RequireDualStack") {
+    causes.push_back(InvalidField("spec.ipFamilyPolicy", policy,
+                                  "this cluster is not configured for dual-stack services"));
+  }
 }
 
 Status ServiceStrategy::Reserve(WriteContext& context, const json::Value* before,

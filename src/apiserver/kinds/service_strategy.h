@@ -23,6 +23,8 @@ class ServiceStrategy : public Strategy {
   Status PrepareCreate(WriteContext& context, json::Value& object) override;
   Status PrepareUpdate(WriteContext& context, const json::Value& before,
                        json::Value& after) override;
+  void Validate(const WriteContext& context, const json::Value* before, const json::Value& after,
+                std::vector<StatusCause>& causes) override;
   Status Reserve(WriteContext& context, const json::Value* before, json::Value& object) override;
   void Abandon(const json::Value& object) override;
   void Committed(const json::Value* before, const json::Value* after) override;

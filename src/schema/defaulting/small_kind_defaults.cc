@@ -29,9 +29,23 @@ Value DefaultPersistentVolumeClaimSpec(Value spec) {
   return spec;
 }
 
+namespace {
+
+// The old and the new name of where a claim's content comes from say the same.
+Value JoinDataSources(Value spec) {
+  if (!spec["dataSourceRef"]["namespace"].AsString().empty()) return spec;
+  for (const auto& [from, to] :
+       {std::pair("dataSource", "dataSourceRef"), std::pair("dataSourceRef", "dataSource")}) {
+    if (!spec[from].IsNull() && spec[to].IsNull()) spec = spec.Set(to, spec[from]);
+  }
+  return spec;
+}
+
+}  // namespace
+
 Value DefaultPersistentVolumeClaim(Value claim) {
   const Value spec = claim["spec"];
-  Value defaulted = DefaultPersistentVolumeClaimSpec(spec);
+  Value defaulted = JoinDataSources(DefaultPersistentVolumeClaimSpec(spec));
   if (!defaulted.SameAs(spec)) claim = std::move(claim).Set("spec", std::move(defaulted));
   if (IsUnset(claim["status"]["phase"])) claim = claim.SetPath({"status", "phase"}, "Pending");
   return claim;

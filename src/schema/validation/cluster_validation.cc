@@ -16,6 +16,7 @@ using json::Value;
 constexpr size_t kMaxSliceEndpoints = 1000;
 constexpr size_t kMaxSliceAddresses = 100;
 constexpr size_t kMaxSlicePorts = 20000;
+constexpr size_t kMaxSliceZones = 8;
 constexpr int64_t kHighestUserPriority = 1'000'000'000;
 constexpr std::string_view kSystemPriorityPrefix = "system-";
 
@@ -38,32 +39,125 @@ void ValidateDataSource(const Value& source, const Path& path, FieldErrors& erro
   if (!group.empty()) errors.Check(CheckDns1123Subdomain, path.Child("apiGroup"), group);
 }
 
+// Upstream says "metadata.taints".
+void ValidateTaints(const Value& taints, FieldErrors& errors) {
+  const Path metadata("metadata");
+  const Path list = metadata.Child("taints");
+  std::set<std::pair<std::string, std::string>> seen;
+  for (size_t i = 0; i < taints.size(); ++i) {
+    const Value& taint = taints.At(i);
+    const Path place = list.Index(i);
+    errors.Check(CheckQualifiedName, place.Child("key"), taint["key"].AsString());
+    errors.Check(CheckLabelValue, place.Child("value"), taint["value"].AsString());
+    if (taint["effect"].AsString().empty()) {
+      errors.Required(place.Child("effect"));
+    } else {
+      errors.OneOf(place.Child("effect"), taint["effect"],
+                   {"NoSchedule", "PreferNoSchedule", "NoExecute"});
+    }
+    if (!seen.insert({taint["key"].Str(), taint["effect"].Str()}).second)
+      errors.Duplicate(place, taint, "taints must be unique by key and effect pair");
+  }
+}
+
+void ValidatePodCidrs(const Value& cidrs, FieldErrors& errors) {
+  const Path spec("spec");
+  const Path list = spec.Child("podCIDRs");
+  size_t v4 = 0;
+  for (size_t i = 0; i < cidrs.size(); ++i) {
+    errors.Check(CheckCidr, list.Index(i), cidrs.At(i));
+    v4 += cidrs.At(i).AsString().find(':') == std::string_view::npos ? 1 : 0;
+  }
+  if (cidrs.size() > 2 || (cidrs.size() == 2 && v4 != 1))
+    errors.Invalid(list, cidrs, "may specify no more than one CIDR for each IP family");
+}
+
+void ValidateNodeStatus(const Value& node_status, FieldErrors& errors) {
+  const Path status("status");
+  for (const char* key : {"capacity", "allocatable"})
+    ValidateQuantities(node_status[key], status.Child(key), errors);
+  const Path list = status.Child("addresses");
+  const json::Array& addresses = node_status["addresses"].items();
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (std::find(addresses.begin(), addresses.begin() + static_cast<ptrdiff_t>(i), addresses[i]) !=
+        addresses.begin() + static_cast<ptrdiff_t>(i)) {
+      errors.Duplicate(list.Index(i), addresses[i]);
+    }
+  }
+}
+
+void ValidateSliceAddress(std::string_view address, std::string_view type, const Path& path,
+                          FieldErrors& errors) {
+  if (type == "FQDN") {
+    if (address.ends_with('.')) address.remove_suffix(1);
+    if (errors.Check(CheckDns1123Subdomain, path, address) &&
+        address.find('.') == std::string_view::npos) {
+      errors.Invalid(path, address,
+                     "should be a domain with at least two segments separated by dots");
+    }
+    return;
+  }
+  if (type == "IPv4" && !IsIpv4(address)) errors.Invalid(path, address, "must be an IPv4 address");
+  if (type == "IPv6" && !IsIpv6(address)) errors.Invalid(path, address, "must be an IPv6 address");
+  if (type == "IPv4" || type == "IPv6") errors.Check(CheckOrdinaryIp, path, address);
+}
+
+void ValidateEndpoint(const Value& endpoint, std::string_view type, const Path& path,
+                      FieldErrors& errors) {
+  const Value& addresses = endpoint["addresses"];
+  const Path list = path.Child("addresses");
+  if (addresses.empty()) errors.Required(list, "must contain at least 1 address");
+  if (addresses.size() > kMaxSliceAddresses)
+    errors.TooMany(list, addresses.size(), kMaxSliceAddresses);
+  for (size_t i = 0; i < addresses.size(); ++i)
+    ValidateSliceAddress(addresses.At(i).AsString(), type, list.Index(i), errors);
+  if (!endpoint["hostname"].IsNull())
+    errors.Check(CheckDns1123Label, path.Child("hostname"), endpoint["hostname"]);
+  if (!endpoint["nodeName"].IsNull())
+    errors.Check(CheckDns1123Subdomain, path.Child("nodeName"), endpoint["nodeName"]);
+  const Value& zones = endpoint["hints"]["forZones"];
+  const Path hints = path.Child("hints");
+  const Path zone_list = hints.Child("forZones");
+  if (zones.size() > kMaxSliceZones) return errors.TooMany(zone_list, zones.size(), kMaxSliceZones);
+  std::set<std::string> names;
+  for (size_t i = 0; i < zones.size(); ++i) {
+    const Path zone = zone_list.Index(i);
+    const Value& name = zones.At(i)["name"];
+    if (!names.insert(name.Str()).second) errors.Duplicate(zone.Child("name"), name);
+    errors.Check(CheckLabelValue, zone.Child("name"), name);
+  }
+}
+
 }  // namespace
 
 void ValidateNamespace(const Value& ns, FieldErrors& errors) {
   const Path spec("spec");
   const Path finalizers = spec.Child("finalizers");
-  for (const Value& name : ns["spec"]["finalizers"].items())
+  for (const Value& name : ns["spec"]["finalizers"].items()) {
     errors.Check(CheckQualifiedName, finalizers, name);
+    ValidateStandardFinalizer(name, finalizers, errors);
+  }
+}
+
+void ValidateNamespaceStatusUpdate(const Value&, const Value& after, FieldErrors& errors) {
+  const bool ending = !after["metadata"]["deletionTimestamp"].IsNull();
+  const std::string_view expected = ending ? "Terminating" : "Active";
+  const Value& phase = after["status"]["phase"];
+  if (phase.AsString() == expected) return;
+  const Path status("status");
+  errors.Invalid(status.Child("Phase"), phase.AsString(),
+                 fmt::format("may only be '{}' if `deletionTimestamp` is {}", expected,
+                             ending ? "not empty" : "empty"));
 }
 
 void ValidateNode(const Value& node, FieldErrors& errors) {
-  const Path spec("spec");
-  const Path taints = spec.Child("taints");
-  std::set<std::pair<std::string, std::string>> seen;
-  for (size_t i = 0; i < node["spec"]["taints"].size(); ++i) {
-    const Value& taint = node["spec"]["taints"].At(i);
-    const Path place = taints.Index(i);
-    errors.Check(CheckQualifiedName, place.Child("key"), taint["key"]);
-    errors.Check(CheckLabelValue, place.Child("value"), taint["value"].AsString());
-    errors.OneOf(place.Child("effect"), taint["effect"],
-                 {"NoSchedule", "PreferNoSchedule", "NoExecute"});
-    if (!seen.insert({taint["key"].Str(), taint["effect"].Str()}).second)
-      errors.Duplicate(place, taint);
-  }
-  const Path status("status");
-  for (const char* key : {"capacity", "allocatable"})
-    ValidateQuantities(node["status"][key], status.Child(key), errors);
+  ValidateTaints(node["spec"]["taints"], errors);
+  ValidatePodCidrs(node["spec"]["podCIDRs"], errors);
+  ValidateNodeStatus(node["status"], errors);
+}
+
+void ValidateNodeStatusUpdate(const Value&, const Value& after, FieldErrors& errors) {
+  ValidateNodeStatus(after["status"], errors);
 }
 
 void ValidateNodeUpdate(const Value& before, const Value& after, FieldErrors& errors) {
@@ -73,8 +167,8 @@ void ValidateNodeUpdate(const Value& before, const Value& after, FieldErrors& er
     errors.Forbidden(spec.Child("providerID"),
                      "node updates may not change providerID except from \"\" to valid");
   }
-  const std::string_view cidr = before["spec"]["podCIDR"].AsString();
-  if (!cidr.empty() && cidr != after["spec"]["podCIDR"].AsString()) {
+  const Value& cidrs = before["spec"]["podCIDRs"];
+  if (!cidrs.empty() && !(cidrs == after["spec"]["podCIDRs"])) {
     errors.Forbidden(spec.Child("podCIDRs"),
                      "node updates may not change podCIDR except from \"\" to valid");
   }
@@ -122,10 +216,12 @@ void ValidatePersistentVolumeClaimUpdate(const Value& before, const Value& after
   const Value& old = before["spec"];
   Value now = after["spec"];
   if (old == now) return;
+  if (!(old["volumeMode"] == now["volumeMode"]))
+    errors.Invalid(Path("volumeMode"), now["volumeMode"], kImmutable);
   // A bound claim may grow; a claim may be bound, and its class may be given once.
-  if (before["status"]["phase"].AsString() == "Bound")
+  if (after["status"]["phase"].AsString() == "Bound")
     now = now.SetPath({"resources", "requests"}, old["resources"]["requests"]);
-  if (old["volumeName"].AsString().empty() && now.Has("volumeName")) now = now.Remove("volumeName");
+  if (old["volumeName"].AsString().empty()) now = now.Remove("volumeName");
   if (old["storageClassName"].IsNull()) now = now.Remove("storageClassName");
   if (now == old) return;
   errors.Forbidden(Path("spec"),
@@ -133,14 +229,48 @@ void ValidatePersistentVolumeClaimUpdate(const Value& before, const Value& after
                    "volumeAttributesClassName for bound claims");
 }
 
+void ValidateClaimStatusUpdate(const Value&, const Value& after, FieldErrors& errors) {
+  const Path status("status");
+  const Path capacity = status.Child("capacity");
+  for (const auto& [name, value] : after["status"]["capacity"].members()) {
+    const Result<Amount> amount =
+        ParseAmount(value.IsNumber() ? value.NumberToken() : value.AsString());
+    if (!amount || amount->nano < 0)
+      errors.Invalid(capacity.Key(name), Value::Number(amount ? amount->Canonical() : "0"),
+                     "must be a valid resource quantity");
+  }
+}
+
+// Events that say when they were taken also say by whom and doing what.
+void ValidateNewEvent(const Value& event, FieldErrors& errors) {
+  constexpr int64_t kMaxWordBytes = 128;
+  constexpr int64_t kMaxNoteBytes = 1024;
+  const auto check = [&](const char* key, bool required, size_t most) {
+    const std::string_view text = event[key].AsString();
+    if (required && text.empty()) errors.Required(Path(key));
+    if (text.size() > most)
+      errors.Invalid(Path(key), "", fmt::format("can have at most {} characters", most));
+  };
+  const std::string_view controller = event["reportingComponent"].AsString();
+  const Path path("reportingController");
+  if (controller.empty()) errors.Required(path);
+  errors.Check(CheckQualifiedName, path, controller);
+  check("reportingInstance", true, kMaxWordBytes);
+  check("action", true, kMaxWordBytes);
+  check("reason", true, kMaxWordBytes);
+  check("message", false, kMaxNoteBytes);
+}
+
 void ValidateEvent(const Value& event, FieldErrors& errors) {
   const std::string_view about = event["involvedObject"]["namespace"].AsString();
   const std::string_view ns = event["metadata"]["namespace"].AsString();
   const Path involved("involvedObject");
+  const bool is_new = !event["eventTime"].IsNull();
   // Events about cluster-scoped objects go to the default namespace.
-  if (about.empty() ? ns != "default" && ns != "kube-system" : about != ns) {
-    errors.Invalid(involved.Child("namespace"), about, "does not match event.namespace");
-  }
+  bool fits = about.empty() ? ns == "default" : about == ns;
+  if (is_new) fits = !about.empty() || ns == "default" || ns == "kube-system";
+  if (!fits) errors.Invalid(involved.Child("namespace"), about, "does not match event.namespace");
+  if (is_new) ValidateNewEvent(event, errors);
 }
 
 void ValidatePriorityClass(const Value& priority_class, FieldErrors& errors) {
@@ -183,28 +313,18 @@ void ValidateLease(const Value& lease, FieldErrors& errors) {
 
 void ValidateEndpointSlice(const Value& slice, FieldErrors& errors) {
   const std::string_view type = slice["addressType"].AsString();
-  errors.OneOf(Path("addressType"), slice["addressType"], {"FQDN", "IPv4", "IPv6"});
+  if (type.empty()) {
+    errors.Required(Path("addressType"));
+  } else {
+    errors.OneOf(Path("addressType"), slice["addressType"], {"FQDN", "IPv4", "IPv6"});
+  }
   const Value& endpoints = slice["endpoints"];
   const Path list("endpoints");
-  if (endpoints.size() > kMaxSliceEndpoints)
-    return errors.TooMany(list, endpoints.size(), kMaxSliceEndpoints);
-  for (size_t i = 0; i < endpoints.size(); ++i) {
-    const Value& addresses = endpoints.At(i)["addresses"];
-    const Path place = list.Index(i);
-    const Path address_list = place.Child("addresses");
-    if (addresses.empty()) errors.Required(address_list, "must contain at least 1 address");
-    if (addresses.size() > kMaxSliceAddresses)
-      errors.TooMany(address_list, addresses.size(), kMaxSliceAddresses);
-    for (size_t j = 0; j < addresses.size(); ++j) {
-      const std::string_view address = addresses.At(j).AsString();
-      if (type == "IPv4" && !IsIpv4(address))
-        errors.Invalid(address_list.Index(j), address, "must be an IPv4 address");
-      if (type == "IPv6" && !IsIpv6(address))
-        errors.Invalid(address_list.Index(j), address, "must be an IPv6 address");
-      if (type == "FQDN") errors.Check(CheckDns1123Subdomain, address_list.Index(j), address);
-    }
-    if (!endpoints.At(i)["hostname"].IsNull())
-      errors.Check(CheckDns1123Label, place.Child("hostname"), endpoints.At(i)["hostname"]);
+  if (endpoints.size() > kMaxSliceEndpoints) {
+    errors.TooMany(list, endpoints.size(), kMaxSliceEndpoints);
+  } else {
+    for (size_t i = 0; i < endpoints.size(); ++i)
+      ValidateEndpoint(endpoints.At(i), type, list.Index(i), errors);
   }
   const Value& ports = slice["ports"];
   const Path port_list("ports");
@@ -213,9 +333,11 @@ void ValidateEndpointSlice(const Value& slice, FieldErrors& errors) {
   for (size_t i = 0; i < ports.size(); ++i) {
     const Path place = port_list.Index(i);
     const Value& name = ports.At(i)["name"];
-    if (!name.AsString().empty()) errors.Check(CheckPortName, place.Child("name"), name);
+    if (!name.AsString().empty()) errors.Check(CheckDns1123Label, place.Child("name"), name);
     if (!names.insert(name.Str()).second) errors.Duplicate(place.Child("name"), name);
     errors.OneOf(place.Child("protocol"), ports.At(i)["protocol"], {"SCTP", "TCP", "UDP"});
+    if (!ports.At(i)["appProtocol"].IsNull())
+      errors.Check(CheckQualifiedName, place.Child("appProtocol"), ports.At(i)["appProtocol"]);
   }
 }
 

@@ -23,6 +23,17 @@ void ValidateKeys(const Value& data, const Path& path, FieldErrors& errors) {
   }
 }
 
+// Bytes that a base64 text stands for.
+size_t DecodedSize(std::string_view text) {
+  const size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  return text.size() / 4 * 3 - padding;
+}
+
+bool IsJsonObject(std::string_view base64) {
+  const Result<Value> parsed = json::Parse(Base64Decode(base64).value_or(""));
+  return parsed && (parsed->IsObject() || parsed->IsNull());
+}
+
 // Once immutable: stays so, and its data stays.
 void ValidateImmutable(const Value& before, const Value& after,
                        const std::vector<const char*>& keys, FieldErrors& errors) {
@@ -56,11 +67,11 @@ void ValidateSecretType(const Value& secret, FieldErrors& errors) {
   for (const SecretType& row : SecretTypes()) {
     if (row.type != type) continue;
     for (const std::string_view key : row.keys) {
-      if (!data.Has(key)) {
+      const bool must_say_something = key == "ssh-privatekey";
+      if (!data.Has(key) || (must_say_something && data[key].AsString().empty())) {
         errors.Required(path.Key(key));
-      } else if (key.starts_with(".docker") &&
-                 !json::Parse(Base64Decode(data[key].AsString()).value_or("")).has_value()) {
-        errors.Invalid(path.Key(key), "<secret contents redacted>", "must be valid JSON");
+      } else if (key.starts_with(".docker") && !IsJsonObject(data[key].AsString())) {
+        errors.Invalid(path.Key(key), "<secret contents redacted>", "must be a JSON object");
       }
     }
   }
@@ -91,7 +102,7 @@ void ValidateConfigMap(const Value& config_map, FieldErrors& errors) {
     if (binary.Has(key))
       errors.Invalid(path.Key(key), key, "duplicate of key present in binaryData");
   }
-  for (const auto& [key, value] : binary.members()) total += value.AsString().size() / 4 * 3;
+  for (const auto& [key, value] : binary.members()) total += DecodedSize(value.AsString());
   if (total > kMaxDataBytes) errors.TooLong(Path(), kMaxDataBytes);
 }
 
@@ -103,8 +114,7 @@ void ValidateSecret(const Value& secret, FieldErrors& errors) {
   const Path path("data");
   ValidateKeys(secret["data"], path, errors);
   size_t total = 0;
-  for (const auto& [key, value] : secret["data"].members())
-    total += value.AsString().size() / 4 * 3;
+  for (const auto& [key, value] : secret["data"].members()) total += DecodedSize(value.AsString());
   if (total > kMaxDataBytes) errors.TooLong(path, kMaxDataBytes);
   ValidateSecretType(secret, errors);
 }
@@ -112,15 +122,6 @@ void ValidateSecret(const Value& secret, FieldErrors& errors) {
 void ValidateSecretUpdate(const Value& before, const Value& after, FieldErrors& errors) {
   if (!(before["type"] == after["type"])) errors.Invalid(Path("type"), after["type"], kImmutable);
   ValidateImmutable(before, after, {"data"}, errors);
-}
-
-void ValidateServiceAccount(const Value& account, FieldErrors& errors) {
-  const Path path("imagePullSecrets");
-  for (size_t i = 0; i < account["imagePullSecrets"].size(); ++i) {
-    const Path place = path.Index(i);
-    if (account["imagePullSecrets"].At(i)["name"].AsString().empty())
-      errors.Required(place.Child("name"));
-  }
 }
 
 }  // namespace muster::schema

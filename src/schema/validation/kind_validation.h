@@ -20,6 +20,8 @@ struct MetadataRules {
 };
 
 void ValidateMetadata(const MetadataRules& rules, const json::Value& metadata, FieldErrors& errors);
+// Of the core group's objects and of namespaces' own list.
+void ValidateStandardFinalizer(const json::Value& name, const Path& path, FieldErrors& errors);
 void ValidateMetadataUpdate(const json::Value& before, const json::Value& after,
                             FieldErrors& errors);
 void ValidateLabels(const json::Value& labels, const Path& path, FieldErrors& errors);
@@ -37,19 +39,26 @@ void ValidatePodSpec(const json::Value& spec, const Path& path, FieldErrors& err
 void ValidateService(const json::Value& service, FieldErrors& errors);
 void ValidateServiceUpdate(const json::Value& before, const json::Value& after,
                            FieldErrors& errors);
+void ValidateServiceStatusUpdate(const json::Value& before, const json::Value& after,
+                                 FieldErrors& errors);
 void ValidateConfigMap(const json::Value& config_map, FieldErrors& errors);
 void ValidateConfigMapUpdate(const json::Value& before, const json::Value& after,
                              FieldErrors& errors);
 void ValidateSecret(const json::Value& secret, FieldErrors& errors);
 void ValidateSecretUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
-void ValidateServiceAccount(const json::Value& account, FieldErrors& errors);
 void ValidatePersistentVolumeClaim(const json::Value& claim, FieldErrors& errors);
 void ValidateClaimSpec(const json::Value& spec, const Path& path, FieldErrors& errors);
 void ValidatePersistentVolumeClaimUpdate(const json::Value& before, const json::Value& after,
                                          FieldErrors& errors);
+void ValidateClaimStatusUpdate(const json::Value& before, const json::Value& after,
+                               FieldErrors& errors);
 void ValidateNamespace(const json::Value& ns, FieldErrors& errors);
+void ValidateNamespaceStatusUpdate(const json::Value& before, const json::Value& after,
+                                   FieldErrors& errors);
 void ValidateNode(const json::Value& node, FieldErrors& errors);
 void ValidateNodeUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidateNodeStatusUpdate(const json::Value& before, const json::Value& after,
+                              FieldErrors& errors);
 void ValidateEvent(const json::Value& event, FieldErrors& errors);
 void ValidatePriorityClass(const json::Value& priority_class, FieldErrors& errors);
 void ValidatePriorityClassUpdate(const json::Value& before, const json::Value& after,

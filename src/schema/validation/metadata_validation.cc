@@ -65,14 +65,8 @@ void ValidateFinalizers(const Value& finalizers, const Path& path, bool standard
     const std::string_view name = finalizers.At(i).AsString();
     orphan = orphan || name == "orphan";
     foreground = foreground || name == "foregroundDeletion";
-    if (!errors.Check(CheckQualifiedName, path, finalizers.At(i)) || !standard ||
-        name.find('/') != std::string_view::npos)
-      continue;
-    if (std::find(kStandardFinalizers.begin(), kStandardFinalizers.end(), name) ==
-        kStandardFinalizers.end()) {
-      errors.Invalid(path.Index(i), name,
-                     "name is neither a standard finalizer name nor is it fully qualified");
-    }
+    if (errors.Check(CheckQualifiedName, path, finalizers.At(i)) && standard)
+      ValidateStandardFinalizer(finalizers.At(i), path.Index(i), errors);
   }
   if (orphan && foreground) {
     errors.Invalid(path, finalizers, "finalizer orphan and foregroundDeletion cannot be both set");
@@ -80,6 +74,15 @@ void ValidateFinalizers(const Value& finalizers, const Path& path, bool standard
 }
 
 }  // namespace
+
+void ValidateStandardFinalizer(const Value& name, const Path& path, FieldErrors& errors) {
+  const std::string_view text = name.AsString();
+  if (text.find('/') != std::string_view::npos ||
+      std::ranges::find(kStandardFinalizers, text) != kStandardFinalizers.end()) {
+    return;
+  }
+  errors.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified");
+}
 
 void ValidateLabels(const Value& labels, const Path& path, FieldErrors& errors) {
   Problems problems;

@@ -41,7 +41,7 @@ struct Node {
       : transport(loop, api, {"", "system:node:n1", {"system:masters"}}),
         client(loop, transport, "agent-test"),
         informers(client),
-        pods(informers.Get(client::resources::kPods, "spec.nodeName=n1")),
+        pods(informers.Get(client::resources::kPods, json::Fields::Whole(), "spec.nodeName=n1")),
         events(client, "kubelet", "n1"),
         spawner(loop, std::move(handle)),
         runtime(data_dir, loop, pool, spawner),
@@ -52,7 +52,7 @@ struct Node {
                 .client = client,
                 .events = events,
                 .runtime = runtime,
-                .services = informers.Get(client::resources::kServices),
+                .services = informers.Get(client::resources::kServices, json::Fields::Whole()),
                 .addresses = addresses,
                 .devices = devices},
         manager(context, pods) {

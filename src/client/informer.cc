@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/strings.h"
@@ -15,8 +16,12 @@ namespace {
 
 using IndexFunction = std::function<std::vector<std::string>(const json::Value&)>;
 
-// Keys of one additional index. Keeps what each object gave, so that a change undoes it without the
-// old object.
+struct ByKey {
+  bool operator()(const ObjectKey* a, const ObjectKey* b) const { return *a < *b; }
+};
+
+// Keys of one additional index: the informer's own, by address. REQUIRES: `key` lives as long as its
+// object.
 class Index {
  public:
   explicit Index(IndexFunction keys_of) : keys_of_(std::move(keys_of)) {}
@@ -26,14 +31,17 @@ class Index {
       for (const std::string& index_key : keys_of_(before)) Remove(index_key, key);
     }
     if (!after.IsNull()) {
-      for (const std::string& index_key : keys_of_(after)) objects_[index_key].insert(key);
+      for (const std::string& index_key : keys_of_(after)) objects_[index_key].insert(&key);
     }
   }
 
   std::vector<ObjectKey> Lookup(const std::string& index_key) const {
     const auto found = objects_.find(index_key);
     if (found == objects_.end()) return {};
-    return {found->second.begin(), found->second.end()};
+    std::vector<ObjectKey> keys;
+    keys.reserve(found->second.size());
+    for (const ObjectKey* key : found->second) keys.push_back(*key);
+    return keys;
   }
 
   size_t LookupCount(const std::string& index_key) const {
@@ -45,21 +53,29 @@ class Index {
   void Remove(const std::string& index_key, const ObjectKey& key) {
     const auto found = objects_.find(index_key);
     if (found == objects_.end()) return;
-    found->second.erase(key);
+    found->second.erase(&key);
     if (found->second.empty()) objects_.erase(found);
   }
 
   IndexFunction keys_of_;
-  std::map<std::string, std::set<ObjectKey>> objects_;
+  std::map<std::string, std::set<const ObjectKey*, ByKey>> objects_;
 };
 
 class InformerImpl final : public Informer {
  public:
-  InformerImpl(ApiClient& client, Resource resource, std::string field_selector, uint64_t seed)
+  InformerImpl(ApiClient& client, json::SharedValues& shared, Resource resource,
+               std::string field_selector, uint64_t seed)
       : client_(client),
+        shared_(shared),
         resource_(std::move(resource)),
         field_selector_(std::move(field_selector)),
         rng_(seed) {}
+
+  void Need(const json::Fields& fields) {
+    if (fields_.Covers(fields)) return;
+    CHECK_MSG(!started_, resource_.plural);  // what was dropped is not here any more
+    fields_.Add(fields);
+  }
 
   const Resource& resource() const override { return resource_; }
   bool Synced() const override { return synced_; }
@@ -136,7 +152,7 @@ class InformerImpl final : public Informer {
     const std::string kind = ItemKind((*page)["kind"].AsString());
     const json::Value& api_version = (*page)["apiVersion"];
     for (const json::Value& item : (*page)["items"].items()) {
-      listed_.insert_or_assign(KeyOf(item), WithType(item, api_version, kind));
+      listed_.insert_or_assign(KeyOf(item), Keep(WithType(item, api_version, kind)));
     }
     const json::Value& metadata = (*page)["metadata"];
     if (!metadata["continue"].AsString().empty()) return ListPage(metadata["continue"].Str());
@@ -195,7 +211,7 @@ class InformerImpl final : public Informer {
     const json::Value* known = Find(key);
     if (type == "ADDED" || type == "MODIFIED") {
       if (known != nullptr && Uid(*known) != Uid(object)) Apply(key, json::Value());
-      Apply(key, std::move(object));
+      Apply(key, Keep(object));
     } else if (type == "DELETED" && known != nullptr) {
       Apply(key, json::Value());
     }
@@ -233,15 +249,13 @@ class InformerImpl final : public Informer {
     client_.loop().After(jittered, lifetime_.Guard(std::move(step)));
   }
 
+  json::Value Keep(const json::Value& object) { return shared_.Project(object, fields_); }
+
   void Apply(const ObjectKey& key, json::Value after) {
-    json::Value before;
-    if (const auto found = objects_.find(key); found != objects_.end()) before = found->second;
-    if (after.IsNull()) {
-      objects_.erase(key);
-    } else {
-      objects_.insert_or_assign(key, after);
-    }
-    for (auto& [name, index] : indexes_) index.Change(key, before, after);
+    const auto at = objects_.try_emplace(key).first;
+    const json::Value before = std::exchange(at->second, after);
+    for (auto& [name, index] : indexes_) index.Change(at->first, before, after);
+    if (after.IsNull()) objects_.erase(at);
     // By position: a handler may subscribe to this informer.
     for (size_t i = 0; i < subscribers_.size(); ++i) {
       if (subscribers_[i].active && subscribers_[i].events.on_change) {
@@ -281,8 +295,10 @@ class InformerImpl final : public Informer {
   }
 
   ApiClient& client_;
+  json::SharedValues& shared_;
   const Resource resource_;
   const std::string field_selector_;
+  json::Fields fields_ = IdentityFields();
   Rng rng_;
   std::map<ObjectKey, json::Value> objects_;
   std::map<ObjectKey, json::Value> listed_;  // pages of the list in progress
@@ -312,12 +328,26 @@ ObjectKey KeyOf(const json::Value& object) {
   return {metadata["namespace"].Str(), metadata["name"].Str()};
 }
 
+const json::Fields& IdentityFields() {
+  static const json::Fields fields{{"apiVersion"},
+                                   {"kind"},
+                                   {"metadata", "name"},
+                                   {"metadata", "namespace"},
+                                   {"metadata", "uid"},
+                                   {"metadata", "resourceVersion"},
+                                   {"metadata", "deletionTimestamp"},
+                                   {"metadata", "ownerReferences"},
+                                   {"metadata", "finalizers"}};
+  return fields;
+}
+
 struct InformerSet::Impl {
   Impl(ApiClient& api_client, uint64_t seed_of_set) : client(api_client), seed(seed_of_set) {}
 
   ApiClient& client;
   uint64_t seed;
   bool started = false;
+  json::SharedValues shared;  // of all informers
   std::map<std::pair<Resource, std::string>, std::unique_ptr<InformerImpl>> informers;
 };
 
@@ -325,14 +355,17 @@ InformerSet::InformerSet(ApiClient& client, uint64_t seed)
     : impl_(std::make_unique<Impl>(client, seed)) {}
 InformerSet::~InformerSet() = default;
 
-Informer& InformerSet::Get(const Resource& resource, const std::string& field_selector) {
+Informer& InformerSet::Get(const Resource& resource, const json::Fields& fields,
+                           const std::string& field_selector) {
   std::unique_ptr<InformerImpl>& slot = impl_->informers[{resource, field_selector}];
   if (slot == nullptr) {
     const uint64_t seed =
         Hash64(resource.group + "/" + resource.plural + "?" + field_selector, impl_->seed);
-    slot = std::make_unique<InformerImpl>(impl_->client, resource, field_selector, seed);
-    if (impl_->started) slot->Start();
+    slot = std::make_unique<InformerImpl>(impl_->client, impl_->shared, resource, field_selector,
+                                          seed);
   }
+  slot->Need(fields);
+  if (impl_->started) slot->Start();
   return *slot;
 }
 

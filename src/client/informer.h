@@ -4,11 +4,16 @@
 // shared by every part of a process that needs it. What is kept is a projection made once per
 // event: a pass of a controller costs what changed, never a parse of everything.
 //
+// Each user says which fields it reads (InformerSet::Get); the informer keeps all of these and its
+// identity fields, and drops the rest: 20,000 pods cost what is read of them. An object of an
+// informer is therefore not for PUT, unless its user asked for the whole.
+//
 // Life cycle: made by an InformerSet, Start()ed with it, lives as long as it.
 // Thread:     one loop thread. Handlers run there, in the order of the server's events.
-// Invariants: objects() equals some state that the server had; a relist gives the same handlers the
-//             difference; every object has its apiVersion and kind; a new list is tried after 50 ms
-//             to 30 s (with jitter) of failure.
+// Invariants: objects() equals the projection of some state that the server had; a relist gives the
+//             same handlers the difference; every object has its identity fields; every change of
+//             an object is told, also one of fields that nobody reads (its resourceVersion is new);
+//             a new list is tried after 50 ms to 30 s (with jitter) of failure.
 
 #pragma once
 
@@ -21,6 +26,7 @@
 
 #include "base/time.h"
 #include "client/api_client.h"
+#include "json/projection.h"
 #include "json/value.h"
 
 namespace muster::client {
@@ -42,7 +48,7 @@ struct ObjectKey {
 };
 
 struct InformerEvents {
-  // `before` is null for an addition, `after` is null for a deletion.
+  // Projections, as in objects(). `before` is null for an addition, `after` is null for a deletion.
   std::function<void(const ObjectKey& key, const json::Value& before, const json::Value& after)>
       on_change;
   std::function<void()> on_synced;
@@ -53,8 +59,7 @@ class Informer {
   virtual ~Informer() = default;
   virtual const Resource& resource() const = 0;
   virtual bool Synced() const = 0;
-  // nullptr if absent. The full object as last seen (trees share structure; strings are interned
-  // where that pays).
+  // nullptr if absent.
   virtual const json::Value* Find(const ObjectKey& key) const = 0;
   virtual const std::map<ObjectKey, json::Value>& objects() const = 0;
   // A subscriber that comes late first gets an addition for every object.
@@ -75,15 +80,22 @@ class Informer {
 uint64_t RevisionOf(const json::Value& object);
 ObjectKey KeyOf(const json::Value& object);
 
+// What every informer keeps: apiVersion, kind and of the metadata name, namespace, uid,
+// resourceVersion, deletionTimestamp, ownerReferences and finalizers.
+const json::Fields& IdentityFields();
+
 // All informers of one process (or of one part under simulation).
 class InformerSet {
  public:
   // `seed` spreads the retries of many processes.
   explicit InformerSet(ApiClient& client, uint64_t seed = 1);
   ~InformerSet();
-  // The one informer of this resource; made at the first call. `field_selector` e.g.
-  // "spec.nodeName=n1". After Start() a new one starts at once.
-  Informer& Get(const Resource& resource, const std::string& field_selector = "");
+  // The one informer of this resource; made at the first call. `fields` are those that the caller
+  // reads besides the identity fields; all callers' are kept. `field_selector` e.g.
+  // "spec.nodeName=n1". After Start() a new one starts at once. REQUIRES: a call after the informer
+  // has started asks for no new fields.
+  Informer& Get(const Resource& resource, const json::Fields& fields = {},
+                const std::string& field_selector = "");
   const Informer* Find(
       const Resource& resource) const;  // without a field selector; nullptr if nobody asked for it
   void Start();

@@ -134,7 +134,7 @@ TEST_F(InformerTest, ResumesTheWatchWhereItEnded) {
 }
 
 TEST_F(InformerTest, IgnoresLateDuplicates) {
-  Informer& pods = informers_.Get(resources::kPods);
+  Informer& pods = informers_.Get(resources::kPods, {{"spec"}});
   pods.Subscribe(Log());
   std::vector<net::ResponseWriterPtr> watchers;
   api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
@@ -166,7 +166,7 @@ TEST_F(InformerTest, LateSubscriberGetsThePresentFirst) {
 }
 
 TEST_F(InformerTest, IndexFollowsChanges) {
-  Informer& pods = informers_.Get(resources::kPods);
+  Informer& pods = informers_.Get(resources::kPods, {{"spec"}});
   pods.AddIndex("node", [](const json::Value& pod) {
     return std::vector<std::string>{pod["spec"]["nodeName"].Str()};
   });
@@ -182,8 +182,59 @@ TEST_F(InformerTest, IndexFollowsChanges) {
   EXPECT_EQ(pods.Lookup("node", "n2"), (std::vector<ObjectKey>{{"d", "a"}}));
 }
 
+TEST_F(InformerTest, KeepsWhatItsUsersRead) {
+  api_.Put(kPods, Pod("a", "n1")
+                      .SetPath({"metadata", "labels"}, json::Obj({{"x", "y"}}))
+                      .SetPath({"spec", "hostname"}, "h")
+                      .SetPath({"status", "phase"}, "Running"));
+  Informer& pods = informers_.Get(resources::kPods, {{"spec", "nodeName"}});
+  informers_.Get(resources::kPods, {{"status"}});
+  informers_.Get(resources::kPods);  // only reads
+  informers_.Start();
+  loop_.RunReady();
+  const json::Value* pod = pods.Find({"d", "a"});
+  ASSERT_NE(pod, nullptr);
+  EXPECT_EQ((*pod)["kind"].AsString(), "Pod");
+  EXPECT_TRUE((*pod)["metadata"].Has("uid") && (*pod)["metadata"].Has("resourceVersion"));
+  EXPECT_FALSE((*pod)["metadata"].Has("labels"));
+  EXPECT_EQ((*pod)["spec"], json::Obj({{"nodeName", "n1"}}));
+  EXPECT_EQ((*pod)["status"], json::Obj({{"phase", "Running"}}));
+  // From now on what was dropped is not here any more; less than what is kept may still be asked for.
+  informers_.Get(resources::kPods, {{"status", "phase"}});
+  EXPECT_DEATH(informers_.Get(resources::kPods, {{"spec", "hostname"}}), "pods");
+}
+
+TEST_F(InformerTest, TellsProjectionsAndEveryChange) {
+  api_.Put(kPods, Pod("a", "n1").SetPath({"spec", "hostname"}, "h1"));
+  std::vector<std::pair<json::Value, json::Value>> told;
+  informers_.Get(resources::kPods, {{"spec", "nodeName"}})
+      .Subscribe({.on_change =
+                      [&](const ObjectKey&, const json::Value& before, const json::Value& after) {
+                        told.emplace_back(before["spec"], after["spec"]);
+                      },
+                  .on_synced = {}});
+  informers_.Start();
+  loop_.RunReady();
+  api_.Put(kPods, Pod("a", "n2").SetPath({"spec", "hostname"}, "h1"));
+  api_.Put(kPods, Pod("a", "n2").SetPath({"spec", "hostname"}, "h2"));  // nobody reads it
+  loop_.RunReady();
+  const json::Value n1 = json::Obj({{"nodeName", "n1"}}), n2 = json::Obj({{"nodeName", "n2"}});
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told[0], std::pair(json::Value(), n1));
+  EXPECT_EQ(told[1], std::pair(n1, n2));
+  EXPECT_EQ(told[2], std::pair(n2, n2));
+}
+
+TEST_F(InformerTest, EqualPartsOfObjectsAreKeptOnce) {
+  for (const char* name : {"a", "b"}) api_.Put(kPods, Pod(name, "n1"));
+  Informer& pods = informers_.Get(resources::kPods, json::Fields::Whole());
+  informers_.Start();
+  loop_.RunReady();
+  EXPECT_TRUE((*pods.Find({"d", "a"}))["spec"].SameAs((*pods.Find({"d", "b"}))["spec"]));
+}
+
 TEST_F(InformerTest, SendsItsFieldSelector) {
-  informers_.Get(resources::kPods, "spec.nodeName=n1");
+  informers_.Get(resources::kPods, {}, "spec.nodeName=n1");
   informers_.Start();
   loop_.RunReady();
   EXPECT_NE(api_.requests.at(0).find("fieldSelector=spec.nodeName%3Dn1"), std::string::npos);

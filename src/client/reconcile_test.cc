@@ -32,7 +32,8 @@ class PodsPerConfigMap final : public Controller {
   explicit PodsPerConfigMap(Log& log) : log_(log) {}
 
   std::string_view name() const override { return "pods-per-configmap"; }
-  std::vector<Trigger> Setup(InformerSet&) override {
+  std::vector<Trigger> Setup(InformerSet& informers) override {
+    informers.Get(resources::kConfigMaps, {{"data"}});
     return {OnSelf(resources::kConfigMaps), OnControlledBy(resources::kPods, "ConfigMap", "")};
   }
   Reconciled Reconcile(const View& view, const Observations& observations, const ObjectKey& key,

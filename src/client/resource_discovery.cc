@@ -44,7 +44,13 @@ struct ResourceDiscovery::Impl {
       : client(api_client), informers(informer_set) {}
 
   void Start() {
-    informers.Get(resources::kCustomResourceDefinitions)
+    const json::Fields of_crds{{"spec", "group"},
+                               {"spec", "names"},
+                               {"spec", "scope"},
+                               {"spec", "versions", "name"},
+                               {"spec", "versions", "served"},
+                               {"spec", "versions", "storage"}};
+    informers.Get(resources::kCustomResourceDefinitions, of_crds)
         .Subscribe({.on_change =
                         lifetime.Guard([this](const ObjectKey&, const json::Value& before,
                                               const json::Value& after) { OnCrd(before, after); }),

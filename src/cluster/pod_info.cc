@@ -32,6 +32,29 @@ std::string HolderOf(const json::Value& metadata) {
 
 }  // namespace
 
+const json::Fields& PodInfoFields() {
+  static const json::Fields fields{
+      {"metadata", "annotations", kGroupNameAnnotation},
+      {"metadata", "annotations", kAssignedDevicesAnnotation},
+      {"metadata", "labels", kPodGroupLabel},
+      {"metadata", "creationTimestamp"},
+      {"spec", "schedulerName"},
+      {"spec", "nodeName"},
+      {"spec", "schedulingGates"},
+      {"spec", "priority"},
+      {"spec", "tolerations"},
+      {"spec", "nodeSelector"},
+      {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+      {"spec", "overhead"},
+      {"spec", "containers", "name"},
+      {"spec", "containers", "resources"},
+      {"spec", "initContainers", "name"},
+      {"spec", "initContainers", "resources"},
+      {"spec", "initContainers", "restartPolicy"},
+      {"status", "phase"}};
+  return fields;
+}
+
 PodInfo ToPodInfo(const json::Value& pod) {
   const json::Value& metadata = pod["metadata"];
   const json::Value& spec = pod["spec"];
@@ -55,6 +78,14 @@ PodInfo ToPodInfo(const json::Value& pod) {
   return out;
 }
 
+const json::Fields& NodeInfoFields() {
+  static const json::Fields fields{
+      {"metadata", "labels"},    {"metadata", "annotations", kDevicesAnnotation},
+      {"spec", "taints"},        {"spec", "unschedulable"},
+      {"status", "allocatable"}, {"status", "capacity"}};
+  return fields;
+}
+
 NodeInfo ToNodeInfo(const json::Value& node) {
   const json::Value& metadata = node["metadata"];
   NodeInfo out;
@@ -71,6 +102,12 @@ NodeInfo ToNodeInfo(const json::Value& node) {
   out.allocatable = NodeAllocatable(node);
   out.devices = NodeDevices(node);
   return out;
+}
+
+const json::Fields& PodGroupInfoFields() {
+  static const json::Fields fields{
+      {"metadata", "creationTimestamp"}, {"spec", "minMember"}, {"spec", "priorityClassName"}};
+  return fields;
 }
 
 PodGroupInfo ToPodGroupInfo(const json::Value& pod_group) {

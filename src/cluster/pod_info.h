@@ -18,6 +18,7 @@
 #include "cluster/node_affinity.h"
 #include "cluster/resources.h"
 #include "cluster/taints.h"
+#include "json/projection.h"
 #include "json/value.h"
 
 namespace muster::cluster {
@@ -55,6 +56,8 @@ struct PodInfo {
 };
 
 PodInfo ToPodInfo(const json::Value& pod);
+// What ToPodInfo and ShareOutDevices read, besides identity fields; likewise below.
+const json::Fields& PodInfoFields();
 
 struct NodeInfo {
   std::string name, uid;
@@ -71,6 +74,7 @@ struct NodeInfo {
 };
 
 NodeInfo ToNodeInfo(const json::Value& node);
+const json::Fields& NodeInfoFields();
 
 struct PodGroupInfo {
   std::string ns, name, uid;
@@ -81,5 +85,6 @@ struct PodGroupInfo {
 };
 
 PodGroupInfo ToPodGroupInfo(const json::Value& pod_group);
+const json::Fields& PodGroupInfoFields();
 
 }  // namespace muster::cluster

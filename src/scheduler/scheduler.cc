@@ -67,10 +67,12 @@ struct Scheduler::Impl {
       : api(api_client),
         pool(worker_pool),
         config(std::move(settings)),
-        nodes(informers.Get(client::resources::kNodes)),
-        pods(informers.Get(client::resources::kPods)),
-        groups(informers.Get(client::resources::kPodGroups)),
-        priorities(informers.Get(client::resources::kPriorityClasses)),
+        nodes(informers.Get(client::resources::kNodes, cluster::NodeInfoFields())),
+        pods(informers.Get(client::resources::kPods,
+                           json::Fields(cluster::PodInfoFields()).Add(WaitReasonFields()))),
+        groups(informers.Get(client::resources::kPodGroups,
+                             json::Fields(cluster::PodGroupInfoFields()).Add({{"status"}}))),
+        priorities(informers.Get(client::resources::kPriorityClasses, {{"value"}})),
         publisher(api, pods, groups,
                   [this](const ObjectKey& key, const json::Value& object) {
                     return GroupStatus(key, object);

@@ -35,6 +35,11 @@ json::Value PodPatch(const json::Value& condition, const WaitReason& reason, Tim
 
 }  // namespace
 
+const json::Fields& WaitReasonFields() {
+  static const json::Fields fields{{"spec", "nodeName"}, {"status", "conditions"}};
+  return fields;
+}
+
 StatusPublisher::StatusPublisher(client::ApiClient& api, client::Informer& pods,
                                  client::Informer& groups, GroupStatus group_status)
     : api_(api),

@@ -46,6 +46,9 @@ struct WaitReason {
   bool operator==(const WaitReason&) const = default;
 };
 
+// What a StatusPublisher reads of a pod.
+const json::Fields& WaitReasonFields();
+
 class StatusPublisher {
  public:
   // Makes the PodGroup's new status from the object as it is; the same as before when nothing

@@ -588,6 +588,19 @@ class Pass {
 
 }  // namespace
 
+const json::Fields& ChildPodFields() {
+  static const json::Fields fields{{"metadata", "labels"},
+                                   {"metadata", "annotations", kEpochAnnotation},
+                                   {"metadata", "annotations", kMembersAnnotation},
+                                   {"spec", "nodeName"},
+                                   {"status", "phase"},
+                                   {"status", "containerStatuses", "name"},
+                                   {"status", "containerStatuses", "restartCount"},
+                                   {"status", "containerStatuses", "state", "terminated"},
+                                   {"status", "initContainerStatuses", "restartCount"}};
+  return fields;
+}
+
 Reconciled ReconcileJob(const Job& job, const JobChildren& children, Time now) {
   return Pass(job, children, now).Run();
 }

@@ -25,6 +25,7 @@
 
 #include "base/time.h"
 #include "client/reconcile.h"
+#include "json/projection.h"
 #include "json/value.h"
 #include "training/job.h"
 
@@ -37,6 +38,9 @@ struct JobChildren {
   // Names that the job needs and somebody else's objects have, as "pods \"x\"".
   std::vector<std::string> taken;
 };
+
+// What ReconcileJob reads of a pod, besides identity fields.
+const json::Fields& ChildPodFields();
 
 client::Reconciled ReconcileJob(const Job& job, const JobChildren& children, Time now);
 // For a job that ParseJob refuses: it fails and says why.

@@ -49,8 +49,10 @@ JobChildren FindChildren(const client::View& view, const Job& job) {
 }  // namespace
 
 std::vector<client::Trigger> PyTorchJobController::Setup(client::InformerSet& informers) {
-  client::IndexByController(informers.Get(resources::kPods));
+  informers.Get(resources::kPyTorchJobs, json::Fields::Whole());
+  client::IndexByController(informers.Get(resources::kPods, ChildPodFields()));
   client::IndexByController(informers.Get(resources::kServices));
+  informers.Get(resources::kPodGroups, {{"spec"}});
   return {client::OnSelf(resources::kPyTorchJobs),
           client::OnControlledBy(resources::kPods, "PyTorchJob", "kubeflow.org"),
           client::OnControlledBy(resources::kServices, "PyTorchJob", "kubeflow.org"),

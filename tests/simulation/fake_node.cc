@@ -179,7 +179,8 @@ NodeAgent::NodeAgent(Loop& loop, net::Handler& server, Machine& machine, int dev
       link_(loop, transport_, rates, Rng(rng_.Next()), counts),
       client_(loop, link_, "kubelet"),
       informers_(client_, rng_.Next()) {
-  client::Informer& pods = informers_.Get(resources::kPods, "spec.nodeName=" + machine_.name());
+  client::Informer& pods =
+      informers_.Get(resources::kPods, json::Fields::Whole(), "spec.nodeName=" + machine_.name());
   pods.Subscribe(
       {.on_change = lifetime_.Guard([this](const client::ObjectKey& key, const json::Value& before,
                                            const json::Value& after) {
@@ -192,7 +193,7 @@ NodeAgent::NodeAgent(Loop& loop, net::Handler& server, Machine& machine, int dev
   machine_.Listen([this](const std::string& uid) {
     if (const auto found = keys_.find(uid); found != keys_.end()) Sync(found->second);
   });
-  informers_.Get(resources::kNodes, "metadata.name=" + machine_.name())
+  informers_.Get(resources::kNodes, json::Fields::Whole(), "metadata.name=" + machine_.name())
       .Subscribe({.on_change = lifetime_.Guard([this](const client::ObjectKey&, const json::Value&,
                                                       const json::Value&) { PostNodeStatus(); }),
                   .on_synced = {}});
@@ -252,7 +253,7 @@ void NodeAgent::Register() {
 // A node object that was deleted is made again; one that was called Unknown is called Ready again.
 void NodeAgent::PostNodeStatus() {
   const client::Informer& nodes =
-      informers_.Get(resources::kNodes, "metadata.name=" + machine_.name());
+      informers_.Get(resources::kNodes, json::Fields::Whole(), "metadata.name=" + machine_.name());
   const json::Value* node = nodes.Find({"", machine_.name()});
   if (node == nullptr) return Register();
   for (const json::Value& condition : (*node)["status"]["conditions"].items()) {
@@ -289,7 +290,7 @@ void NodeAgent::Heartbeat() {
 // What runs without an API object was removed while the agent was away.
 void NodeAgent::OnSynced() {
   const client::Informer& pods =
-      informers_.Get(resources::kPods, "spec.nodeName=" + machine_.name());
+      informers_.Get(resources::kPods, json::Fields::Whole(), "spec.nodeName=" + machine_.name());
   std::set<std::string> known;
   for (const auto& [key, pod] : pods.objects()) known.insert(UidOf(pod));
   for (const std::string& uid : machine_.Uids()) {
@@ -305,7 +306,7 @@ void NodeAgent::Sync(const client::ObjectKey& key) {
     return;
   }
   const client::Informer& pods =
-      informers_.Get(resources::kPods, "spec.nodeName=" + machine_.name());
+      informers_.Get(resources::kPods, json::Fields::Whole(), "spec.nodeName=" + machine_.name());
   const json::Value* pod = pods.Find(key);
   if (!pods.Synced()) return;  // OnSynced() frees the devices of removed pods first
   if (pod == nullptr) {

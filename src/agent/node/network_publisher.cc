@@ -22,8 +22,8 @@ NetworkPublisher::NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& 
                                    std::function<std::vector<json::Value>()> local_pods)
     : loop_(loop),
       pool_(pool),
-      services_(informers.Get(client::resources::kServices)),
-      slices_(informers.Get(client::resources::kEndpointSlices)),
+      services_(informers.Get(client::resources::kServices, json::Fields::Whole())),
+      slices_(informers.Get(client::resources::kEndpointSlices, json::Fields::Whole())),
       spawner_(spawner),
       options_(std::move(options)),
       local_pods_(std::move(local_pods)) {}

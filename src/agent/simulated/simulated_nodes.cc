@@ -31,6 +31,23 @@ std::string FakeAddress(uint64_t number) {
   return fmt::format("198.{}.{}.{}", 18 + (number >> 16) % 2, (number >> 8) % 256, number % 256);
 }
 
+// What is read below and by BuildPodStatus.
+const json::Fields& SimulatedPodFields() {
+  static const json::Fields fields{{"metadata", "annotations", kDurationAnnotation},
+                                   {"spec", "nodeName"},
+                                   {"spec", "restartPolicy"},
+                                   {"spec", "initContainers"},
+                                   {"spec", "containers", "name"},
+                                   {"spec", "containers", "image"},
+                                   {"spec", "containers", "resources"},
+                                   {"status", "phase"},
+                                   {"status", "conditions"},
+                                   {"status", "podIP"},
+                                   {"status", "startTime"},
+                                   {"status", "qosClass"}};
+  return fields;
+}
+
 }  // namespace
 
 struct SimulatedNodes::Impl {
@@ -39,7 +56,7 @@ struct SimulatedNodes::Impl {
       : options(std::move(options_in)),
         loop(loop_in),
         client(client_in),
-        pods(informers.Get(client::resources::kPods)),
+        pods(informers.Get(client::resources::kPods, SimulatedPodFields())),
         rng(rng_in) {
     options.count = std::clamp(options.count, 0, kMaxSimulatedNodes);
     for (int i = 0; i < options.count; ++i)

@@ -205,17 +205,25 @@ std::vector<json::Value> MakeEndpointSlices(const json::Value& service,
 }
 
 std::vector<client::Trigger> EndpointSliceController::Setup(client::InformerSet& informers) {
-  client::Informer& services = informers.Get(resources::kServices);
+  client::Informer& services = informers.Get(resources::kServices, json::Fields::Whole());
   services.AddIndex(kSelectorIndex, [](const json::Value& service) {
     // One pair is enough: a pod that the service selects has it.
     std::vector<std::string> keys = PairKeys(service, service["spec"]["selector"]);
     if (keys.size() > 1) keys.resize(1);
     return keys;
   });
-  informers.Get(resources::kPods).AddIndex(kPodLabelIndex, [](const json::Value& pod) {
+  const json::Fields of_pods{{"metadata", "labels"},
+                             {"spec", "hostname"},
+                             {"spec", "subdomain"},
+                             {"spec", "nodeName"},
+                             {"spec", "containers", "ports"},
+                             {"status", "phase"},
+                             {"status", "podIP"},
+                             {"status", "conditions"}};
+  informers.Get(resources::kPods, of_pods).AddIndex(kPodLabelIndex, [](const json::Value& pod) {
     return PairKeys(pod, pod["metadata"]["labels"]);
   });
-  client::IndexByController(informers.Get(resources::kEndpointSlices));
+  client::IndexByController(informers.Get(resources::kEndpointSlices, json::Fields::Whole()));
   return {client::OnSelf(resources::kServices), OnSelectedPod(services),
           client::OnControlledBy(resources::kEndpointSlices, "Service", "")};
 }

@@ -53,6 +53,7 @@ NamespaceController::NamespaceController(client::ResourceDiscovery& discovery)
 
 std::vector<client::Trigger> NamespaceController::Setup(client::InformerSet& informers) {
   informers_ = &informers;
+  informers.Get(resources::kNamespaces, json::Fields::Whole());
   return {client::OnSelf(resources::kNamespaces)};
 }
 

@@ -9,6 +9,7 @@ namespace resources = client::resources;
 
 constexpr char kServiceAccount[] = "default";
 constexpr char kRootCa[] = "kube-root-ca.crt";
+constexpr char kRootCaKey[] = "ca.crt";
 
 // Wakes the namespace when its object of this name changes.
 client::Trigger OnNamed(const client::Resource& resource, std::string name) {
@@ -31,7 +32,8 @@ json::Value Object(const char* kind, const char* name, const std::string& ns) {
 NamespaceFurnitureController::NamespaceFurnitureController(std::string root_ca_pem)
     : root_ca_pem_(std::move(root_ca_pem)) {}
 
-std::vector<client::Trigger> NamespaceFurnitureController::Setup(client::InformerSet&) {
+std::vector<client::Trigger> NamespaceFurnitureController::Setup(client::InformerSet& informers) {
+  informers.Get(resources::kConfigMaps, {{"data", kRootCaKey}});
   return {client::OnSelf(resources::kNamespaces),
           OnNamed(resources::kServiceAccounts, kServiceAccount),
           OnNamed(resources::kConfigMaps, kRootCa)};
@@ -51,11 +53,11 @@ client::Reconciled NamespaceFurnitureController::Reconcile(const client::View& v
   if (root_ca_pem_.empty()) return out;
   const client::Target target{resources::kConfigMaps, key.name, kRootCa, ""};
   const json::Value* config_map = view.Of(resources::kConfigMaps).Find({key.name, kRootCa});
-  const json::Value data = json::Obj({{"ca.crt", root_ca_pem_}});
+  const json::Value data = json::Obj({{kRootCaKey, root_ca_pem_}});
   if (config_map == nullptr) {
     out.Create(target, Object("ConfigMap", kRootCa, key.name).Set("data", data));
-  } else if ((*config_map)["data"] != data) {
-    out.Update(target, config_map->Set("data", data));
+  } else if ((*config_map)["data"][kRootCaKey].AsString() != root_ca_pem_) {
+    out.PatchMerge(target, json::Obj({{"data", data}}));
   }
   return out;
 }

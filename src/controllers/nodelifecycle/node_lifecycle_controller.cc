@@ -133,7 +133,10 @@ void RemovePodsOfGoneNode(const client::Informer& pods, const client::Observatio
 }  // namespace
 
 std::vector<client::Trigger> NodeLifecycleController::Setup(client::InformerSet& informers) {
-  informers.Get(resources::kPods).AddIndex(kByNode, [](const json::Value& pod) {
+  informers.Get(resources::kNodes, json::Fields::Whole());
+  informers.Get(resources::kLeases, {{"spec", "renewTime"}});
+  const json::Fields of_pods{{"spec", "nodeName"}, {"spec", "tolerations"}};
+  informers.Get(resources::kPods, of_pods).AddIndex(kByNode, [](const json::Value& pod) {
     const std::string node = pod["spec"]["nodeName"].Str();
     return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
   });

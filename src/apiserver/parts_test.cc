@@ -121,7 +121,12 @@ TEST(StoredObject, KeepsMetadataFirstWithAPlaceForTheRevision) {
   EXPECT_EQ(meta.metadata_bytes, form.meta->metadata_bytes);
   EXPECT_EQ(meta.labels, form.meta->labels);
   EXPECT_EQ(meta.fields, form.meta->fields);
-  EXPECT_NE(std::find(meta.fields.begin(), meta.fields.end(), "n1"), meta.fields.end());
+  size_t node_name = 0;
+  while (pods->selectable_fields[node_name] != "spec.nodeName") ++node_name;
+  EXPECT_EQ(meta.fields.size(), pods->selectable_fields.size());
+  EXPECT_EQ(meta.fields[node_name], "n1");
+  EXPECT_EQ(meta.Label("a"), "b");
+  EXPECT_EQ(meta.Label("b"), std::nullopt);  // a value is no name
 }
 
 TEST(Versions, ComeInKubernetesOrder) {

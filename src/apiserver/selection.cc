@@ -48,19 +48,17 @@ Result<std::shared_ptr<const Selection>> Selection::Make(schema::KindPtr kind,
 bool Selection::Matches(const store::Entry& entry) const {
   if (name_ && ParseKey(entry.key).name != *name_) return false;
   const ObjectMeta& meta = MetaOf(entry);
-  const bool labels_match = labels_.empty() || labels_.MatchesBy([&](std::string_view key) {
-    const std::string* value = meta.Label(key);
-    return value == nullptr ? std::nullopt : std::optional<std::string_view>(*value);
-  });
+  const bool labels_match =
+      labels_.empty() || labels_.MatchesBy([&](std::string_view key) { return meta.Label(key); });
   if (!labels_match || fields_.empty()) return labels_match;
 
   // Kept with the entry unless it was loaded before its definition was known: then the value says.
-  std::vector<std::string> parsed;
-  const std::vector<std::string>* values = &meta.fields;
+  PackedTexts parsed;
+  const PackedTexts* values = &meta.fields;
   if (values->size() != kind_->selectable_fields.size()) {
     const json::Value object = DecodeStored(*kind_, *entry.value);
     for (const std::string& field : kind_->selectable_fields)
-      parsed.push_back(SelectableValue(object, field));
+      parsed.Add(SelectableValue(object, field));
     values = &parsed;
   }
   return fields_.MatchesBy([&](std::string_view field) -> std::string_view {

@@ -78,13 +78,17 @@ size_t AppendMetadata(std::string& out, const json::Value& metadata) {
 std::shared_ptr<ObjectMeta> MakeMeta(const schema::Kind* kind, const json::Value& object) {
   auto meta = std::make_shared<ObjectMeta>();
   const json::Value& metadata = object["metadata"];
-  for (const auto& [name, value] : metadata["labels"].members())
-    meta->labels.emplace_back(name, value.AsString());
+  for (const auto& [name, value] : metadata["labels"].members()) {
+    meta->labels.Add(name);
+    meta->labels.Add(value.AsString());
+  }
   meta->terminating = metadata.Has("deletionTimestamp");
   if (kind != nullptr) {
     for (const std::string& field : kind->selectable_fields)
-      meta->fields.push_back(SelectableValue(object, field));
+      meta->fields.Add(SelectableValue(object, field));
   }
+  meta->labels.ShrinkToFit();
+  meta->fields.ShrinkToFit();
   return meta;
 }
 
@@ -160,11 +164,39 @@ KeyParts ParseKey(std::string_view key) {
   return parts;
 }
 
-const std::string* ObjectMeta::Label(std::string_view name) const {
-  for (const auto& [key, value] : labels) {
-    if (key == name) return &value;
-  }
-  return nullptr;
+void PackedTexts::Add(std::string_view text) {
+  const auto size = static_cast<uint32_t>(text.size());
+  bytes_.append(reinterpret_cast<const char*>(&size), sizeof size);
+  bytes_ += text;
+}
+
+std::string_view PackedTexts::operator[](size_t index) const {
+  std::string_view found;
+  ForEach([&](std::string_view text) {
+    if (index-- > 0) return true;
+    found = text;
+    return false;
+  });
+  return found;
+}
+
+size_t PackedTexts::size() const {
+  size_t count = 0;
+  ForEach([&count](std::string_view) { return ++count > 0; });
+  return count;
+}
+
+std::optional<std::string_view> ObjectMeta::Label(std::string_view name) const {
+  bool is_name = true;
+  bool found = false;
+  std::optional<std::string_view> value;
+  labels.ForEach([&](std::string_view text) {
+    if (found) value = text;
+    found = is_name && text == name;
+    is_name = !is_name;
+    return !value.has_value();
+  });
+  return value;
 }
 
 StoredForm EncodeStored(const schema::Kind& kind, const json::Value& object) {

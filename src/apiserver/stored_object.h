@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,13 +39,37 @@ struct KeyParts {
 };
 KeyParts ParseKey(std::string_view key);
 
+// Short texts in one piece of memory: every entry of the store has some.
+class PackedTexts {
+ public:
+  void Add(std::string_view text);
+  // Calls visit(text) for each, in order, until it returns false.
+  template <class Visit>
+  void ForEach(Visit visit) const {
+    for (size_t at = 0; at < bytes_.size();) {
+      uint32_t size = 0;
+      std::memcpy(&size, bytes_.data() + at, sizeof size);
+      at += sizeof size;
+      if (!visit(std::string_view(bytes_).substr(at, size))) return;
+      at += size;
+    }
+  }
+  std::string_view operator[](size_t index) const;  // "" beyond the last
+  size_t size() const;
+  void ShrinkToFit() { bytes_.shrink_to_fit(); }
+  bool operator==(const PackedTexts&) const = default;
+
+ private:
+  std::string bytes_;  // each: its size in 4 bytes, then itself
+};
+
 // What an Entry keeps parsed.
 struct ObjectMeta : store::Meta {
-  std::vector<std::pair<std::string, std::string>> labels;
-  std::vector<std::string> fields;  // values of kind.selectable_fields, in that order
-  uint32_t metadata_bytes = 0;      // length of the metadata object; it starts at kMetadataOffset
-  bool terminating = false;         // has a deletionTimestamp
-  const std::string* Label(std::string_view name) const;
+  PackedTexts labels;           // name, value, name, value, ...
+  PackedTexts fields;           // values of kind.selectable_fields, in that order
+  uint32_t metadata_bytes = 0;  // length of the metadata object; it starts at kMetadataOffset
+  bool terminating = false;     // has a deletionTimestamp
+  std::optional<std::string_view> Label(std::string_view name) const;
 };
 inline constexpr std::string_view kStoredStart = "{\"metadata\":";
 inline constexpr size_t kMetadataOffset = kStoredStart.size();

@@ -221,12 +221,14 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
   const PodKey key{info.ns, info.name};
   const auto [at, added] = pods_.try_emplace(key);
   PodRecord& pod = at->second;
+  PodConstraints constraints = std::exchange(info.constraints, {});
   if (!added) {
-    if (pod.info == info) return {};
+    if (pod.info == info && snapshot_.Shape(pod.shape).constraints == constraints) return {};
     if (pod.info.uid != info.uid) {
       // Deleted and made again between two looks of the informer.
       const bool freed = pod.IsPlaced();
       RemovePod(key);
+      info.constraints = std::move(constraints);
       CacheChange change = UpsertPod(std::move(info));
       change.capacity_grew |= freed;
       return change;
@@ -236,7 +238,7 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
   const std::string node_before =
       pod.info.node_name.empty() ? pod.assumed_node : pod.info.node_name;
   // Taken before the old ones are released, so that what stays the same keeps its index.
-  const ShapeIndex shape = TakeShape(info.constraints);
+  const ShapeIndex shape = TakeShape(constraints);
   const HolderIndex holder = TakeHolder(info.holder);
   if (was_placed && (info.IsFinished() || !info.node_name.empty() || shape != pod.shape))
     Unplace(pod);

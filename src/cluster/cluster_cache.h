@@ -34,7 +34,7 @@ struct PodKey {
 };
 
 struct PodRecord {
-  PodInfo info;
+  PodInfo info;  // without constraints: they are kept once, in the shape
   ShapeIndex shape = kNoIndex;
   HolderIndex holder = kNoIndex;
   PlacementIndex placement = kNoIndex;

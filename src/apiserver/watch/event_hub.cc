@@ -85,11 +85,11 @@ void EventHub::Offer(SharedEvent& event, const store::WatchEvent& raw) {
       if (found == by_value.end()) return;
       for (const WatcherPtr& watcher : found->second) watcher->Offer(event);
     };
-    const std::string& now = MetaOf(*raw.entry).fields[field];
+    const std::string now(MetaOf(*raw.entry).fields[field]);
     offer(now);
     // Whose selection the object leaves with this change has to hear of it too.
     if (raw.previous == nullptr) continue;
-    const std::string& before = MetaOf(*raw.previous).fields[field];
+    const std::string before(MetaOf(*raw.previous).fields[field]);
     if (before != now) offer(before);
   }
 }

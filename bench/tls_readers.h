@@ -1,11 +1,11 @@
 // bench/tls_readers.h
 //
-// Many TLS connections that one thread reads with as little work as OpenSSL allows: what it costs to
-// be the other end must not hide what the server costs. Each connection sends one request when it is
-// open; what comes back is searched for stamps.
+// Many TLS connections that one thread reads with as little work as OpenSSL allows: what it costs
+// to be the other end must not hide what the server costs. Each connection sends one request when
+// it is open; what comes back is searched for stamps.
 //
-// A stamp is `"stamp":"` and a monotonic time in nanoseconds: the writer of an event puts it in, and
-// a reader takes the time until it arrives.
+// A stamp is `"stamp":"` and a monotonic time in nanoseconds: the writer of an event puts it in,
+// and a reader takes the time until it arrives.
 //
 // Life cycle: construct, Open() some connections, Run() for a while, any number of times.
 // Thread:     one.

@@ -20,8 +20,8 @@ struct ByKey {
   bool operator()(const ObjectKey* a, const ObjectKey* b) const { return *a < *b; }
 };
 
-// Keys of one additional index: the informer's own, by address. REQUIRES: `key` lives as long as its
-// object.
+// Keys of one additional index: the informer's own, by address. REQUIRES: `key` lives as long as
+// its object.
 class Index {
  public:
   explicit Index(IndexFunction keys_of) : keys_of_(std::move(keys_of)) {}

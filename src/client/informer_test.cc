@@ -199,7 +199,7 @@ TEST_F(InformerTest, KeepsWhatItsUsersRead) {
   EXPECT_FALSE((*pod)["metadata"].Has("labels"));
   EXPECT_EQ((*pod)["spec"], json::Obj({{"nodeName", "n1"}}));
   EXPECT_EQ((*pod)["status"], json::Obj({{"phase", "Running"}}));
-  // From now on what was dropped is not here any more; less than what is kept may still be asked for.
+  // From now on what was dropped is not here any more; what is kept may still be asked for.
   informers_.Get(resources::kPods, {{"status", "phase"}});
   EXPECT_DEATH(informers_.Get(resources::kPods, {{"spec", "hostname"}}), "pods");
 }

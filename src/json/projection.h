@@ -49,8 +49,8 @@ class Fields {
 
 class SharedValues {
  public:
-  // fields.Project(object), of which strings, arrays and objects that equal earlier ones share their
-  // storage with them. The object itself and its metadata have no equals and are left out.
+  // fields.Project(object), of which strings, arrays and objects that equal earlier ones share
+  // their storage with them. The object itself and its metadata have no equals and are left out.
   Value Project(const Value& object, const Fields& fields);
 
  private:

@@ -177,7 +177,9 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
   if (Status status = resource->strategy->Reserve(context, &before.object, after); !status.ok()) {
     return done(Error(status));
   }
-  if (after == before.object) return done(before.entry);
+  // What is there may itself be on its way to the disk: then the answer waits for a commit as well.
+  const bool committed = core.store.Get(before.entry->key) == before.entry;
+  if (after == before.object && committed) return done(before.entry);
   if (context.dry_run) return done(AnswerEntry(*resource->kind, before.entry.get(), after));
 
   store::Put put = MakePut(*resource, context, after, before.entry->mod_revision);

@@ -27,7 +27,17 @@ void SimLoop::Cancel(TimerId timer) {
 
 Time SimLoop::Now() const {
   const std::lock_guard lock(mutex_);
+  return now_ + jumped_;
+}
+
+Time SimLoop::Steady() const {
+  const std::lock_guard lock(mutex_);
   return now_;
+}
+
+void SimLoop::JumpClock(Duration by) {
+  const std::lock_guard lock(mutex_);
+  jumped_ += by;
 }
 
 std::optional<Time> SimLoop::NextDue() const {
@@ -56,7 +66,7 @@ size_t SimLoop::RunReady(size_t limit) {
   size_t ran = 0;
   while (ran < limit) {
     const std::optional<Time> due = NextDue();
-    if (!due || *due > Now()) break;
+    if (!due || *due > Steady()) break;
     Step();
     ++ran;
   }
@@ -64,14 +74,14 @@ size_t SimLoop::RunReady(size_t limit) {
 }
 
 void SimLoop::RunFor(Duration duration) {
-  const Time end = Now() + duration;
+  const Time end = Steady() + duration;
   for (std::optional<Time> due = NextDue(); due && *due <= end; due = NextDue()) Step();
   const std::lock_guard lock(mutex_);
   now_ = std::max(now_, end);
 }
 
 bool SimLoop::RunUntil(Function<bool()> done, Duration deadline) {
-  const Time end = Now() + deadline;
+  const Time end = Steady() + deadline;
   while (!done()) {
     const std::optional<Time> due = NextDue();
     if (!due || *due > end) return done();

@@ -5,8 +5,8 @@
 //
 // Thread:     the one that calls Run*(). Post() from elsewhere is allowed (store writer threads in
 //             tests) but then the order is no longer deterministic.
-// Invariants: tasks in the order (time, sequence number); Now() never goes back unless the test
-//             sets it.
+// Invariants: tasks in the order (time, sequence number); Steady() never goes back, and timers go
+//             by it; Now() is Steady() plus what JumpClock() added.
 
 #pragma once
 
@@ -32,6 +32,10 @@ class SimLoop final : public Loop {
   Time Now() const override;
   bool InThread() const override { return true; }
 
+  // The wall clock is set; timers do not notice, as in production.
+  void JumpClock(Duration by);
+  Time Steady() const;
+
   // Runs the next task, moving time forward to it; false if there is none.
   bool Step();
   // Runs what is due now, timers in the future stay; returns how many tasks ran. `limit` bounds
@@ -42,7 +46,7 @@ class SimLoop final : public Loop {
   // Runs until `done` holds or simulated time passes `deadline`; returns whether it holds.
   bool RunUntil(Function<bool()> done, Duration deadline);
 
-  // When the next task is due; nullopt if nothing waits.
+  // When the next task is due, on the steady clock; nullopt if nothing waits.
   std::optional<Time> NextDue() const;
   uint64_t steps() const { return steps_; }
 
@@ -50,7 +54,8 @@ class SimLoop final : public Loop {
   using Slot = std::pair<Time, TimerId>;
 
   mutable std::mutex mutex_;  // guards all below, for Post() from other threads
-  Time now_;
+  Time now_;                  // steady
+  Duration jumped_{};
   TimerId next_id_ = 1;
   std::map<Slot, Task> queue_;
   std::unordered_map<TimerId, Time> due_;

@@ -277,6 +277,7 @@ struct Scheduler::Impl {
     for (size_t i = 0; i < round->next_assignment; ++i)
       decided.push_back(unit.pods[plan.assignments[i].pod].key);
     if (round->next_assignment < plan.assignments.size() || !StillWhole(unit, decided)) {
+      ++metrics.plans_dropped;
       for (const PodKey& pod : decided) PutBack(pod);
       round->next_reason = unit.pods.size();  // what the plan says of it does not hold any more
       return Wake();

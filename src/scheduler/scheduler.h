@@ -44,6 +44,7 @@ struct SchedulerMetrics {
   uint64_t unschedulable = 0;  // {result="unschedulable"}
   uint64_t errors = 0;         // {result="error"}: refused bindings
   uint64_t plans = 0;          // muster_scheduler_plans_total
+  uint64_t plans_dropped = 0;  // decisions about a unit that the world had overtaken
   uint64_t pending_active =
       0;  // scheduler_pending_pods{queue="active"}: to be looked at in the next plan
   uint64_t pending_unschedulable = 0;  // {queue="unschedulable"}

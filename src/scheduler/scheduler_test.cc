@@ -74,6 +74,10 @@ class SchedulerTest : public testing::Test {
       Bind(std::string(parts[3]), std::string(parts[5]), *json::Parse(request.body), *writer);
       return false;
     }
+    if (parts.size() == 8 && parts[7] == "status" && refuse_group_status) {
+      client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");
+      return false;
+    }
     if (parts.size() == 7 && parts[6] == "status" && parts[4] == "pods") ++pod_status_writes_;
     return true;
   }
@@ -216,6 +220,7 @@ class SchedulerTest : public testing::Test {
   int double_binds_ = 0;
   int lose_bind_answers_ = 0;
   int pod_status_writes_ = 0;
+  bool refuse_group_status = false;
 };
 
 TEST_F(SchedulerTest, BindsAPodWithItsDevicesAndSaysSo) {
@@ -305,6 +310,33 @@ TEST_F(SchedulerTest, PodGroupStatusFollowsTheGang) {
   Settle();
   EXPECT_EQ(GroupStatus("g")["phase"].AsString(), "Completed");
   EXPECT_EQ(GroupStatus("g")["succeeded"].AsInt(), 2);
+}
+
+// Found by simulation (gang-start/store/after/47): after five refusals it was left as it was.
+TEST_F(SchedulerTest, AStatusIsWrittenHoweverLongTheServerWasAway) {
+  AddNode("n1", 2);
+  AddGang("g", 2, 1);
+  refuse_group_status = true;
+  loop_.RunFor(minutes(10));
+  EXPECT_TRUE(GroupStatus("g").IsNull());
+  refuse_group_status = false;
+  loop_.RunFor(kMaxRewriteInterval + seconds(1));
+  EXPECT_EQ(GroupStatus("g")["phase"].AsString(), "Running");
+}
+
+TEST_F(SchedulerTest, AClockThatIsSetBackHoldsNoStatusUp) {
+  AddNode("n1", 2);
+  AddGang("g", 2, 1);
+  Settle();
+  SetPhase("g-0", "Running");
+  loop_.RunReady();
+  SetPhase("g-1", "Running");  // waits for the pace of status writes
+  loop_.RunReady();
+  loop_.JumpClock(-hours(1));
+  SetPhase("g-0", "Succeeded");
+  loop_.RunFor(kMaxRewriteInterval + seconds(1));
+  EXPECT_EQ(GroupStatus("g")["running"].AsInt(), 1);
+  EXPECT_EQ(GroupStatus("g")["succeeded"].AsInt(), 1);
 }
 
 TEST_F(SchedulerTest, AGangWhosePodsComeOneByOneIsNotToldOfEachThatIsMissing) {

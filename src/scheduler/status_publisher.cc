@@ -97,7 +97,9 @@ void StatusPublisher::MarkDirty(const Subject& subject, Entry& entry) {
 
 void StatusPublisher::Enqueue(const Subject& subject, Entry& entry) {
   entry.queued = true;
-  if (entry.next_allowed <= api_.loop().Now()) {
+  const Time now = api_.loop().Now();
+  entry.next_allowed = std::min<Time>(entry.next_allowed, now + kMaxRewriteInterval);
+  if (entry.next_allowed <= now) {
     ready_.push_back(subject);
     SchedulePump();
   } else {
@@ -114,8 +116,9 @@ void StatusPublisher::ArmTimer() {
   timer_at_ = due;
   timer_ = api_.loop().After(due - api_.loop().Now(), lifetime_.Guard([this] {
     timer_ = 0;
-    const Time now = api_.loop().Now();
-    while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    // What the timer was set for is due, whatever the clock says by now.
+    const Time due_by = std::max(timer_at_, api_.loop().Now());
+    while (!delayed_.empty() && delayed_.begin()->first <= due_by) {
       ready_.push_back(delayed_.begin()->second);
       delayed_.erase(delayed_.begin());
     }
@@ -206,12 +209,12 @@ void StatusPublisher::OnWritten(const Subject& subject, const Status& status) {
   entry.in_flight = false;
   if (status.ok() || status.reason() == Reason::kNotFound) {
     entry.failures = 0;
-  } else if (++entry.failures < kMaxStatusAttempts) {
-    entry.dirty = true;
   } else {
-    LOG_WARN("scheduler: gave up writing a status object={} error={}", subject.key.ToString(),
+    LOG_WARN("scheduler: could not write a status object={} error={}", subject.key.ToString(),
              status.ToString());
-    entry.failures = 0;
+    const Duration pause = kFirstRewriteInterval * (int64_t{1} << std::min(entry.failures++, 10));
+    entry.next_allowed = api_.loop().Now() + std::min<Duration>(pause, kMaxRewriteInterval);
+    entry.dirty = true;
   }
   if (entry.forgotten) entry.dirty = false;
   if (entry.dirty) Enqueue(subject, entry);

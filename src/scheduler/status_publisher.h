@@ -9,8 +9,10 @@
 //
 // Life cycle: lives with its scheduler; destroying it abandons what is in flight.
 // Thread:     the loop thread.
-// Invariants: what was published last is the latest text, once things calm down; one write per
-//             object at a time; at most kMaxStatusWritesInFlight in all, so bindings go first.
+// Invariants: what was published last is the latest text, once things calm down, however long the
+//             server was away: a write that failed is repeated after 1 s, doubling to 30 s; one
+//             write per object at a time; at most kMaxStatusWritesInFlight in all, so bindings go
+//             first; a clock that is set back holds nothing up for more than 30 s.
 
 #pragma once
 
@@ -32,7 +34,6 @@
 namespace muster::scheduler {
 
 inline constexpr size_t kMaxStatusWritesInFlight = 32;
-inline constexpr int kMaxStatusAttempts = 5;
 inline constexpr Duration kFirstRewriteInterval = seconds(1);
 inline constexpr Duration kMaxRewriteInterval = seconds(30);
 // What usually passes by itself (the pods of a gang are created one by one) is written only if it

@@ -14,7 +14,6 @@
 
 #include "apiserver/server.h"
 #include "client/api_client.h"
-#include "client/in_process_transport.h"
 #include "client/informer.h"
 #include "client/reconcile.h"
 #include "client/resource_discovery.h"
@@ -43,35 +42,55 @@ class Gate final : public net::Handler {
   net::Handler* server_ = nullptr;
 };
 
+// Plans are made while the world goes on.
+class LatePool final : public Pool {
+ public:
+  LatePool(Rng rng, const FaultRates& rates) : rng_(rng), rates_(rates) {}
+  void Run(Task work, Loop& loop, Task done) override {
+    const Duration before = Late();
+    const Duration after = Late();
+    loop.After(before, [work = std::move(work), &loop, after, done = std::move(done)]() mutable {
+      work();
+      loop.After(after, std::move(done));
+    });
+  }
+
+ private:
+  Duration Late() {
+    if (rates_.late == 0) return Duration::zero();
+    return Duration(rng_.Between(0, rates_.max_delay.count()));
+  }
+
+  Rng rng_;
+  const FaultRates& rates_;
+};
+
 // A client over the bad network, with its informers.
 struct Link {
-  Link(Loop& loop, net::Handler& server, std::string user, const FaultRates& rates, Rng rng,
-       Counts& counts)
-      : transport(loop, server, {"", "system:" + user, {"system:masters"}}),
-        faulty(loop, transport, rates, Rng(rng.Next()), counts),
-        client(loop, faulty, std::move(user)),
+  Link(const Network& network, const std::string& user, Rng rng, CrashPoint* crash)
+      : transport(network, "system:" + user, Rng(rng.Next()), crash),
+        client(network.loop, transport, user),
         informers(client, rng.Next()) {}
 
-  client::InProcessTransport transport;
-  FaultyTransport faulty;
+  FaultyTransport transport;
   client::ApiClient client;
   client::InformerSet informers;
 };
 
 struct ControllerManager {
-  ControllerManager(Loop& loop, net::Handler& server, const FaultRates& rates, Rng rng,
-                    Counts& counts)
-      : link(loop, server, "kube-controller-manager", rates, Rng(rng.Next()), counts),
+  ControllerManager(const Network& network, Rng rng, CrashPoint* crash)
+      : link(network, "kube-controller-manager", Rng(rng.Next()), crash),
         discovery(link.client, link.informers),
         runtime(link.client, link.informers, Rng(rng.Next())) {
     controllers::AddAll(runtime, discovery, {.root_ca_pem = "the root CA"});
     training::AddAll(runtime);
-    runtime.SetHooks({.on_pass =
-                          [&counts](std::string_view, std::string_view result, size_t) {
-                            if (result == "requeue") counts.Add("branch: pass met a conflict");
-                            if (result == "error") counts.Add("branch: pass failed");
-                          },
-                      .on_error = {}});
+    runtime.SetHooks(
+        {.on_pass =
+             [&counts = network.counts](std::string_view, std::string_view result, size_t) {
+               if (result == "requeue") counts.Add("branch: pass met a conflict");
+               if (result == "error") counts.Add("branch: pass failed");
+             },
+         .on_error = {}});
     runtime.Start();
     discovery.Start();
     link.informers.Start();
@@ -85,14 +104,22 @@ struct ControllerManager {
 };
 
 struct SchedulerPart {
-  SchedulerPart(Loop& loop, net::Handler& server, SimPool& pool, const FaultRates& rates, Rng rng,
-                Counts& counts)
-      : link(loop, server, "kube-scheduler", rates, rng, counts),
+  SchedulerPart(const Network& network, Rng rng, CrashPoint* crash)
+      : counts(network.counts),
+        pool(Rng(rng.Next()), network.rates),
+        link(network, "kube-scheduler", rng, crash),
         scheduler(link.client, link.informers, pool) {
     scheduler.Start();
     link.informers.Start();
   }
+  ~SchedulerPart() {
+    counts.Add("branch: plan dropped, the world had changed",
+               static_cast<int64_t>(scheduler.metrics().plans_dropped));
+    counts.Add("branch: binding refused", static_cast<int64_t>(scheduler.metrics().errors));
+  }
 
+  Counts& counts;
+  LatePool pool;
   Link link;
   scheduler::Scheduler scheduler;
 };

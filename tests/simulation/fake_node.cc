@@ -14,13 +14,6 @@ namespace resources = client::resources;
 constexpr Duration kHeartbeat = seconds(10);
 constexpr Duration kAgentRetry = milliseconds(100);
 
-// What becomes of a pod is a function of its UID and of how often it was restarted.
-Rng FateOf(const std::string& uid, int64_t restarts) {
-  return Rng(Hash64(uid, static_cast<uint64_t>(restarts) + 1));
-}
-
-Duration StartDelay(const std::string& uid) { return milliseconds(FateOf(uid, 0).Between(5, 800)); }
-
 std::string UidOf(const json::Value& object) { return object["metadata"]["uid"].Str(); }
 
 bool IsFinished(const json::Value& pod) {
@@ -85,8 +78,30 @@ bool Reported(const json::Value& pod, const ProcessState& state) {
 
 }  // namespace
 
-Machine::Machine(Loop& loop, std::string name, std::function<void(const std::string&)> on_violation)
-    : loop_(loop), name_(std::move(name)), on_violation_(std::move(on_violation)) {}
+Fate RandomFate(const json::Value& pod, int64_t restarts) {
+  constexpr int kCodes[] = {1, 2, 127, 128, 137, 143};
+  const std::string uid = UidOf(pod);
+  Rng first(Hash64(uid));
+  Rng rng(Hash64(uid, static_cast<uint64_t>(restarts) + 1));
+  Fate fate;
+  fate.starts_in = milliseconds(first.Between(5, 800));
+  fate.stops_in = milliseconds(first.Between(1, 3'000));
+  fate.runs_for = milliseconds(rng.Between(500, 45'000));
+  if (rng.Chance(0.2)) fate.exit_code = kCodes[rng.Below(std::size(kCodes))];
+  const json::Value& annotation = pod["metadata"]["annotations"][kRunsForAnnotation];
+  if (const auto length = ParseInt(annotation.AsString())) {
+    fate.runs_for = milliseconds(*length);
+    fate.exit_code = 0;
+  }
+  return fate;
+}
+
+Machine::Machine(Loop& loop, std::string name, FateFunction fate,
+                 std::function<void(const std::string&)> on_violation)
+    : loop_(loop),
+      name_(std::move(name)),
+      fate_(std::move(fate)),
+      on_violation_(std::move(on_violation)) {}
 
 Machine::~Machine() { PowerCut(); }
 
@@ -100,6 +115,7 @@ void Machine::Changed(const std::string& uid) {
 
 void Machine::Start(const std::string& uid, const json::Value& pod, int64_t restarts) {
   Process process;
+  process.pod = pod;
   process.state.restart_policy = pod["spec"]["restartPolicy"].Str("Always");
   process.state.restarts = restarts;
   process.state.devices = DevicesOf(pod);
@@ -112,7 +128,7 @@ void Machine::Start(const std::string& uid, const json::Value& pod, int64_t rest
       }
     }
   }
-  process.timer = loop_.After(StartDelay(uid), [this, uid] {
+  process.timer = loop_.After(fate_(pod, 0).starts_in, [this, uid] {
     processes_.at(uid).state.phase = ProcessState::Phase::kRunning;
     ScheduleEnd(uid);
     Changed(uid);
@@ -122,18 +138,14 @@ void Machine::Start(const std::string& uid, const json::Value& pod, int64_t rest
 
 void Machine::ScheduleEnd(const std::string& uid) {
   Process& process = processes_.at(uid);
-  const Duration length = milliseconds(FateOf(uid, process.state.restarts).Between(500, 45'000));
+  const Duration length = fate_(process.pod, process.state.restarts).runs_for;
   process.timer = loop_.After(length, [this, uid] { OnEnd(uid); });
 }
 
 void Machine::OnEnd(const std::string& uid) {
   Process& process = processes_.at(uid);
   process.timer = 0;
-  Rng fate = FateOf(uid, process.state.restarts);
-  fate.Next();
-  constexpr int kCodes[] = {1, 2, 127, 128, 137, 143};
-  const bool fails = fate.Chance(0.2);
-  const int code = fails ? kCodes[fate.Below(std::size(kCodes))] : 0;
+  const int code = fate_(process.pod, process.state.restarts).exit_code;
   const std::string& policy = process.state.restart_policy;
   if ((code != 0 && policy == "OnFailure") || policy == "Always") {
     ++process.state.restarts;
@@ -168,16 +180,15 @@ std::vector<std::string> Machine::Uids() const {
   return uids;
 }
 
-NodeAgent::NodeAgent(Loop& loop, net::Handler& server, Machine& machine, int devices,
-                     const FaultRates& rates, Rng rng, Counts& counts)
-    : loop_(loop),
+NodeAgent::NodeAgent(const Network& network, Machine& machine, int devices, Rng rng,
+                     CrashPoint* crash)
+    : loop_(network.loop),
       machine_(machine),
       devices_(devices),
       rng_(rng),
-      counts_(counts),
-      transport_(loop, server, {"", "system:node:" + machine.name(), {"system:masters"}}),
-      link_(loop, transport_, rates, Rng(rng_.Next()), counts),
-      client_(loop, link_, "kubelet"),
+      counts_(network.counts),
+      link_(network, "system:node:" + machine.name(), Rng(rng_.Next()), crash),
+      client_(network.loop, link_, "kubelet"),
       informers_(client_, rng_.Next()) {
   client::Informer& pods =
       informers_.Get(resources::kPods, json::Fields::Whole(), "spec.nodeName=" + machine_.name());
@@ -349,7 +360,7 @@ void NodeAgent::Terminate(const client::ObjectKey& key, const json::Value& pod) 
   PodWork& work = work_[key];
   work.sending = true;
   const std::string uid = UidOf(pod);
-  work.timer = loop_.After(milliseconds(FateOf(uid, 0).Between(1, 3'000)), [this, key, uid] {
+  work.timer = loop_.After(machine_.FateOf(pod, 0).stops_in, [this, key, uid] {
     work_[key].timer = 0;
     machine_.Kill(uid);
     client::DeleteOptions options;

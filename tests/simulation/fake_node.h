@@ -1,7 +1,7 @@
 // tests/simulation/fake_node.h
 //
 // A machine with devices, and the agent on it, without processes: pods run for a while and end with
-// a code that their UID decides.
+// a code, as their fate is.
 //
 //   Machine    what really runs. Survives a crash of the agent, not a power cut.
 //   NodeAgent  what talks to the API server: registers the node, renews its lease, starts and stops
@@ -17,16 +17,27 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/api_client.h"
-#include "client/in_process_transport.h"
 #include "client/informer.h"
 #include "loop/loop.h"
-#include "simulation/counts.h"
 #include "simulation/faulty_transport.h"
 
 namespace muster::simulation {
+
+// What becomes of a pod, known beforehand: by its UID and by how often it was restarted.
+struct Fate {
+  Duration starts_in = milliseconds(100);
+  Duration runs_for = seconds(10);
+  int exit_code = 0;
+  Duration stops_in = milliseconds(500);  // once it is told to
+};
+using FateFunction = std::function<Fate(const json::Value& pod, int64_t restarts)>;
+Fate RandomFate(const json::Value& pod, int64_t restarts);
+// A pod with this annotation runs for so many milliseconds and ends well, whatever its UID.
+inline constexpr std::string_view kRunsForAnnotation = "simulation/runs-for-ms";
 
 struct ProcessState {
   enum class Phase : uint8_t { kStarting, kRunning, kExited };
@@ -40,10 +51,12 @@ struct ProcessState {
 class Machine {
  public:
   // `on_change(pod uid)` tells the agent; `on_violation` is an oracle.
-  Machine(Loop& loop, std::string name, std::function<void(const std::string&)> on_violation);
+  Machine(Loop& loop, std::string name, FateFunction fate,
+          std::function<void(const std::string&)> on_violation);
   ~Machine();
 
   void Start(const std::string& uid, const json::Value& pod, int64_t restarts);
+  Fate FateOf(const json::Value& pod, int64_t restarts) const { return fate_(pod, restarts); }
   void Kill(const std::string& uid);
   void PowerCut();  // everything that ran is gone, and nothing remembers it
   const ProcessState* Find(const std::string& uid) const;
@@ -54,6 +67,7 @@ class Machine {
  private:
   struct Process {
     ProcessState state;
+    json::Value pod;
     TimerId timer = 0;
   };
   void ScheduleEnd(const std::string& uid);
@@ -62,6 +76,7 @@ class Machine {
 
   Loop& loop_;
   const std::string name_;
+  const FateFunction fate_;
   std::function<void(const std::string&)> on_violation_;
   std::function<void(const std::string&)> on_change_;
   std::map<std::string, Process> processes_;
@@ -69,8 +84,7 @@ class Machine {
 
 class NodeAgent {
  public:
-  NodeAgent(Loop& loop, net::Handler& server, Machine& machine, int devices,
-            const FaultRates& rates, Rng rng, Counts& counts);
+  NodeAgent(const Network& network, Machine& machine, int devices, Rng rng, CrashPoint* crash);
   ~NodeAgent();
 
   // Nothing to report and nothing to stop (leases do not count).
@@ -98,7 +112,6 @@ class NodeAgent {
   const int devices_;
   Rng rng_;
   Counts& counts_;
-  client::InProcessTransport transport_;
   FaultyTransport link_;
   client::ApiClient client_;
   client::InformerSet informers_;

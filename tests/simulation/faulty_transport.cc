@@ -24,9 +24,12 @@ net::Response Refusal(int code, std::string_view reason) {
 // A watch over the bad network. Pieces stay in order, whatever happens to them.
 class FaultyStream final : public client::StreamHandle {
  public:
-  FaultyStream(Loop& loop, const FaultRates& rates, Rng rng, Counts& counts,
-               client::StreamCallbacks callbacks)
-      : loop_(loop), rates_(rates), rng_(rng), counts_(counts), callbacks_(std::move(callbacks)) {}
+  FaultyStream(const Network& network, Rng rng, client::StreamCallbacks callbacks)
+      : loop_(network.loop),
+        rates_(network.rates),
+        rng_(rng),
+        counts_(network.counts),
+        callbacks_(std::move(callbacks)) {}
 
   void Open(client::Transport& inner, net::Request request) {
     if (rng_.Chance(rates_.watch_expired)) {
@@ -63,7 +66,8 @@ class FaultyStream final : public client::StreamHandle {
     }
     if (rng_.Chance(rates_.watch_late)) {
       counts_.Add("fault: watch event late");
-      due_ = std::max(due_, loop_.Now() + Duration(rng_.Between(0, rates_.max_delay.count() * 10)));
+      due_ =
+          std::max(due_, loop_.Steady() + Duration(rng_.Between(0, rates_.max_delay.count() * 10)));
     }
     InOrder([this, times, bytes = std::move(bytes)] {
       for (int i = 0; i < times; ++i) callbacks_.on_data(bytes);
@@ -73,7 +77,7 @@ class FaultyStream final : public client::StreamHandle {
   // Nothing overtakes a late piece.
   template <class Step>
   void InOrder(Step step) {
-    loop_.After(due_ - loop_.Now(), lifetime_.Guard([this, step = std::move(step)] {
+    loop_.After(due_ - loop_.Steady(), lifetime_.Guard([this, step = std::move(step)] {
       if (!ended_) step();
     }));
   }
@@ -84,7 +88,7 @@ class FaultyStream final : public client::StreamHandle {
     callbacks_.on_end(std::move(status));
   }
 
-  Loop& loop_;
+  SimLoop& loop_;
   const FaultRates& rates_;
   Rng rng_;
   Counts& counts_;
@@ -97,60 +101,94 @@ class FaultyStream final : public client::StreamHandle {
 
 }  // namespace
 
-FaultyTransport::FaultyTransport(Loop& loop, client::Transport& inner, const FaultRates& rates,
-                                 Rng rng, Counts& counts)
-    : loop_(loop), inner_(inner), rates_(rates), rng_(rng), counts_(counts) {}
+FaultyTransport::FaultyTransport(const Network& network, std::string user, Rng rng,
+                                 CrashPoint* crash)
+    : network_(network),
+      inner_(network.loop, network.server, {"", std::move(user), {"system:masters"}}),
+      rng_(rng),
+      crash_(crash) {}
 
 FaultyTransport::~FaultyTransport() = default;
 
 Duration FaultyTransport::Delay(double probability) {
   if (!rng_.Chance(probability)) return Duration::zero();
-  counts_.Add("fault: late");
-  return Duration(rng_.Between(0, rates_.max_delay.count()));
+  network_.counts.Add("fault: late");
+  return Duration(rng_.Between(0, network_.rates.max_delay.count()));
+}
+
+// Whether the part is dead, or dies by this request. A write that it dies after is still made.
+bool FaultyTransport::DiesNow(net::Request& request) {
+  if (crash_ == nullptr) return false;
+  if (crash_->dead) return true;
+  if (request.method == "GET" || !CrashPoint::Counts(request.target)) return false;
+  const CrashPoint::When fate = crash_->Next();
+  if (fate == CrashPoint::When::kNever) return false;
+  if (fate == CrashPoint::When::kBefore) {
+    crash_->kill();
+    return true;
+  }
+  inner_.Send(std::move(request),
+              lifetime_.Guard([this](const Result<net::Response>&) { crash_->kill(); }));
+  return true;
+}
+
+void FaultyTransport::Deliver(net::Request request, Function<void(Result<net::Response>)> done) {
+  if (request.method == "GET") return inner_.Send(std::move(request), std::move(done));
+  net::Request head;
+  head.method = request.method;
+  head.target = request.target;
+  inner_.Send(std::move(request), [this, head = std::move(head),
+                                   done = std::move(done)](Result<net::Response> response) mutable {
+    if (response && response->status < 300) network_.on_acknowledged(head, *response);
+    done(std::move(response));
+  });
 }
 
 void FaultyTransport::Send(net::Request request, Function<void(Result<net::Response>)> done) {
+  if (DiesNow(request)) return;
+  SimLoop& loop = network_.loop;
+  const FaultRates& rates = network_.rates;
   const bool reads = request.method == "GET";
   const bool updates = request.method == "PUT" || request.method == "PATCH";
-  if (rng_.Chance(rates_.timeout_before)) {
-    counts_.Add("fault: timeout before");
-    loop_.After(rates_.max_delay, lifetime_.Guard([done = std::move(done)]() mutable {
+  if (rng_.Chance(rates.timeout_before)) {
+    network_.counts.Add("fault: timeout before");
+    loop.After(rates.max_delay, lifetime_.Guard([done = std::move(done)]() mutable {
       done(std::unexpected(Status(Reason::kTimeout, "injected: lost on the way")));
     }));
     return;
   }
-  if (updates && rng_.Chance(rates_.conflict)) {
-    counts_.Add("fault: conflict (409)");
-    loop_.Post(
+  if (updates && rng_.Chance(rates.conflict)) {
+    network_.counts.Add("fault: conflict (409)");
+    loop.Post(
         lifetime_.Guard([done = std::move(done)]() mutable { done(Refusal(409, "Conflict")); }));
     return;
   }
-  const bool answer_lost = !reads && rng_.Chance(rates_.timeout_after);
-  const Duration on_the_way = Delay(rates_.late);
-  const Duration on_the_way_back = Delay(rates_.late);
+  const bool answer_lost = !reads && rng_.Chance(rates.timeout_after);
+  const Duration on_the_way = Delay(rates.late);
+  const Duration on_the_way_back = Delay(rates.late);
   auto answered = lifetime_.Guard([this, answer_lost, on_the_way_back,
                                    done = std::move(done)](Result<net::Response> response) mutable {
     if (answer_lost) {
-      counts_.Add("fault: timeout after apply");
+      network_.counts.Add("fault: timeout after apply");
       response = std::unexpected(Status(Reason::kTimeout, "injected: the answer is lost"));
     }
     if (on_the_way_back == Duration::zero()) return done(std::move(response));
-    loop_.After(on_the_way_back,
-                lifetime_.Guard([done = std::move(done), response = std::move(response)]() mutable {
-                  done(std::move(response));
-                }));
+    network_.loop.After(
+        on_the_way_back,
+        lifetime_.Guard([done = std::move(done), response = std::move(response)]() mutable {
+          done(std::move(response));
+        }));
   });
-  if (on_the_way == Duration::zero()) return inner_.Send(std::move(request), std::move(answered));
-  loop_.After(on_the_way, lifetime_.Guard([this, request = std::move(request),
-                                           answered = std::move(answered)]() mutable {
-    inner_.Send(std::move(request), std::move(answered));
+  if (on_the_way == Duration::zero()) return Deliver(std::move(request), std::move(answered));
+  loop.After(on_the_way, lifetime_.Guard([this, request = std::move(request),
+                                          answered = std::move(answered)]() mutable {
+    Deliver(std::move(request), std::move(answered));
   }));
 }
 
 std::unique_ptr<client::StreamHandle> FaultyTransport::Stream(net::Request request,
                                                               client::StreamCallbacks callbacks) {
-  auto stream = std::make_unique<FaultyStream>(loop_, rates_, Rng(rng_.Next()), counts_,
-                                               std::move(callbacks));
+  auto stream = std::make_unique<FaultyStream>(network_, Rng(rng_.Next()), std::move(callbacks));
   stream->Open(inner_, std::move(request));
   return stream;
 }

@@ -1,7 +1,8 @@
 // tests/simulation/faulty_transport.h
 //
-// A bad network in front of a Transport: answers that come late or never, writes that happened
-// although nobody says so, conflicts, watches that lag, repeat themselves, break or are too old.
+// A bad network between a client and the API server: answers that come late or never, writes that
+// happened although nobody says so, conflicts, watches that lag, repeat themselves, break or are
+// too old.
 //
 // Life cycle: destroying it is the crash of its client: what it had not sent yet is never sent,
 //             what it had sent happens and nobody hears of it.
@@ -10,13 +11,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "base/rng.h"
+#include "client/in_process_transport.h"
 #include "client/lifetime.h"
 #include "client/transport.h"
-#include "loop/loop.h"
+#include "loop/sim_loop.h"
 #include "simulation/counts.h"
+#include "simulation/crash_point.h"
 
 namespace muster::simulation {
 
@@ -33,11 +38,21 @@ struct FaultRates {
   Duration max_delay = milliseconds(200);
 };
 
+// What every link goes through.
+struct Network {
+  SimLoop& loop;
+  net::Handler& server;
+  const FaultRates& rates;  // may change at any time
+  Counts& counts;
+  // An oracle: the server said that this write is done.
+  std::function<void(const net::Request&, const net::Response&)> on_acknowledged;
+};
+
 class FaultyTransport final : public client::Transport {
  public:
-  // REQUIRES: everything passed by reference outlives it; `rates` may change at any time.
-  FaultyTransport(Loop& loop, client::Transport& inner, const FaultRates& rates, Rng rng,
-                  Counts& counts);
+  // `crash`: of the part that this link belongs to; may be null.
+  // REQUIRES: everything passed by reference or pointer outlives it.
+  FaultyTransport(const Network& network, std::string user, Rng rng, CrashPoint* crash);
   ~FaultyTransport() override;
 
   void Send(net::Request request, Function<void(Result<net::Response>)> done) override;
@@ -45,13 +60,14 @@ class FaultyTransport final : public client::Transport {
                                                client::StreamCallbacks callbacks) override;
 
  private:
+  bool DiesNow(net::Request& request);
   Duration Delay(double probability);
+  void Deliver(net::Request request, Function<void(Result<net::Response>)> done);
 
-  Loop& loop_;
-  client::Transport& inner_;
-  const FaultRates& rates_;
+  const Network& network_;
+  client::InProcessTransport inner_;
   Rng rng_;
-  Counts& counts_;
+  CrashPoint* const crash_;
   client::Lifetime lifetime_;
 };
 

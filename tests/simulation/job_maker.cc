@@ -3,6 +3,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "simulation/fake_node.h"
+
 namespace muster::simulation {
 namespace {
 
@@ -54,6 +56,14 @@ json::Value RandomJob(Rng& rng, const std::string& ns, const std::string& name) 
     spec = spec.Set("elasticPolicy", json::Obj({{"minReplicas", 1}, {"maxReplicas", 6}}));
   }
   return Job(ns, name, std::move(spec));
+}
+
+json::Value EndlessJob(const std::string& ns, const std::string& name) {
+  json::Value worker = Replica(2, "OnFailure", 1);
+  const json::Value metadata =
+      json::Obj({{"annotations", json::Obj({{std::string(kRunsForAnnotation), "1000000000"}})}});
+  worker = worker.SetPath({"template", "metadata"}, metadata);
+  return Job(ns, name, json::Obj({{"pytorchReplicaSpecs", json::Obj({{"Worker", worker}})}}));
 }
 
 json::Value HopelessJob(const std::string& ns, const std::string& name) {

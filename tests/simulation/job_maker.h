@@ -1,6 +1,6 @@
 // tests/simulation/job_maker.h
 //
-// Random PyTorchJobs that all come to an end by themselves.
+// PyTorchJobs: random ones all come to an end by themselves.
 //
 // Thread: any.
 
@@ -14,6 +14,8 @@
 namespace muster::simulation {
 
 json::Value RandomJob(Rng& rng, const std::string& ns, const std::string& name);
+// Runs on and on.
+json::Value EndlessJob(const std::string& ns, const std::string& name);
 // A gang that no cluster of ours can hold.
 json::Value HopelessJob(const std::string& ns, const std::string& name);
 

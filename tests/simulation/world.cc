@@ -1,455 +1,384 @@
 #include "simulation/world.h"
 
+#include <algorithm>
 #include <cstdio>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "base/log.h"
-#include "simulation/control_plane.h"
-#include "simulation/fake_node.h"
-#include "simulation/job_maker.h"
-#include "simulation/oracles.h"
-#include "store/memory_store.h"
+#include "base/strings.h"
+#include "json/parse.h"
+#include "json/write.h"
 
 namespace muster::simulation {
 namespace {
 
 namespace resources = client::resources;
 
-constexpr const char* kNamespaces[] = {"default", "team-a", "team-b"};
-constexpr int kDevicesPerNode = 4;
 // More tasks than this without time passing: something answers itself for ever.
 constexpr uint64_t kMaxStepsPerInstant = 200'000;
-
-struct NodePart {
-  std::unique_ptr<Machine> machine;
-  std::unique_ptr<NodeAgent> agent;
-};
-
-class World {
- public:
-  World(uint64_t seed, Counts& counts, bool verbose)
-      : rng_(seed), counts_(counts), verbose_(verbose) {
-    store_ = store::OpenMemoryStore(loop_, apiserver::MakeDecorator());
-    oracles_ = std::make_unique<Oracles>(loop_, *store_, counts_,
-                                         [this](const std::string& what) { Violation(what); });
-    StartServer();
-    RunFor(seconds(1));
-  }
-
-  Outcome Run() {
-    MakeNamespaces();
-    rates_ = BadNetwork();
-    StartControllers();
-    StartScheduler();
-    const int64_t nodes = rng_.Between(3, 5);  // three hold every job
-    for (int64_t i = 0; i < nodes; ++i) AddNode(i);
-    PlanStory();
-    RunFor(seconds(kStoryLengthSeconds));
-    Repair();
-    Settle();
-    if (!stuck_) Judge();
-    return {oracles_->trace_hash(), oracles_->revisions(), loop_.steps(), violations_};
-  }
-
- private:
-  static FaultRates BadNetwork() {
-    return {.late = 0.2,
-            .timeout_before = 0.02,
-            .timeout_after = 0.02,
-            .conflict = 0.02,
-            .watch_cut = 0.005,
-            .watch_expired = 0.1,
-            .watch_late = 0.05,
-            .watch_twice = 0.02};
-  }
-
-  void Violation(const std::string& what) {
-    violations_.push_back(fmt::format("{} {}", FormatNanoTime(loop_.Now()), what));
-  }
-
-  void Tell(const std::string& what) {
-    if (verbose_)
-      std::fprintf(stderr, "%s %s\n", FormatNanoTime(loop_.Now()).c_str(), what.c_str());
-  }
-
-  // Like SimLoop::RunFor, but notices when time stands still; then the run is over.
-  void RunFor(Duration duration) {
-    const Time end = loop_.Now() + duration;
-    uint64_t steps_now = 0;
-    while (!stuck_) {
-      const std::optional<Time> due = loop_.NextDue();
-      if (!due || *due > end) break;
-      steps_now = *due > loop_.Now() ? 0 : steps_now + 1;
-      loop_.Step();
-      if (steps_now < kMaxStepsPerInstant) continue;
-      stuck_ = true;
-      Violation("time stands still: tasks make tasks for ever");
-    }
-    if (!stuck_) loop_.RunFor(end - loop_.Now());
-  }
-
-  // ---- the parts ----
-
-  void StartServer() {
-    apiserver::ServerOptions options;
-    options.seed = rng_.Next();
-    server_ = std::make_unique<apiserver::ApiServer>(loop_, *store_, std::move(options));
-    server_->Start([this](Status status) {
-      if (!status.ok()) Violation("the API server does not start: " + status.ToString());
-    });
-    gate_.Open(server_.get());
-  }
-
-  void StartControllers() {
-    controllers_ =
-        std::make_unique<ControllerManager>(loop_, gate_, rates_, Rng(rng_.Next()), counts_);
-  }
-
-  void StartScheduler() {
-    scheduler_ =
-        std::make_unique<SchedulerPart>(loop_, gate_, pool_, rates_, Rng(rng_.Next()), counts_);
-  }
-
-  void StartAgent(NodePart& node) {
-    node.agent = std::make_unique<NodeAgent>(loop_, gate_, *node.machine, kDevicesPerNode, rates_,
-                                             Rng(rng_.Next()), counts_);
-  }
-
-  void AddNode(int64_t number) {
-    NodePart& node = nodes_.emplace_back();
-    node.machine = std::make_unique<Machine>(loop_, fmt::format("node-{}", number),
-                                             [this](const std::string& what) { Violation(what); });
-    StartAgent(node);
-  }
-
-  // ---- the story ----
-
-  void At(Duration delay, std::function<void()> step) { loop_.After(delay, std::move(step)); }
-  Duration Anytime() { return milliseconds(rng_.Between(0, kStoryLengthSeconds * 1000)); }
-
-  void MakeNamespaces() {
-    for (const char* ns : kNamespaces) {
-      user_.Create({resources::kNamespaces, "", ns, ""},
-                   json::Obj({{"apiVersion", "v1"},
-                              {"kind", "Namespace"},
-                              {"metadata", json::Obj({{"name", ns}})}}),
-                   [](Result<json::Value>) {});
-    }
-    RunFor(seconds(1));
-  }
-
-  void PlanStory() {
-    const int64_t jobs = rng_.Between(4, 10);
-    for (int64_t i = 0; i < jobs; ++i) At(Anytime(), [this, i] { MakeJob(i); });
-    if (rng_.Chance(0.3)) At(Anytime(), [this] { MakeHopelessJob(); });
-    for (int64_t i = rng_.Between(1, 5); i > 0; --i) At(Anytime(), [this] { ChangeAJob(); });
-    for (int64_t i = rng_.Between(0, 3); i > 0; --i) At(Anytime(), [this] { CrashControllers(); });
-    for (int64_t i = rng_.Between(0, 3); i > 0; --i) At(Anytime(), [this] { CrashScheduler(); });
-    for (int64_t i = rng_.Between(0, 2); i > 0; --i) At(Anytime(), [this] { RestartServer(); });
-    for (int64_t i = rng_.Between(0, 4); i > 0; --i) At(Anytime(), [this] { HurtANode(); });
-    if (rng_.Chance(0.15)) At(Anytime(), [this] { DeleteNamespace(); });
-  }
-
-  void MakeJob(int64_t number) {
-    const std::string ns = kNamespaces[rng_.Below(std::size(kNamespaces))];
-    const std::string name = fmt::format("job-{}", number);
-    Tell("make job " + ns + "/" + name);
-    user_.Create({resources::kPyTorchJobs, ns, name, ""}, RandomJob(rng_, ns, name),
-                 [this, ns, name](Result<json::Value> reply) {
-                   if (reply) {
-                     jobs_.insert({ns, name});
-                   } else if (!namespace_deleted_ && server_ != nullptr) {
-                     Violation("job refused: " + reply.error().ToString());
-                   }
-                 });
-  }
-
-  void MakeHopelessJob() {
-    user_.Create({resources::kPyTorchJobs, "default", "hopeless", ""},
-                 HopelessJob("default", "hopeless"), [this](Result<json::Value> reply) {
-                   if (reply) counts_.Add("story: hopeless job");
-                 });
-  }
-
-  void ChangeAJob() {
-    if (jobs_.empty()) return;
-    auto it = jobs_.begin();
-    std::advance(it, static_cast<ptrdiff_t>(rng_.Below(jobs_.size())));
-    const client::ObjectKey job = *it;
-    const client::Target target{resources::kPyTorchJobs, job.ns, job.name, ""};
-    const uint64_t change = rng_.Below(5);
-    Tell(fmt::format("change {} of job {}", change, job.ToString()));
-    const auto patch = [&](json::Value spec) {
-      user_.Patch(target, client::PatchType::kMerge, json::Obj({{"spec", std::move(spec)}}),
-                  [](Result<json::Value>) {});
-    };
-    const auto suspend = [](bool value) {
-      return json::Obj({{"runPolicy", json::Obj({{"suspend", value}})}});
-    };
-    if (change == 0) {
-      counts_.Add("story: suspend");
-      patch(suspend(true));
-      At(seconds(rng_.Between(1, 40)), [this, target, suspend] {
-        user_.Patch(target, client::PatchType::kMerge, json::Obj({{"spec", suspend(false)}}),
-                    [](Result<json::Value>) {});
-      });
-    } else if (change == 1) {
-      counts_.Add("story: scale");
-      const int64_t workers = rng_.Between(1, 5);
-      // Only a job that has workers: a merge patch would make a type without a template.
-      user_.Get(target, [this, target, workers](Result<json::Value> reply) {
-        if (!reply || !(*reply)["spec"]["pytorchReplicaSpecs"].Has("Worker")) return;
-        const json::Value size = json::Obj({{"Worker", json::Obj({{"replicas", workers}})}});
-        user_.Patch(target, client::PatchType::kMerge,
-                    json::Obj({{"spec", json::Obj({{"pytorchReplicaSpecs", size}})}}),
-                    [](Result<json::Value>) {});
-      });
-    } else if (change == 2) {
-      constexpr const char* kPolicies[] = {"Background", "Foreground", "Orphan"};
-      const char* policy = kPolicies[rng_.Below(std::size(kPolicies))];
-      counts_.Add(fmt::format("story: delete job ({})", policy));
-      user_.Delete(target, {.propagation_policy = policy}, [](Result<json::Value>) {});
-    } else {
-      counts_.Add("story: delete pod");
-      user_.List(resources::kPods, job.ns, {}, [this](Result<json::Value> reply) {
-        if (!reply || (*reply)["items"].empty()) return;
-        const json::Value& pod = (*reply)["items"].At(rng_.Below((*reply)["items"].size()));
-        const client::ObjectKey key = client::KeyOf(pod);
-        user_.Delete({resources::kPods, key.ns, key.name, ""}, {}, [](Result<json::Value>) {});
-      });
-    }
-  }
-
-  void DeleteNamespace() {
-    counts_.Add("story: delete namespace");
-    namespace_deleted_ = true;
-    user_.Delete({resources::kNamespaces, "", "team-b", ""}, {}, [](Result<json::Value>) {});
-  }
-
-  void CrashControllers() {
-    if (controllers_ == nullptr) return;
-    Tell("controllers crash");
-    counts_.Add("fault: controllers crash");
-    controllers_.reset();
-    At(milliseconds(rng_.Between(0, 20'000)), [this] {
-      if (controllers_ == nullptr) StartControllers();
-    });
-  }
-
-  void CrashScheduler() {
-    if (scheduler_ == nullptr) return;
-    Tell("scheduler crashes");
-    counts_.Add("fault: scheduler crash");
-    scheduler_.reset();
-    At(milliseconds(rng_.Between(0, 20'000)), [this] {
-      if (scheduler_ == nullptr) StartScheduler();
-    });
-  }
-
-  void RestartServer() {
-    if (server_ == nullptr) return;
-    Tell("API server crashes");
-    counts_.Add("fault: API server crash");
-    gate_.Open(nullptr);
-    server_.reset();
-    At(milliseconds(rng_.Between(0, 5'000)), [this] {
-      if (server_ == nullptr) StartServer();
-    });
-  }
-
-  void HurtANode() {
-    NodePart& node = nodes_[rng_.Below(nodes_.size())];
-    if (node.agent == nullptr) return;
-    node.agent.reset();
-    const bool power_cut = rng_.Chance(0.5);
-    if (power_cut) node.machine->PowerCut();
-    counts_.Add(power_cut ? "fault: node lost power" : "fault: agent crash");
-    Tell(fmt::format("{} of {}", power_cut ? "power cut" : "agent crash", node.machine->name()));
-    if (power_cut && rng_.Chance(0.5)) {
-      counts_.Add("fault: node removed");
-      At(milliseconds(rng_.Between(0, 5'000)), [this, name = node.machine->name()] {
-        user_.Delete({resources::kNodes, "", name, ""}, {}, [](Result<json::Value>) {});
-      });
-    }
-    // Some stay away long enough to be evicted.
-    const Duration away =
-        rng_.Chance(0.2) ? Duration(seconds(400)) : Duration(milliseconds(rng_.Between(0, 60'000)));
-    At(away, [this, &node] {
-      if (node.agent == nullptr) StartAgent(node);
-    });
-  }
-
-  // ---- the end ----
-
-  void Repair() {
-    Tell("all is repaired");
-    rates_ = FaultRates{};
-    if (server_ == nullptr) StartServer();
-    if (controllers_ == nullptr) StartControllers();
-    if (scheduler_ == nullptr) StartScheduler();
-  }
-
-  bool AllIdle() const {
-    if (!controllers_->Idle() || !scheduler_->scheduler.Idle()) return false;
-    for (const NodePart& node : nodes_) {
-      if (node.agent == nullptr || !node.agent->Idle()) return false;
-    }
-    return true;
-  }
-
-  bool HasCondition(const json::Value& job, std::string_view type) const {
-    for (const json::Value& condition : job["status"]["conditions"].items()) {
-      if (condition["type"].AsString() == type) return condition["status"].AsString() == "True";
-    }
-    return false;
-  }
-
-  bool AllJobsEnded() const {
-    const client::Informer* jobs = controllers_->link.informers.Find(resources::kPyTorchJobs);
-    for (const auto& [key, job] : jobs->objects()) {
-      if (key.name == "hopeless") continue;
-      if (job["spec"]["runPolicy"]["suspend"].AsBool() && HasCondition(job, "Suspended")) continue;
-      if (job["spec"]["runPolicy"].Has("ttlSecondsAfterFinished")) return false;
-      if (!HasCondition(job, "Succeeded") && !HasCondition(job, "Failed")) return false;
-    }
-    return true;
-  }
-
-  // A job that was deleted with Orphan leaves pods that may restart for ever.
-  void DeleteOrphans() {
-    user_.List(resources::kPods, "", {}, [this](Result<json::Value> reply) {
-      if (!reply) return Violation("cannot list pods: " + reply.error().ToString());
-      for (const json::Value& pod : (*reply)["items"].items()) {
-        if (!pod["metadata"]["ownerReferences"].empty()) continue;
-        const client::ObjectKey key = client::KeyOf(pod);
-        user_.Delete({resources::kPods, key.ns, key.name, ""}, {}, [](Result<json::Value>) {});
-      }
-    });
-  }
-
-  void Settle() {
-    const Time end = loop_.Now() + seconds(kTimeToSettleSeconds);
-    RunFor(seconds(60));
-    DeleteOrphans();
-    while (loop_.Now() < end && !stuck_) {
-      RunFor(seconds(5));
-      if (AllIdle() && AllJobsEnded()) {
-        // Whatever was under way is done; what now still changes changes for ever.
-        RunFor(seconds(40));
-        if (AllIdle() && AllJobsEnded()) return;
-      }
-    }
-    if (stuck_) return;
-    Violation("no rest within the time to settle");
-    DescribeUnrest();
-  }
-
-  void DescribeUnrest() {
-    Violation(fmt::format("controllers idle: {}, scheduler idle: {}", controllers_->Idle(),
-                          scheduler_->scheduler.Idle()));
-    const client::Informer* jobs = controllers_->link.informers.Find(resources::kPyTorchJobs);
-    for (const auto& [key, job] : jobs->objects()) {
-      const json::Value& conditions = job["status"]["conditions"];
-      Violation(fmt::format("job {} is {}", key.ToString(),
-                            conditions.At(conditions.size() - 1)["type"].AsString("new")));
-    }
-    const client::Informer* pods = controllers_->link.informers.Find(resources::kPods);
-    for (const auto& [key, pod] : pods->objects()) {
-      if (key.name.starts_with("hopeless")) continue;
-      Violation(fmt::format("pod {} {} node={} deleting={}", key.ToString(),
-                            pod["status"]["phase"].AsString(), pod["spec"]["nodeName"].AsString(),
-                            pod["metadata"].Has("deletionTimestamp")));
-    }
-  }
-
-  void Judge() {
-    oracles_->CheckFixpoint();
-    for (const client::Resource& resource :
-         {resources::kPods, resources::kPyTorchJobs, resources::kPodGroups, resources::kServices,
-          resources::kNodes, resources::kEndpointSlices}) {
-      oracles_->CheckInformer(*controllers_->link.informers.Find(resource));
-    }
-    for (const std::string& line : controllers_->runtime.WritesOfExtraPass()) {
-      Violation("an extra pass would write: " + line);
-    }
-  }
-
-  SimLoop loop_;
-  SimPool pool_;
-  Rng rng_;
-  Counts& counts_;
-  const bool verbose_;
-  FaultRates rates_;
-  std::vector<std::string> violations_;
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<Oracles> oracles_;
-  Gate gate_;
-  std::unique_ptr<apiserver::ApiServer> server_;
-  client::InProcessTransport user_transport_{loop_, gate_, {"", "user", {"system:masters"}}};
-  client::ApiClient user_{loop_, user_transport_, "user"};
-  std::unique_ptr<ControllerManager> controllers_;
-  std::unique_ptr<SchedulerPart> scheduler_;
-  std::vector<NodePart> nodes_;
-  std::set<client::ObjectKey> jobs_;
-  bool namespace_deleted_ = false;
-  bool stuck_ = false;
-};
+// How often the oracles look at the time, and read the past.
+constexpr Duration kTick = seconds(5);
+constexpr Duration kQuiet = seconds(40);  // whatever still changes after this changes for ever
+constexpr Duration kLook = seconds(5);
 
 }  // namespace
 
-Outcome RunSeed(uint64_t seed, Counts& counts, bool verbose) {
-  return World(seed, counts, verbose).Run();
+World::World(WorldOptions options, Counts& counts)
+    : options_(std::move(options)),
+      rng_(options_.seed),
+      counts_(counts),
+      network_{loop_, gate_, rates_, counts_,
+               [this](const net::Request&, const net::Response& response) {
+                 oracles_->OnAcknowledged(response.body);
+               }},
+      perfect_network_{loop_, gate_, perfect_, counts_, network_.on_acknowledged},
+      user_transport_(perfect_network_, "user", Rng(rng_.Next()), nullptr),
+      user_(loop_, user_transport_, "user") {
+  std::function<void(const std::string&)> tell;
+  if (options_.verbose) tell = [this](const std::string& what) { Tell(what); };
+  oracles_ = std::make_unique<Oracles>(
+      loop_, counts_, [this](const std::string& what) { Violation(what); }, std::move(tell));
+  for (int64_t i = 0; i < options_.nodes; ++i) {
+    nodes_.emplace_back().machine =
+        std::make_unique<Machine>(loop_, fmt::format("node-{}", i), options_.fate,
+                                  [this](const std::string& what) { Violation(what); });
+  }
+  for (const std::string& part : Parts()) {
+    crash_points_[part].kill = [this, part] { loop_.Post([this, part] { KillPart(part); }); };
+  }
+  disk_.crash = &crash_points_.at("store");
+  StartServer();
+  RunFor(seconds(1));
 }
 
-const std::vector<std::string_view>& ExpectedCounts() {
-  static const std::vector<std::string_view> kNames = {
-      "fault: late",
-      "fault: timeout before",
-      "fault: timeout after apply",
-      "fault: conflict (409)",
-      "fault: watch cut",
-      "fault: watch expired (410)",
-      "fault: watch event late",
-      "fault: watch event twice",
-      "fault: controllers crash",
-      "fault: scheduler crash",
-      "fault: API server crash",
-      "fault: agent crash",
-      "fault: node lost power",
-      "fault: node removed",
-      "story: suspend",
-      "story: scale",
-      "story: delete job (Background)",
-      "story: delete job (Foreground)",
-      "story: delete job (Orphan)",
-      "story: delete pod",
-      "story: delete namespace",
-      "story: hopeless job",
-      "branch: job restarted",
-      "branch: job succeeded",
-      "branch: job failed",
-      "branch: job suspended",
-      "branch: job resumed",
-      "branch: job deleted",
-      "branch: pod exited with a code",
-      "branch: pod evicted from a silent node",
-      "branch: pod lost its node's power",
-      "branch: node became unknown",
-      "branch: why a pod waits was said",
-      "branch: gang restarted for a lost pod",
-      "branch: gang restarted for a new size",
-      "branch: gang began to be bound",
-      "branch: gang waits whole",
-      "branch: backoffLimit reached",
-      "branch: activeDeadlineSeconds passed",
-      "branch: elastic pod replaced",
-      "branch: pass met a conflict",
-      "branch: pass failed",
-  };
-  return kNames;
+void World::Violation(const std::string& what) {
+  violations_.push_back(fmt::format("{} {}", FormatNanoTime(loop_.Now()), what));
+  if (options_.verbose) Tell("VIOLATION " + what);
+}
+
+void World::Tell(const std::string& what) const {
+  if (options_.verbose) std::printf("%s %s\n", FormatNanoTime(loop_.Now()).c_str(), what.c_str());
+}
+
+// ---- the parts ----
+
+std::vector<std::string> World::Parts() const {
+  std::vector<std::string> parts = {"controllers", "scheduler", "store"};
+  for (size_t i = 0; i < nodes_.size(); ++i) parts.push_back(fmt::format("agent-{}", i));
+  return parts;
+}
+
+CrashPoint& World::CrashPointOf(const std::string& part) { return crash_points_.at(part); }
+
+void World::Start() {
+  StartControllers();
+  StartScheduler();
+  for (size_t i = 0; i < nodes_.size(); ++i) StartAgent(i);
+}
+
+void World::StartServer() {
+  store_ = OpenStore(loop_, disk_, apiserver::MakeDecorator(), Rng(rng_.Next()),
+                     options_.max_commit_time);
+  oracles_->Attach(store_.get());
+  apiserver::ServerOptions options;
+  options.seed = rng_.Next();
+  server_ = std::make_unique<apiserver::ApiServer>(loop_, *store_, std::move(options));
+  server_->Start([this](Status status) {
+    if (!status.ok()) Violation("the API server does not start: " + status.ToString());
+  });
+  gate_.Open(server_.get());
+}
+
+void World::StartControllers() {
+  CrashPoint& crash = crash_points_.at("controllers");
+  crash.dead = false;
+  controllers_ = std::make_unique<ControllerManager>(network_, Rng(rng_.Next()), &crash);
+}
+
+void World::StartScheduler() {
+  CrashPoint& crash = crash_points_.at("scheduler");
+  crash.dead = false;
+  scheduler_ = std::make_unique<SchedulerPart>(network_, Rng(rng_.Next()), &crash);
+}
+
+void World::StartAgent(size_t node) {
+  CrashPoint& crash = crash_points_.at(fmt::format("agent-{}", node));
+  crash.dead = false;
+  nodes_[node].agent = std::make_unique<NodeAgent>(network_, *nodes_[node].machine, kDevicesPerNode,
+                                                   Rng(rng_.Next()), &crash);
+}
+
+// ---- the faults ----
+
+void World::CrashControllers(Duration away) {
+  if (controllers_ == nullptr) return;
+  Tell("controllers crash");
+  counts_.Add("fault: controllers crash");
+  controllers_.reset();
+  At(away, [this] {
+    if (controllers_ == nullptr) StartControllers();
+  });
+}
+
+void World::CrashScheduler(Duration away) {
+  if (scheduler_ == nullptr) return;
+  Tell("scheduler crashes");
+  counts_.Add("fault: scheduler crash");
+  scheduler_.reset();
+  At(away, [this] {
+    if (scheduler_ == nullptr) StartScheduler();
+  });
+}
+
+void World::StopServer(bool crash, Duration away) {
+  if (server_ == nullptr) return;
+  Tell(crash ? "API server and store crash" : "API server and store stop");
+  counts_.Add(crash ? "fault: store crash" : "fault: API server stopped");
+  gate_.Open(nullptr);
+  server_.reset();
+  oracles_->Attach(nullptr);
+  if (crash) Kill(disk_);
+  store_.reset();  // writes what is pending; a disk that was killed does not take it
+  counts_.Add("branch: writes lost with the store",
+              static_cast<int64_t>(std::exchange(disk_.lost, 0)));
+  At(away, [this] {
+    if (server_ == nullptr) StartServer();
+  });
+}
+
+bool World::StopAgent(size_t node, Duration away) {
+  if (nodes_[node].agent == nullptr) return false;
+  nodes_[node].agent.reset();
+  At(away, [this, node] {
+    if (nodes_[node].agent == nullptr) StartAgent(node);
+  });
+  return true;
+}
+
+void World::CrashAgent(size_t node, Duration away) {
+  if (!StopAgent(node, away)) return;
+  Tell("agent crash of " + node_name(node));
+  counts_.Add("fault: agent crash");
+}
+
+void World::PowerCut(size_t node, Duration away) {
+  if (!StopAgent(node, away)) return;
+  Tell("power cut of " + node_name(node));
+  counts_.Add("fault: node lost power");
+  nodes_[node].machine->PowerCut();
+}
+
+void World::KillPart(const std::string& part) {
+  if (part == "controllers") return CrashControllers(options_.back_after);
+  if (part == "scheduler") return CrashScheduler(options_.back_after);
+  if (part == "store") {
+    if (options_.store_takes_all) CrashControllers(options_.back_after);
+    if (options_.store_takes_all) CrashScheduler(options_.back_after);
+    return StopServer(true, options_.back_after);
+  }
+  CrashAgent(static_cast<size_t>(ParseInt(Split(part, '-').back()).value_or(0)),
+             options_.back_after);
+}
+
+void World::Compact(Rng& rng) {
+  if (store_ == nullptr) return;
+  const store::Revision at = rng.Between(store_->CompactedRevision(), store_->CommittedRevision());
+  counts_.Add("fault: compaction");
+  if (const Status status = store_->Compact(at); !status.ok())
+    Violation("cannot compact: " + status.ToString());
+}
+
+void World::JumpClock(Duration by) {
+  Tell(fmt::format("the clock jumps by {} s", by / seconds(1)));
+  counts_.Add(by > Duration::zero() ? "fault: clock jumped on" : "fault: clock jumped back");
+  loop_.JumpClock(by);
+}
+
+// ---- time ----
+
+// Like SimLoop::RunFor, but notices when time stands still; then the run is over.
+void World::RunFor(Duration duration) {
+  const Time end = loop_.Steady() + duration;
+  Time tick = loop_.Steady() + kTick;
+  uint64_t steps_now = 0;
+  while (!stuck_) {
+    const std::optional<Time> due = loop_.NextDue();
+    if (!due || *due > end) break;
+    steps_now = *due > loop_.Steady() ? 0 : steps_now + 1;
+    loop_.Step();
+    if (loop_.Steady() >= tick) {
+      oracles_->Tick();
+      if (rng_.Chance(0.1)) oracles_->CheckPast(rng_);
+      tick = loop_.Steady() + kTick;
+    }
+    if (steps_now < kMaxStepsPerInstant) continue;
+    stuck_ = true;
+    Violation("time stands still: tasks make tasks for ever");
+  }
+  if (!stuck_) loop_.RunFor(end - loop_.Steady());
+}
+
+void World::Repair() {
+  Tell("all is repaired");
+  rates_ = FaultRates{};
+  for (auto& [part, crash] : crash_points_) crash.when = CrashPoint::When::kNever;
+  if (server_ == nullptr) StartServer();
+  if (controllers_ == nullptr) StartControllers();
+  if (scheduler_ == nullptr) StartScheduler();
+}
+
+bool World::AllIdle() const {
+  if (server_ == nullptr || controllers_ == nullptr || scheduler_ == nullptr) return false;
+  if (!controllers_->Idle() || !scheduler_->scheduler.Idle()) return false;
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const NodePart& node) {
+    return node.agent != nullptr && node.agent->Idle();
+  });
+}
+
+bool World::Settle(const std::function<bool()>& over, Duration limit) {
+  const Time end = loop_.Steady() + limit;
+  while (loop_.Steady() < end && !stuck_) {
+    RunFor(kLook);
+    if (!AllIdle() || !over()) continue;
+    RunFor(kQuiet);
+    if (AllIdle() && over()) return true;
+  }
+  if (stuck_) return false;
+  Violation("no rest within the time to settle");
+  DescribeUnrest();
+  return false;
+}
+
+void World::DescribeUnrest() {
+  if (server_ == nullptr || controllers_ == nullptr || scheduler_ == nullptr)
+    return Violation("a part is down");
+  Violation(fmt::format("controllers idle: {}, scheduler idle: {}", controllers_->Idle(),
+                        scheduler_->scheduler.Idle()));
+  for (const json::Value& job : FindAll("/registry/kubeflow.org/pytorchjobs/")) {
+    const json::Value& conditions = job["status"]["conditions"];
+    Violation(fmt::format("job {} is {}", client::KeyOf(job).ToString(),
+                          conditions.At(conditions.size() - 1)["type"].AsString("new")));
+  }
+  for (const json::Value& pod : FindAll("/registry/core/pods/")) {
+    Violation(fmt::format("pod {} {} node={} deleting={}", client::KeyOf(pod).ToString(),
+                          pod["status"]["phase"].AsString(), pod["spec"]["nodeName"].AsString(),
+                          pod["metadata"].Has("deletionTimestamp")));
+  }
+}
+
+void World::Judge() {
+  oracles_->CheckFixpoint();
+  for (const client::Resource& resource :
+       {resources::kPods, resources::kPyTorchJobs, resources::kPodGroups, resources::kServices,
+        resources::kNodes, resources::kEndpointSlices}) {
+    oracles_->CheckInformer(*controllers_->link.informers.Find(resource));
+  }
+  CheckMachines();
+  for (const std::string& line : controllers_->runtime.WritesOfExtraPass()) {
+    Violation("an extra pass would write: " + line);
+  }
+}
+
+// What runs is what the store says, no more and no less.
+void World::CheckMachines() {
+  for (const NodePart& node : nodes_) {
+    for (const std::string& uid : node.machine->Uids()) {
+      const auto pod = oracles_->pods().find(uid);
+      if (pod == oracles_->pods().end() || pod->second.node != node.machine->name())
+        Violation(fmt::format("{} runs a pod that it should not: {}", node.machine->name(), uid));
+    }
+  }
+  for (const auto& [uid, pod] : oracles_->pods()) {
+    if (!pod.running) continue;
+    const auto node = std::find_if(nodes_.begin(), nodes_.end(), [&pod = pod](const auto& one) {
+      return one.machine->name() == pod.node;
+    });
+    if (node == nodes_.end() || node->machine->Find(uid) == nullptr)
+      Violation(fmt::format("{} is called Running and nothing runs", pod.key));
+  }
+}
+
+// ---- to look at it ----
+
+json::Value World::Find(const std::string& key) const {
+  const store::EntryPtr entry = store_ == nullptr ? nullptr : store_->Get(key);
+  if (entry == nullptr) return {};
+  return json::Parse(*entry->value).value_or(json::Value());
+}
+
+std::vector<json::Value> World::FindAll(const std::string& prefix) const {
+  std::vector<json::Value> objects;
+  const auto range = store_->Range(prefix, "", 0, 0);
+  for (const store::EntryPtr& entry : range->entries)
+    objects.push_back(json::Parse(*entry->value).value_or(json::Value()));
+  return objects;
+}
+
+namespace {
+
+bool MayDiffer(std::string_view name) {
+  static const std::set<std::string_view> kNames = {"uid",
+                                                    "resourceVersion",
+                                                    "generation",
+                                                    "creationTimestamp",
+                                                    "deletionTimestamp",
+                                                    "podIP",
+                                                    "podIPs",
+                                                    "addresses",
+                                                    "observedGeneration",
+                                                    "renewTime",
+                                                    "message",
+                                                    "nodeName",
+                                                    "clusterIP",
+                                                    "clusterIPs",
+                                                    "targetRef",
+                                                    "muster.dev/devices"};
+  return kNames.contains(name) || name.ends_with("Time") || name.ends_with("restarted-at") ||
+         name.ends_with("assigned-devices") || name.ends_with("replaced-pods");
+}
+
+// Without what depends on when and where things happened.
+json::Value Essence(const json::Value& value) {
+  if (value.IsArray()) {
+    std::map<std::string, json::Value> sorted;  // conditions come in the order of their changes
+    for (const json::Value& item : value.items()) {
+      // A condition that does not hold only tells that it once did.
+      if (item.Has("type") && item["status"].AsString() == "False") continue;
+      json::Value essence = Essence(item);
+      sorted.emplace(json::Write(essence), std::move(essence));
+    }
+    json::Array items;
+    for (auto& [text, item] : sorted) items.push_back(std::move(item));
+    return json::Value(std::move(items));
+  }
+  if (!value.IsObject()) return value;
+  std::map<std::string, json::Value> sorted;
+  for (const json::Member& member : value.members()) {
+    if (!MayDiffer(member.first)) sorted.emplace(member.first, Essence(member.second));
+  }
+  json::Object members;
+  for (auto& [name, essence] : sorted) members.emplace_back(name, std::move(essence));
+  return json::Value(std::move(members));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> World::Digest() const {
+  std::map<std::string, std::string> digest;
+  const auto range = store_->Range("", "", 0, 0);
+  for (const store::EntryPtr& entry : range->entries) {
+    if (!CrashPoint::Counts(entry->key)) continue;
+    json::Value object = json::Parse(*entry->value).value_or(json::Value());
+    std::string key = entry->key;
+    if (const std::string_view prefix = object["metadata"]["generateName"].AsString();
+        !prefix.empty()) {
+      key = key.substr(0, key.rfind('/') + 1 + prefix.size());  // each time another name
+      object = object.SetPath({"metadata", "name"}, "");
+    }
+    digest[key] = json::Write(Essence(object));
+  }
+  return digest;
 }
 
 }  // namespace muster::simulation

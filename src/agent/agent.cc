@@ -47,6 +47,8 @@ void Gather(const AgentOptions& options, Gathered& out) {
 
 }  // namespace
 
+std::string SpawnerLockFile(const std::string& data_dir) { return data_dir + "/run/spawner.lock"; }
+
 // Members in dependency order.
 struct Agent::Impl {
   Impl(AgentOptions options_in, AsioLoop& loop_in, Pool& pool_in, client::ApiClient& client_in,
@@ -60,7 +62,9 @@ struct Agent::Impl {
         pods_informer(informers_in.Get(client::resources::kPods, json::Fields::Whole(),
                                        "spec.nodeName=" + options.node_name)),
         events(client, "kubelet", options.node_name),
-        spawner(loop, std::move(handle)),
+        spawner(
+            loop, std::move(handle),
+            [file = SpawnerLockFile(options.data_dir)] { return SpawnerProcess::Execute(file); }),
         runtime(options.data_dir, loop, pool, spawner),
         addresses(network.node_range),
         devices(SimulatedDevices(options.simulate_gpus, options.simulated_gpu_model)),
@@ -89,7 +93,7 @@ struct Agent::Impl {
   Status StartServer(const Gathered& gathered);
   void StartNetwork(const std::string& resolv_conf);
   void StartPods();
-  void OnSpawnerLost();
+  void OnSpawnerState(const Status& status);
   void Step(Status status);
 
   AgentOptions options;
@@ -181,14 +185,13 @@ void Agent::Impl::StartNetwork(const std::string& resolv_conf) {
   }));
 }
 
-// Before there is a registrar, the start itself fails.
-void Agent::Impl::OnSpawnerLost() {
+void Agent::Impl::OnSpawnerState(const Status& status) {
   if (registrar == nullptr) return;
-  registrar->ReportFault(
-      "SpawnerGone",
-      "the process that starts pods (muster-spawner) is gone: no pod can start, running pods go on "
-      "as long as they tolerate a node that is not ready; restart muster: end its process and "
-      "muster up (pods keep running), or muster down and muster up (pods end)");
+  if (status.ok()) return registrar->ReportFault("", "");
+  registrar->ReportFault("SpawnerGone",
+                         fmt::format("the process that starts pods (muster-spawner) cannot be "
+                                     "started: {}; running pods go on, and it is tried again",
+                                     status.message()));
 }
 
 void Agent::Impl::StartPods() {
@@ -220,7 +223,8 @@ Agent::~Agent() = default;
 void Agent::Start(Function<void(Status)> ready) {
   impl_->ready = std::move(ready);
   impl_->waiting_for = 1;
-  impl_->spawner.OnLost([impl = impl_.get()] { impl->OnSpawnerLost(); });
+  impl_->spawner.OnState(
+      [impl = impl_.get()](const Status& status) { impl->OnSpawnerState(status); });
   auto gathered = std::make_shared<Gathered>();
   impl_->pool.Run(
       [options = impl_->options, gathered] { Gather(options, *gathered); }, impl_->loop,

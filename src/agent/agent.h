@@ -5,7 +5,8 @@
 // and serves the kubelet API.
 //
 //   // first statement of main(), before any thread exists:
-//   ASSIGN_OR_RETURN(agent::SpawnerHandle spawner, agent::SpawnerProcess::Fork());
+//   ASSIGN_OR_RETURN(agent::SpawnerHandle spawner,
+//                    agent::SpawnerProcess::Fork(agent::SpawnerLockFile(data_dir)));
 //   ...
 //   agent::Agent agent(options, loop, pool, client, informers, std::move(spawner), Rng(seed));
 //   agent.Start([](Status status) { ... });   // the Node exists, the kubelet API listens
@@ -40,6 +41,8 @@ namespace muster::agent {
 inline constexpr int kMaxPodsPerNode = 110;  // as the kubelet's --max-pods
 inline constexpr int kMaxSimulatedGpus = gpu::kMaxSimulatedGpus;
 inline constexpr int kDefaultKubeletPort = 10250;
+
+std::string SpawnerLockFile(const std::string& data_dir);
 
 struct AgentOptions {
   std::string data_dir;   // absolute

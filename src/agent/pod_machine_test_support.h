@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,7 +21,9 @@
 #include "agent/pod_workers/container_builder.h"
 #include "agent/pod_workers/pod_manager.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/process_lock.h"
 #include "agent/runtime/process_runtime.h"
+#include "agent/shim/shim.h"
 #include "agent/spawner/spawner_client.h"
 #include "base/strings.h"
 #include "client/fake_api.h"
@@ -37,13 +40,13 @@ inline constexpr const char* kPods = "/api/v1/pods";
 // A node: everything that a restart of the agent makes anew. The API server is outside.
 struct Node {
   Node(const std::string& data_dir, AsioLoop& loop, Pool& pool, client::FakeApi& api,
-       SpawnerHandle handle)
+       const SpawnerClient::Respawn& next_spawner)
       : transport(loop, api, {"", "system:node:n1", {"system:masters"}}),
         client(loop, transport, "agent-test"),
         informers(client),
         pods(informers.Get(client::resources::kPods, json::Fields::Whole(), "spec.nodeName=n1")),
         events(client, "kubelet", "n1"),
-        spawner(loop, std::move(handle)),
+        spawner(loop, *next_spawner(), next_spawner),
         runtime(data_dir, loop, pool, spawner),
         addresses(*Ipv4Prefix::Parse("10.42.0.0/24")),
         devices(std::vector<cluster::Device>{{"nvidia.com/gpu", "GPU-sim-0", 0, "Simulated-GPU"}}),
@@ -94,11 +97,10 @@ struct Machine {
     // A pod's address has no network around it: pods reach each other through the node.
     CHECK(WriteFile("/proc/sys/net/ipv4/ip_forward", "1").ok());
     // Before the loop and the pool have threads.
-    first_spawner = std::make_unique<SpawnerHandle>(*SpawnerProcess::Fork());
-    second_spawner = std::make_unique<SpawnerHandle>(*SpawnerProcess::Fork());
+    for (int i = 0; i < kSpawners; ++i) spawners.push_back(*SpawnerProcess::Fork(""));
     pool = std::make_unique<ThreadPool>("test", 2);
     api = std::make_unique<client::FakeApi>(loop);
-    node = std::make_unique<Node>(data_dir, loop, *pool, *api, std::move(*first_spawner));
+    node = std::make_unique<Node>(data_dir, loop, *pool, *api, NextSpawner());
   }
   ~Machine() {
     for (auto& [key, object] : std::map(api->objects)) {
@@ -115,7 +117,16 @@ struct Machine {
   void RestartAgent(const std::function<void()>& meanwhile = [] {}) {
     node.reset();
     meanwhile();
-    node = std::make_unique<Node>(data_dir, loop, *pool, *api, std::move(*second_spawner));
+    node = std::make_unique<Node>(data_dir, loop, *pool, *api, NextSpawner());
+  }
+
+  SpawnerClient::Respawn NextSpawner() {
+    return [this]() -> Result<SpawnerHandle> {
+      if (spawners.empty()) return Error(Reason::kInternalError, "no spawner is left");
+      SpawnerHandle next = std::move(spawners.front());
+      spawners.pop_front();
+      return next;
+    };
   }
 
   bool Until(const std::function<bool()>& done, Duration limit = seconds(20)) {
@@ -161,12 +172,16 @@ struct Machine {
     }
     return out;
   }
+  std::optional<pid_t> ShimOf(const std::string& name) const {
+    return ProcessLockHolder(PodDirectory(name) + "/" + kShimLockName);
+  }
   std::string PodDirectory(const std::string& name) const {
     return PodDir(data_dir, Pod(name)["metadata"]["uid"].Str());
   }
 
   std::string data_dir;
-  std::unique_ptr<SpawnerHandle> first_spawner, second_spawner;
+  static constexpr int kSpawners = 6;
+  std::deque<SpawnerHandle> spawners;  // not in use yet; a program of tests cannot execute itself
   AsioLoop loop;
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<client::FakeApi> api;

@@ -1,12 +1,21 @@
 // Real pods: the spawner, the shims and the pod workers together, against a fake API server, in a
 // network namespace of their own.
 
+#include <poll.h>
 #include <signal.h>
+
+#include <deque>
 
 #include "agent/pod_machine_test_support.h"
 
 namespace muster::agent {
 namespace {
+
+// Never a group of processes, whatever a broken test hands over.
+void Signal(pid_t pid, int number) {
+  ASSERT_GT(pid, 1);
+  ASSERT_EQ(kill(pid, number), 0);
+}
 
 TEST(ProcessPods, RunsAPodToItsEndWithLogsAndAddress) {
   InNetworkNamespace([] {
@@ -302,9 +311,8 @@ TEST(ProcessPods, RestartOrFailByPolicyWhenEverythingWasKilled) {
       // only.
       const Cgroups cgroups = Cgroups::DetectSystem();
       for (const char* name : {"always", "never"}) {
-        const std::string pid = ReadSmallFile(m.PodDirectory(name) + "/shim.pid").value_or("");
-        ASSERT_FALSE(pid.empty());
-        kill(static_cast<pid_t>(*ParseInt(pid)), SIGKILL);
+        ASSERT_TRUE(m.ShimOf(name).has_value());
+        Signal(m.ShimOf(name).value_or(0), SIGKILL);
       }
     });
     ASSERT_TRUE(m.UntilPhase("never", "Failed"));
@@ -333,22 +341,171 @@ TEST(ProcessPods, LeavesThePodsAloneThatEndedBeforeItCame) {
   });
 }
 
-TEST(SpawnerClient, TellsOnceThatTheSpawnerIsGone) {
+TEST(SpawnerClient, ReplacesADeadSpawnerAndAsksItAgain) {
   InNetworkNamespace([] {
     Machine m;
-    const pid_t pid = m.second_spawner->pid();
-    SpawnerClient client(m.loop, std::move(*m.second_spawner));
-    int lost = 0;
-    client.OnLost([&] { ++lost; });
-    ASSERT_EQ(kill(pid, SIGKILL), 0);
-    ASSERT_TRUE(m.Until([&] { return lost == 1; }));
-    Status refused;
-    client.Call("setupNetwork", json::Obj(), [&](Result<json::Value> answer) {
-      refused = answer ? Status::Ok() : answer.error();
+    const pid_t pid = m.spawners.front().pid();
+    SpawnerClient client(m.loop, *m.NextSpawner()(), m.NextSpawner());
+    std::vector<std::string> told;
+    client.OnState([&](const Status& status) { told.push_back(status.message()); });
+    // Stopped it cannot answer; it dies with the requests.
+    Signal(pid, SIGSTOP);
+    int answers = 0;
+    for (int i = 0; i < 5; ++i) {
+      client.Call("removeSandbox", json::Obj({{"podDir", "/nowhere"}, {"cgroup", "muster/podx"}}),
+                  [&](Result<json::Value> answer) { answers += answer ? 1 : 100; });
+    }
+    Signal(pid, SIGKILL);
+    ASSERT_TRUE(m.Until([&] { return answers >= 5; }));
+    EXPECT_EQ(answers, 5);
+    EXPECT_EQ(told, std::vector<std::string>{""});
+  });
+}
+
+TEST(SpawnerClient, FailsTheRequestThatKillsSpawners) {
+  InNetworkNamespace([] {
+    Machine m;
+    // They are stopped: each gets the request, does not answer, and is killed.
+    for (const SpawnerHandle& handle : m.spawners) Signal(handle.pid(), SIGSTOP);
+    SpawnerClient client(m.loop, *m.NextSpawner()(), m.NextSpawner());
+    Status failed;
+    int started = 0;
+    client.OnState([&](const Status&) {
+      if (++started < kMaxSpawnerLosses) Signal(client.pid(), SIGKILL);
     });
-    ASSERT_TRUE(m.Until([&] { return !refused.ok(); }));
-    EXPECT_EQ(refused.reason(), Reason::kServiceUnavailable);
-    EXPECT_EQ(lost, 1);
+    client.Call("setupNetwork", json::Obj(), [&](Result<json::Value> answer) {
+      failed = answer ? Status::Ok() : answer.error();
+    });
+    Signal(client.pid(), SIGKILL);
+    ASSERT_TRUE(m.Until([&] { return !failed.ok(); }));
+    EXPECT_NE(failed.message().find("3 spawners died"), std::string::npos) << failed.message();
+    EXPECT_TRUE(m.Until([&] { return started == kMaxSpawnerLosses; }));
+    // Two are left and stopped: they must be able to end.
+    Signal(client.pid(), SIGKILL);
+    for (const SpawnerHandle& handle : m.spawners) Signal(handle.pid(), SIGKILL);
+  });
+}
+
+TEST(SpawnerClient, SaysWhenNoSpawnerCanBeStarted) {
+  InNetworkNamespace([] {
+    Machine m;
+    std::vector<std::string> told;
+    bool possible = false;
+    SpawnerClient client(m.loop, *m.NextSpawner()(), [&]() -> Result<SpawnerHandle> {
+      if (!possible) return Error(Reason::kInternalError, "no memory");
+      return m.NextSpawner()();
+    });
+    client.OnState([&](const Status& status) {
+      told.push_back(status.message());
+      possible = true;
+    });
+    Signal(client.pid(), SIGKILL);
+    ASSERT_TRUE(m.Until([&] { return told.size() == 2; }));
+    EXPECT_EQ(told, (std::vector<std::string>{"no memory", ""}));
+  });
+}
+
+TEST(ProcessPods, LoseNothingWhenTheSpawnerDies) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(
+        OneContainer("before", "while [ ! -e /go/on ]; do sleep 0.01; done; exit 3", "Never",
+                     R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])",
+                     R"("volumes":[{"name":"go","hostPath":{"path":"/tmp/agent-test-sp"}}],)"));
+    ASSERT_TRUE(m.UntilPhase("before", "Running"));
+    Signal(m.node->spawner.pid(), SIGKILL);
+    m.Create(OneContainer("after", "exit 4"));
+    ASSERT_TRUE(m.UntilPhase("after", "Failed"));
+    EXPECT_EQ(m.Status("after")["state"]["terminated"]["exitCode"].AsInt(), 4);
+    ASSERT_TRUE(WriteFile("/tmp/agent-test-sp/on", "").ok());
+    ASSERT_TRUE(m.UntilPhase("before", "Failed"));
+    EXPECT_EQ(m.Status("before")["state"]["terminated"]["exitCode"].AsInt(), 3);
+    EXPECT_TRUE(RemoveTree("/tmp/agent-test-sp").ok());
+  });
+}
+
+// The shim writes an exit down before it tells; killed in between it must not be lost.
+TEST(ProcessPods, KeepTheExitsThatAKilledShimHadWrittenDown) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(R"({"metadata":{"name":"p"},"spec":{"restartPolicy":"Never","containers":[
+      {"name":"main","command":["sh","-c","exit 5"]},
+      {"name":"other","command":["sleep","1000"]}]}})");
+    ASSERT_TRUE(m.UntilPhase("p", "Running"));
+    ASSERT_TRUE(m.Until([&] { return m.Status("p")["state"].Has("terminated"); }));
+    // As if the agent had not heard of it: a second one starts from what it finds.
+    m.RestartAgent([&] { Signal(m.ShimOf("p").value_or(0), SIGKILL); });
+    ASSERT_TRUE(m.UntilPhase("p", "Failed"));
+    EXPECT_EQ(m.Status("p")["state"]["terminated"]["exitCode"].AsInt(), 5);
+    const json::Value other = m.Status("p", 1)["state"]["terminated"];
+    EXPECT_EQ(other["exitCode"].AsInt(), 137);
+    EXPECT_EQ(other["reason"].AsString(), "ContainerStatusUnknown");
+  });
+}
+
+// The agent is busy (it does not read) while the container ends and the shim is killed.
+TEST(ProcessPods, ReadTheFolderWhenTheShimIsKilled) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(
+        OneContainer("p", "while [ ! -e /go/on ]; do sleep 0.01; done; exit 6", "OnFailure",
+                     R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])",
+                     R"("volumes":[{"name":"go","hostPath":{"path":"/tmp/agent-test-rf"}}],)"));
+    ASSERT_TRUE(m.UntilPhase("p", "Running"));
+    const std::string dir = m.PodDirectory("p");
+    const pid_t shim = m.ShimOf("p").value_or(0);
+    // Its socket is full of nothing that we read: drop what it tells by looking away until both
+    // have happened. The loop runs only inside Until().
+    ASSERT_TRUE(WriteFile("/tmp/agent-test-rf/on", "").ok());
+    while (!PathExists(dir + "/containers/main/0.exit")) poll(nullptr, 0, 1);
+    Signal(shim, SIGKILL);
+    ASSERT_TRUE(m.Until([&] { return m.Status("p")["restartCount"].AsInt() == 1; }));
+    EXPECT_EQ(m.Status("p")["lastState"]["terminated"]["exitCode"].AsInt(), 6);
+    EXPECT_TRUE(RemoveTree("/tmp/agent-test-rf").ok());
+  });
+}
+
+TEST(ProcessPods, EndAShimThatHangs) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("p", "sleep 1000", "Always"));
+    ASSERT_TRUE(m.UntilPhase("p", "Running"));
+    const pid_t shim = m.ShimOf("p").value_or(0);
+    const std::string dir = m.PodDirectory("p");
+    Signal(shim, SIGSTOP);
+    m.api->Remove(kPods, "d", "p");
+    EXPECT_TRUE(m.Until([&] { return !PathExists(dir); }));
+    EXPECT_FALSE(PathExists(fmt::format("/proc/{}/root", shim)));
+    EXPECT_EQ(m.node->manager.size(), 0U);
+  });
+}
+
+TEST(ProcessPods, GiveNoAddressTwiceAfterARestart) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("old", "sleep 1000", "Always"));
+    ASSERT_TRUE(m.UntilPhase("old", "Running"));
+    // "new" comes first in the informer's list.
+    m.RestartAgent([&] { m.Create(OneContainer("new", "sleep 1000", "Always")); });
+    ASSERT_TRUE(m.UntilPhase("new", "Running"));
+    EXPECT_EQ(m.Pod("old")["status"]["podIP"].AsString(), "10.42.0.2");
+    EXPECT_EQ(m.Pod("new")["status"]["podIP"].AsString(), "10.42.0.3");
+  });
+}
+
+TEST(ProcessPods, SweepWhatNoPodOwns) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("kept", "echo kept"));
+    ASSERT_TRUE(m.UntilPhase("kept", "Succeeded"));
+    const std::string logs = PodLogsDir(m.data_dir) + "/d_gone_11111111-2222";
+    const std::string pods = PodsDir(m.data_dir) + "/.removed-11111111-2222";
+    m.RestartAgent([&] {
+      ASSERT_TRUE(MakeDirs(logs + "/main").ok());
+      ASSERT_TRUE(MakeDirs(pods + "/containers").ok());
+    });
+    EXPECT_TRUE(m.Until([&] { return !PathExists(logs) && !PathExists(pods); }));
+    EXPECT_EQ(m.Log("kept"), "kept\n");
   });
 }
 

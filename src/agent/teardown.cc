@@ -1,7 +1,6 @@
 // TearDownNode: what `muster down` leaves of a node, which is nothing.
 
 #include <poll.h>
-#include <signal.h>
 
 #include <vector>
 
@@ -12,13 +11,14 @@
 #include "agent/runtime/process_runtime.h"
 #include "agent/runtime/wire.h"
 #include "agent/shim/shim.h"
+#include "agent/spawner/sandbox.h"
 #include "base/log.h"
 
 namespace muster::agent {
 namespace {
 
 constexpr int kShutdownWaitMs = 5000;
-constexpr int kRemovalTries = 100;
+constexpr int kRemovalTries = 500;
 constexpr int kRemovalWaitMs = 20;
 
 // Asks the shim to end and waits until its socket is closed, which means that the pod's processes
@@ -32,12 +32,12 @@ void EndShim(const std::string& pod_dir) {
   while (!connection.broken() && poll(&watched, 1, kShutdownWaitMs) > 0) connection.ReadAvailable();
 }
 
-Status RemoveCgroup(const Cgroups& cgroups, const std::string& group) {
-  Status status = cgroups.Remove(group);
+Status EndPod(const Cgroups& cgroups, const std::string& pod_dir, const std::string& uid) {
+  EndShim(pod_dir);
+  Status status = EndSandbox(pod_dir, PodCgroup(uid), cgroups);
   for (int i = 0; i < kRemovalTries && !status.ok(); ++i) {
-    cgroups.KillAll(group);
     poll(nullptr, 0, kRemovalWaitMs);
-    status = cgroups.Remove(group);
+    status = EndSandbox(pod_dir, PodCgroup(uid), cgroups);
   }
   return status;
 }
@@ -50,11 +50,11 @@ Status TearDownNode(const std::string& data_dir) {
   const auto keep = [&first](Status status) {
     if (!status.ok() && first.ok()) first = std::move(status);
   };
-  for (const std::string& uid : ListDir(PodsDir(data_dir))) {
-    EndShim(PodDir(data_dir, uid));
-    keep(RemoveCgroup(cgroups, PodCgroup(uid)));
-    keep(RemoveTree(PodDir(data_dir, uid)));
+  for (const std::string& uid : PodFolders(data_dir)) {
+    keep(EndPod(cgroups, PodDir(data_dir, uid), uid));
+    keep(RemovePodFolder(data_dir, uid));
   }
+  SweepPodFolders(data_dir);
   // The root group may hold pods of another data folder; then it stays.
   (void)cgroups.RemoveIfEmpty(std::string(kCgroupRoot));
   NodeNetworkConfig network;

@@ -3,11 +3,13 @@
 
 #include <string_view>
 
+#include "agent/spawner/spawner.h"
 #include "app/up.h"
 #include "cli/cli.h"
 
 int main(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
+  if (command == muster::agent::kSpawnerCommand) muster::agent::SpawnerProcess::Serve(argc, argv);
   if (command == "up") return muster::app::RunUp(argc - 1, argv + 1);
   if (command == "down") return muster::app::RunDown(argc - 1, argv + 1);
   return muster::cli::RunCli(argc, argv);

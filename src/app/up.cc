@@ -195,7 +195,8 @@ int RunUp(int argc, char** argv) {
     lock->RecordPid();
   }
   signal(SIGPIPE, SIG_IGN);
-  Result<agent::SpawnerHandle> spawner = agent::SpawnerProcess::Fork();
+  Result<agent::SpawnerHandle> spawner =
+      agent::SpawnerProcess::Fork(agent::SpawnerLockFile(options->data_dir));
   if (!spawner.has_value()) {
     report.Send(false, "muster up: " + spawner.error().message());
     return Fail("up", spawner.error());

@@ -25,6 +25,20 @@ std::vector<std::string> FilesOf(const std::string& path) {
   return files;
 }
 
+ino_t InodeOf(int fd) {
+  struct stat info = {};
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
+// The place after the file with this inode; 0 if it is gone: all that are left are younger.
+size_t PlaceAfter(const std::vector<std::string>& files, ino_t inode) {
+  for (size_t i = files.size(); i > 0; --i) {
+    struct stat info = {};
+    if (stat(files[i - 1].c_str(), &info) == 0 && info.st_ino == inode) return i;
+  }
+  return 0;
+}
+
 // Where the last `lines` lines of the file begin; `found` is how many there are, at most `lines`.
 Result<off_t> TailStart(int fd, int64_t lines, int64_t& found) {
   found = 0;
@@ -54,8 +68,10 @@ Result<off_t> TailStart(int fd, int64_t lines, int64_t& found) {
 std::optional<int> LatestLogAttempt(const std::string& container_log_dir) {
   std::optional<int> latest;
   for (const std::string& name : ListDir(container_log_dir)) {
-    if (!name.ends_with(".log")) continue;
-    const auto number = ParseInt(std::string_view(name).substr(0, name.size() - 4));
+    // "3.log", or only "3.log.00000000000000000001" if its writer was killed while it rotated.
+    const size_t end = name.find(".log");
+    if (end == std::string::npos) continue;
+    const auto number = ParseInt(std::string_view(name).substr(0, end));
     if (number) latest = std::max(latest.value_or(0), static_cast<int>(*number));
   }
   return latest;
@@ -76,50 +92,62 @@ Status LogReader::OpenFile(const std::string& path) {
 
 Result<LogReader> LogReader::Open(const std::string& path, const LogOptions& options) {
   LogReader reader(path, options);
-  std::vector<std::string> files = FilesOf(path);
-  size_t first = 0;
-  off_t offset = 0;
-  if (options.tail_lines) {
-    int64_t wanted = std::max<int64_t>(*options.tail_lines, 0);
-    first = files.size();
-    while (first > 0 && (wanted > 0 || first == files.size())) {
-      --first;
-      RETURN_IF_ERROR(reader.OpenFile(files[first]));
-      int64_t found = 0;
-      if (wanted == 0) {
-        offset = lseek(reader.fd_.get(), 0, SEEK_END);
-        break;
-      }
-      ASSIGN_OR_RETURN(offset, TailStart(reader.fd_.get(), wanted, found));
-      wanted -= found;
-    }
+  // Again if the writer rotated meanwhile: then the names may not be the files that we opened.
+  while (true) {
+    const std::vector<std::string> files = FilesOf(path);
+    const Status status = options.tail_lines ? reader.OpenTail(files, *options.tail_lines)
+                                             : reader.OpenFile(files[0]);
+    if (FilesOf(path) != files) continue;
+    RETURN_IF_ERROR(status);
+    return reader;
   }
-  RETURN_IF_ERROR(reader.OpenFile(files[first]));
-  if (lseek(reader.fd_.get(), offset, SEEK_SET) < 0) return SystemError("seek", path, errno);
-  reader.later_.assign(files.begin() + static_cast<std::ptrdiff_t>(first) + 1, files.end());
-  return reader;
 }
 
-// True if there is another file after the one at whose end we are.
+// Opens the file in which the last `lines` lines begin, and goes there.
+Status LogReader::OpenTail(const std::vector<std::string>& files, int64_t lines) {
+  lines = std::max<int64_t>(lines, 0);
+  off_t offset = 0;
+  for (size_t i = files.size(); i > 0; --i) {
+    // Killed while it rotated, the writer has left no current file.
+    if (i == files.size() && i > 1 && !PathExists(files[i - 1])) continue;
+    RETURN_IF_ERROR(OpenFile(files[i - 1]));
+    if (lines == 0) {
+      offset = lseek(fd_.get(), 0, SEEK_END);
+      break;
+    }
+    int64_t found = 0;
+    ASSIGN_OR_RETURN(offset, TailStart(fd_.get(), lines, found));
+    lines -= found;
+    if (lines == 0) break;
+  }
+  if (lseek(fd_.get(), offset, SEEK_SET) < 0) return SystemError("seek", path_, errno);
+  return Status::Ok();
+}
+
+bool LogReader::HasNextFile() const {
+  const std::vector<std::string> files = FilesOf(path_);
+  const size_t next = PlaceAfter(files, InodeOf(fd_.get()));
+  return next < files.size() && PathExists(files[next]);
+}
+
+// Opens the file that follows the one that we hold. The writer may rotate between any two steps: a
+// file is the next one only if it still is after it was opened.
 bool LogReader::NextFile() {
-  if (!later_.empty()) {
-    const std::string next = later_.front();
-    later_.erase(later_.begin());
-    return OpenFile(next).ok() || NextFile();
+  const ino_t held = InodeOf(fd_.get());
+  while (true) {
+    const std::vector<std::string> files = FilesOf(path_);
+    const size_t next = PlaceAfter(files, held);
+    if (next >= files.size()) return false;
+    UniqueFd fd(open(files[next].c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.valid() && errno == ENOENT && next + 1 == files.size()) return false;
+    if (!fd.valid()) continue;  // the oldest one was just removed
+    const std::vector<std::string> now = FilesOf(path_);
+    if (PlaceAfter(now, InodeOf(fd.get())) != PlaceAfter(now, held) + 1) continue;
+    fd_ = std::move(fd);
+    file_ = files[next];
+    final_ = false;
+    return true;
   }
-  // Rotated under us: what we hold open is now a file with a number; those after it are new.
-  struct stat held = {}, current = {};
-  if (fstat(fd_.get(), &held) != 0 || stat(path_.c_str(), &current) != 0 ||
-      held.st_ino == current.st_ino)
-    return false;
-  std::vector<std::string> files = FilesOf(path_);
-  size_t position = 0;
-  for (size_t i = 0; i < files.size(); ++i) {
-    struct stat info = {};
-    if (stat(files[i].c_str(), &info) == 0 && info.st_ino == held.st_ino) position = i + 1;
-  }
-  later_.assign(files.begin() + static_cast<std::ptrdiff_t>(position), files.end());
-  return !later_.empty() && NextFile();
 }
 
 // "TIME STREAM TAG TEXT" -> text.
@@ -157,6 +185,13 @@ Result<bool> LogReader::Read(std::string& out) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return SystemError("read", file_, errno);
     if (n == 0) {
+      // What is written before the writer turns to a next file belongs to this one: once there is
+      // a next one, read to the end again.
+      if (!final_) {
+        if (!HasNextFile()) return false;
+        final_ = true;
+        continue;
+      }
       if (!NextFile()) return false;
       continue;
     }

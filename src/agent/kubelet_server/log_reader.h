@@ -47,6 +47,8 @@ class LogReader {
  private:
   LogReader(std::string path, const LogOptions& options);
   Status OpenFile(const std::string& path);
+  Status OpenTail(const std::vector<std::string>& files, int64_t lines);
+  bool HasNextFile() const;
   bool NextFile();
   void Convert(std::string_view line, std::string& out);
 
@@ -54,9 +56,9 @@ class LogReader {
   bool timestamps_;
   std::optional<Time> since_;
   std::optional<int64_t> left_;
-  std::vector<std::string> later_;  // rotated files still to read, then the current one
   std::string file_;
   UniqueFd fd_;
+  bool final_ = false;    // nothing more is written to the file that we hold
   std::string carry_;     // an incomplete last line
   bool in_line_ = false;  // the last piece given was tagged P
 };

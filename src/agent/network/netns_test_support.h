@@ -1,13 +1,15 @@
 // src/agent/network/netns_test_support.h
 //
-// For tests that change links, routes or rules: each runs in a child process inside a network
-// namespace of its own, so the machine stays as it is and no packet leaves.
+// For tests that change links, routes or rules, or that start and kill processes: each runs in a
+// child process inside network, PID and mount namespaces of its own, so the machine stays as it is,
+// no packet leaves, a stray signal hits nobody else, and what a test leaves running ends with it.
 
 #pragma once
 
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +34,21 @@ inline std::string WhyNoNetworkNamespace() {
   return state == 0 ? "" : "this machine does not allow unshare(CLONE_NEWNET)";
 }
 
-// Runs `body` in a child in a fresh network namespace; its failures are printed and counted.
+// The first process of the new PID namespace; `body` runs there.
+template <class Body>
+[[noreturn]] void RunInNamespaces(Body body) {
+  CHECK(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+  CHECK(mount("proc", "/proc", "proc", 0, nullptr) == 0);
+  // As on every machine: refusals of the node's own packets come back through lo.
+  const int here = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+  CHECK(Netlink::Open()->SetLoopbackUp(here).ok());
+  close(here);
+  body();
+  fflush(stdout);
+  _exit(::testing::Test::HasFailure() ? 1 : 0);
+}
+
+// Runs `body` in a child in fresh namespaces; its failures are printed and counted.
 template <class Body>
 void InNetworkNamespace(Body body) {
   if (const std::string why = WhyNoNetworkNamespace(); !why.empty()) GTEST_SKIP() << why;
@@ -40,14 +56,13 @@ void InNetworkNamespace(Body body) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    CHECK(unshare(CLONE_NEWNET) == 0);
-    // As on every machine: refusals of the node's own packets come back through lo.
-    const int here = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-    CHECK(Netlink::Open()->SetLoopbackUp(here).ok());
-    close(here);
-    body();
-    fflush(stdout);
-    _exit(::testing::Test::HasFailure() ? 1 : 0);
+    CHECK(unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID) == 0);
+    const pid_t first = fork();
+    CHECK(first >= 0);
+    if (first == 0) RunInNamespaces(std::move(body));
+    int state = 0;
+    CHECK(waitpid(first, &state, 0) == first);
+    _exit(state == 0 ? 0 : 1);
   }
   int state = 0;
   ASSERT_EQ(waitpid(child, &state, 0), child);

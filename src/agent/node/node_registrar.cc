@@ -21,6 +21,7 @@ void NodeRegistrar::Start(Task registered) {
 }
 
 void NodeRegistrar::ReportFault(std::string reason, std::string message) {
+  if (reason == facts_.fault_reason && message == facts_.fault_message) return;
   facts_.fault_reason = std::move(reason);
   facts_.fault_message = std::move(message);
   loop_.Cancel(status_timer_);

@@ -32,8 +32,8 @@ class NodeRegistrar {
   // `registered` runs once, when the Node exists with our status. Failures are tried again for
   // ever.
   void Start(Task registered);
-  // The node is Ready=False from now on. The Lease is renewed as before: the agent still reports
-  // what becomes of running pods.
+  // The node is Ready=False from now on, or Ready again if `reason` is "". The Lease is renewed as
+  // before: the agent still reports what becomes of running pods.
   void ReportFault(std::string reason, std::string message);
 
  private:

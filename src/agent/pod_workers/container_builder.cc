@@ -66,9 +66,11 @@ int OomScoreAdjust(const json::Value& pod, const json::Value& container,
   return static_cast<int>(std::clamp<int64_t>(score, 3, 999));
 }
 
+std::string PodLogsDir(const std::string& data_dir) { return data_dir + "/logs/pods"; }
+
 std::string PodLogDir(const std::string& data_dir, const json::Value& pod) {
   const json::Value& meta = pod["metadata"];
-  return fmt::format("{}/logs/pods/{}_{}_{}", data_dir, meta["namespace"].AsString(),
+  return fmt::format("{}/{}_{}_{}", PodLogsDir(data_dir), meta["namespace"].AsString(),
                      meta["name"].AsString(), meta["uid"].AsString());
 }
 

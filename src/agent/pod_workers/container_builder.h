@@ -40,6 +40,7 @@ CgroupLimits PodLimits(const json::Value& pod);
 int64_t PodMemoryLimit(const json::Value& pod);
 int OomScoreAdjust(const json::Value& pod, const json::Value& container, int64_t node_memory_bytes);
 
+std::string PodLogsDir(const std::string& data_dir);
 // DIR/logs/pods/<ns>_<name>_<uid>
 std::string PodLogDir(const std::string& data_dir, const json::Value& pod);
 std::string ContainerLogPath(const std::string& data_dir, const json::Value& pod,

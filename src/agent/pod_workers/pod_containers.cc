@@ -5,6 +5,7 @@
 #include "agent/runtime/process_runtime.h"
 #include "agent/shim/shim.h"
 #include "base/log.h"
+#include "base/strings.h"
 
 namespace muster::agent {
 namespace {
@@ -20,6 +21,22 @@ std::string BackoffMessage(Duration delay, const json::Value& pod, const std::st
   return fmt::format("back-off {} restarting failed container={} pod={}_{}({})",
                      HumanDuration(delay), container, pod["metadata"]["name"].AsString(),
                      pod["metadata"]["namespace"].AsString(), pod["metadata"]["uid"].AsString());
+}
+
+std::string FolderOf(const std::string& path) { return path.substr(0, path.find_last_of('/')); }
+
+// Before `attempt` starts. A container that restarts for ever must not fill the disk: it keeps
+// records and logs of the two attempts before (state and lastState), and the layer of one.
+void RemoveOldAttempts(const std::string& base, const std::string& log, int attempt) {
+  for (const std::string& dir : {FolderOf(base), FolderOf(log)}) {
+    for (const std::string& name : ListDir(dir)) {
+      // 3, 3.start, 3.exit, 3.log, 3.log.00000000000000000001
+      const size_t dot = name.find('.');
+      const auto number = ParseInt(std::string_view(name).substr(0, dot));
+      if (!number || *number > attempt - (dot == std::string::npos ? 2 : 3)) continue;
+      (void)RemoveTree(dir + "/" + name);
+    }
+  }
 }
 
 }  // namespace
@@ -135,10 +152,10 @@ void PodWorker::StartContainer(size_t index) {
     return;
   }
   if (spec->attempt >= 2) {
-    // The layer of the attempt before the last is of no use to anybody.
-    const std::string old =
-        ContainerBase(PodDir(context_.data_dir, uid_), container.name, spec->attempt - 2);
-    context_.pool.Run([old] { (void)RemoveTree(old); }, context_.loop, [] {});
+    const std::string base = ContainerBase(PodDir(context_.data_dir, uid_), container.name, 0);
+    context_.pool.Run([base, log = spec->log_path,
+                       attempt = spec->attempt] { RemoveOldAttempts(base, log, attempt); },
+                      context_.loop, [] {});
   }
   busy_ = true;
   context_.runtime.StartContainer(uid_, *spec,

@@ -1,5 +1,7 @@
 #include "agent/pod_workers/pod_manager.h"
 
+#include "agent/pod_workers/container_builder.h"
+#include "agent/runtime/files.h"
 #include "base/log.h"
 
 namespace muster::agent {
@@ -15,6 +17,15 @@ json::Value ObjectOf(const RecoveredPod& pod) {
                                             {"name", pod.record["name"]},
                                             {"uid", pod.uid}})},
                     {"spec", json::Obj({{"containers", std::move(containers)}})}});
+}
+
+std::optional<Ipv4> AddressOf(const RecoveredPod& pod) {
+  return Ipv4::Parse(pod.record["podIP"].AsString());
+}
+
+// The uid at the end of a pod's log folder, NAMESPACE_NAME_UID.
+std::string_view UidOf(std::string_view log_folder) {
+  return log_folder.substr(log_folder.find_last_of('_') + 1);
 }
 
 }  // namespace
@@ -39,14 +50,21 @@ void PodManager::ListenToRuntime() {
   events.on_sandbox_gone = lifetime_.Guard([this](const std::string& uid) {
     if (const auto found = workers_.find(uid); found != workers_.end())
       return found->second->OnSandboxGone();
-    if (const auto waiting = recovered_.find(uid); waiting != recovered_.end())
+    if (const auto waiting = recovered_.find(uid); waiting != recovered_.end()) {
       waiting->second.sandbox_alive = false;
+      if (const auto address = AddressOf(waiting->second)) context_.addresses.Release(*address);
+    }
   });
   context_.runtime.SetEvents(std::move(events));
 }
 
 void PodManager::Start(std::vector<RecoveredPod> recovered) {
-  for (RecoveredPod& pod : recovered) recovered_.emplace(pod.uid, std::move(pod));
+  for (RecoveredPod& pod : recovered) {
+    // All of them before a new pod may ask for one.
+    if (const auto address = AddressOf(pod); address && pod.sandbox_alive)
+      (void)context_.addresses.Take(*address);
+    recovered_.emplace(pod.uid, std::move(pod));
+  }
   context_.on_done = lifetime_.Guard([this](const std::string& uid) { Remove(uid); });
   client::InformerEvents subscription;
   subscription.on_change =
@@ -98,6 +116,26 @@ void PodManager::OnSynced() {
         workers_.emplace(uid, std::make_unique<PodWorker>(context_, object, &pod));
     entry->second->ObjectGone();
   }
+  SweepLogs();
+}
+
+// Logs go with their pod; those of pods that went while no agent was there go now.
+void PodManager::SweepLogs() {
+  const std::string dir = PodLogsDir(context_.data_dir);
+  auto folders = std::make_shared<std::vector<std::string>>();
+  context_.pool.Run([dir, folders] { *folders = ListDir(dir); }, context_.loop,
+                    lifetime_.Guard([this, dir, folders] {
+                      std::erase_if(*folders, [this](const std::string& folder) {
+                        return workers_.contains(std::string(UidOf(folder)));
+                      });
+                      if (folders->empty()) return;
+                      context_.pool.Run(
+                          [dir, folders] {
+                            for (const std::string& folder : *folders)
+                              (void)RemoveTree(dir + "/" + folder);
+                          },
+                          context_.loop, [] {});
+                    }));
 }
 
 void PodManager::Remove(const std::string& uid) {

@@ -39,6 +39,7 @@ class PodManager {
  private:
   void OnChange(const json::Value& before, const json::Value& after);
   void OnSynced();
+  void SweepLogs();
   void ListenToRuntime();
   void Add(const json::Value& pod);
   void Remove(const std::string& uid);

@@ -63,8 +63,14 @@ void PodWorker::SignalAll() {
     }
   }
   signalled_ = true;
-  killed_ = killed_ || kill_now;
-  if (!killed_) ScheduleSync(left);
+  if (!kill_now) return ScheduleSync(left);
+  // A shim that is stopped or hangs passes no signal on.
+  if (killed_ && -left >= kKillPatience) {
+    LOG_WARN("agent: pod {} does not end, its sandbox is killed", uid_);
+    context_.runtime.KillSandbox(uid_);
+  }
+  killed_ = true;
+  ScheduleSync(kKillPatience);
 }
 
 void PodWorker::RemoveEverything() {

@@ -68,30 +68,37 @@ PodWorker::~PodWorker() {
 }
 
 void PodWorker::Restore(const RecoveredPod& recovered) {
+  sandbox_ready_ = state_.sandbox_ready = recovered.sandbox_alive;
+  prepared_ = recovered.sandbox_alive && recovered.prepared;
+  if (sandbox_ready_) {
+    TakeContainers(recovered);
+  } else {
+    step_ = Step::kLost;  // it may have written more before it went
+  }
+  // The manager has taken the address of a live sandbox already.
+  if (sandbox_ready_ && !HostNetwork()) state_.pod_ip = recovered.record["podIP"].Str();
+}
+
+// Starts and ends that the folder and the shim know of, and we perhaps do not.
+void PodWorker::TakeContainers(const RecoveredPod& recovered) {
   const Time now = context_.loop.Now();
-  sandbox_ready_ = recovered.sandbox_alive;
-  prepared_ = sandbox_ready_ && !recovered.containers.empty();
-  state_.sandbox_ready = sandbox_ready_;
   for (const RecoveredContainer& container : recovered.containers) {
     const auto index = IndexOf(container.name);
     if (!index) continue;
     ContainerRuntimeState& entry = state_.containers[*index];
-    entry.attempt = container.attempt;
-    entry.last_exit = container.last_exit;
-    entry.last_exit_attempt = container.attempt - 1;
+    const bool known = entry.attempt == container.attempt;
+    if (known && entry.is != ContainerRuntimeState::Is::kRunning) continue;
+    if (!known) {
+      entry.attempt = container.attempt;
+      entry.last_exit = container.last_exit;
+      entry.last_exit_attempt = container.attempt - 1;
+    }
     if (container.running && recovered.sandbox_alive) {
       entry.is = ContainerRuntimeState::Is::kRunning;
       entry.started_at = container.started_at;
     } else {
       RecordExit(*index, container.exit.value_or(LostExit(container.started_at, now)));
     }
-  }
-  state_.pod_ip = recovered.record["podIP"].Str();
-  const auto address = Ipv4::Parse(state_.pod_ip);
-  if (!HostNetwork() && address && sandbox_ready_) {
-    (void)context_.addresses.Take(*address);
-  } else {
-    state_.pod_ip.clear();
   }
 }
 
@@ -119,25 +126,38 @@ void PodWorker::OnSandboxGone() {
   LOG_WARN("agent: sandbox of pod {}/{} is gone", pod_["metadata"]["namespace"].AsString(),
            pod_["metadata"]["name"].AsString());
   sandbox_ready_ = prepared_ = state_.sandbox_ready = false;
-  for (size_t i = 0; i < state_.containers.size(); ++i) {
-    const ContainerRuntimeState& container = state_.containers[i];
-    if (container.is != ContainerRuntimeState::Is::kRunning) continue;
-    RecordExit(i, LostExit(container.started_at, context_.loop.Now()));
-  }
   // Whatever step was under way fails by itself; the next one starts from the beginning.
-  step_ = Step::kInputs;
-  if (!ShouldStop()) {
-    Event(client::EventType::kNormal, "SandboxChanged",
-          "Pod sandbox changed, it will be killed and re-created.");
-  }
-  MarkStatus();
+  after_lost_ = step_ == Step::kLost ? after_lost_ : Step::kInputs;
+  step_ = Step::kLost;
   Sync();
+}
+
+// A shim that was killed took its containers along, but not what it had written down: exits that
+// it had no time to tell of, and starts that it was asked for.
+void PodWorker::ReadWhatIsLeft() {
+  busy_ = true;
+  auto left = std::make_shared<RecoveredPod>();
+  context_.pool.Run(
+      [left, data_dir = context_.data_dir, uid = uid_] { *left = ReadPodFolder(data_dir, uid); },
+      context_.loop, lifetime_.Guard([this, left] {
+        busy_ = false;
+        TakeContainers(*left);
+        step_ = after_lost_;
+        if (!ShouldStop()) {
+          Event(client::EventType::kNormal, "SandboxChanged",
+                "Pod sandbox changed, it will be killed and re-created.");
+        }
+        MarkStatus();
+        Sync();
+      }));
 }
 
 void PodWorker::Sync() {
   if (busy_ || done_) return;
+  if (step_ == Step::kLost) return ReadWhatIsLeft();
   if (ShouldStop()) return Stop();
   switch (step_) {
+    case Step::kLost:
     case Step::kAdmit:
       return Admit();
     case Step::kInputs:
@@ -367,7 +387,7 @@ void PodWorker::MarkStatus() {
 
 void PodWorker::WriteStatusNow() {
   status_posted_ = false;
-  if (object_gone_) return;
+  if (object_gone_ || step_ == Step::kLost) return;
   json::Value status = BuildPodStatus(pod_, state_, own_conditions_, context_.loop.Now());
   own_conditions_ = status["conditions"];
   status_.Write(std::move(status));

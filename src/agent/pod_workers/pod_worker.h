@@ -44,6 +44,7 @@ inline constexpr Duration kMaxRetryDelay = seconds(30);
 inline constexpr Duration kFirstStatusDelay = milliseconds(100);
 inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
 inline constexpr int64_t kDefaultGraceSeconds = 30;
+inline constexpr Duration kKillPatience = seconds(5);  // SIGKILL to the end of the container
 
 // What all workers of a node share.
 struct PodWorkerContext {
@@ -87,7 +88,8 @@ class PodWorker {
   bool removed() const { return removed_; }  // nothing of it is left on the node
 
  private:
-  enum class Step : uint8_t { kAdmit, kInputs, kFolder, kSandbox, kPrepare, kContainers };
+  // kLost: the sandbox died; first its folder tells what had ended before.
+  enum class Step : uint8_t { kLost, kAdmit, kInputs, kFolder, kSandbox, kPrepare, kContainers };
 
   // pod_worker.cc: steps up to a prepared sandbox.
   void Sync();
@@ -98,6 +100,8 @@ class PodWorker {
   void PrepareSandbox();
   json::Value PrepareRequest() const;
   void Restore(const RecoveredPod& recovered);
+  void TakeContainers(const RecoveredPod& recovered);
+  void ReadWhatIsLeft();
   void RetryLater(std::string_view event_reason, const std::string& message);
   void Fail(std::string reason, std::string message);
   void WatchDeadline();
@@ -137,6 +141,7 @@ class PodWorker {
   const std::string uid_;
   PodRuntimeState state_;
   Step step_ = Step::kAdmit;
+  Step after_lost_ = Step::kAdmit;
 
   bool busy_ = false;  // a step is under way
   bool sandbox_ready_ = false;

@@ -19,41 +19,103 @@ ErrorStatus SystemError(std::string_view what, std::string_view path, int error_
   return Error(reason, "{} {}: {}", what, path, strerror(error_number));
 }
 
-namespace {
-
-Status RemoveBelow(int dir_fd, const std::string& path, dev_t device);
-
-Status RemoveEntry(int dir_fd, const char* name, const std::string& path, dev_t device) {
-  if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT) return Status::Ok();
-  if (errno != EISDIR && errno != EPERM) return SystemError("remove", path, errno);
-  UniqueFd child(openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!child.valid()) return SystemError("open", path, errno);
+Result<std::string> ReadTail(const std::string& path, size_t limit) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info = {};
-  if (fstat(child.get(), &info) != 0) return SystemError("stat", path, errno);
-  if (info.st_dev != device)
-    return Error(Reason::kConflict, "{} is another file system; it is left alone", path);
-  RETURN_IF_ERROR(RemoveBelow(child.get(), path, device));
-  if (unlinkat(dir_fd, name, AT_REMOVEDIR) != 0 && errno != ENOENT)
-    return SystemError("remove", path, errno);
-  return Status::Ok();
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) return SystemError("open", path, errno);
+  const off_t start = std::max<off_t>(info.st_size - static_cast<off_t>(limit), 0);
+  std::string text(limit, '\0');
+  const ssize_t n = pread(fd.get(), text.data(), text.size(), start);
+  if (n < 0) return SystemError("read", path, errno);
+  text.resize(static_cast<size_t>(n));
+  return text;
 }
 
-Status RemoveBelow(int dir_fd, const std::string& path, dev_t device) {
-  DIR* dir = fdopendir(dup(dir_fd));
-  if (dir == nullptr) return SystemError("open", path, errno);
-  Status first;
+namespace {
+
+// The first names of a folder, at most kNamesAtOnce: it may have millions.
+Result<std::vector<std::string>> NamesIn(int dir_fd, const std::string& path) {
+  constexpr size_t kNamesAtOnce = 4096;
+  // A position of its own: the folder is listed again.
+  UniqueFd own(openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* dir = own.valid() ? fdopendir(own.get()) : nullptr;
+  if (dir == nullptr) return SystemError("list", path, errno);
+  own.Release();
   std::vector<std::string> names;
-  while (const dirent* entry = readdir(dir)) {
+  while (names.size() < kNamesAtOnce) {
+    const dirent* entry = readdir(dir);
+    if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
   closedir(dir);
-  for (const std::string& name : names) {
-    Status status = RemoveEntry(dir_fd, name.c_str(), path + "/" + name, device);
-    if (!status.ok() && first.ok()) first = std::move(status);
-  }
-  return first;
+  return names;
 }
+
+// Empties the folder `top`. What is deeper than one level is moved up to `top` first, so two
+// descriptors are enough for any depth, and every folder is moved once.
+class TreeRemover {
+ public:
+  TreeRemover(int top, std::string path, dev_t device)
+      : top_(top), path_(std::move(path)), device_(device) {}
+
+  Status Run() {
+    return ForAll(top_, path_, [this](const std::string& name) { return Remove(name); });
+  }
+
+ private:
+  // Calls `remove` for what is in the folder until nothing is left or nothing can be removed.
+  template <class Remove>
+  static Status ForAll(int dir, const std::string& path, Remove remove) {
+    while (true) {
+      ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(dir, path));
+      Status first;
+      size_t failed = 0;
+      for (const std::string& name : names) {
+        Status status = remove(name);
+        if (status.ok()) continue;
+        if (++failed == 1) first = std::move(status);
+      }
+      if (failed == names.size()) return first;
+    }
+  }
+
+  Status Remove(const std::string& name) {
+    if (unlinkat(top_, name.c_str(), 0) == 0 || errno == ENOENT) return Status::Ok();
+    const std::string path = path_ + "/" + name;
+    if (errno != EISDIR && errno != EPERM) return SystemError("remove", path, errno);
+    UniqueFd dir(openat(top_, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!dir.valid()) return SystemError("open", path, errno);
+    struct stat info = {};
+    if (fstat(dir.get(), &info) != 0) return SystemError("stat", path, errno);
+    if (info.st_dev != device_)
+      return Error(Reason::kConflict, "{} is another file system; it is left alone", path);
+    RETURN_IF_ERROR(ForAll(dir.get(), path, [&](const std::string& entry) {
+      return RemoveOrMoveUp(dir.get(), entry, path);
+    }));
+    if (unlinkat(top_, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+      return SystemError("remove", path, errno);
+    return Status::Ok();
+  }
+
+  Status RemoveOrMoveUp(int dir, const std::string& entry, const std::string& path) {
+    if (unlinkat(dir, entry.c_str(), 0) == 0 || errno == ENOENT) return Status::Ok();
+    if (errno != EISDIR && errno != EPERM) return SystemError("remove", path + "/" + entry, errno);
+    if (unlinkat(dir, entry.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return Status::Ok();
+    while (true) {
+      const std::string name = fmt::format("..moved-{}", next_++);
+      if (renameat2(dir, entry.c_str(), top_, name.c_str(), RENAME_NOREPLACE) == 0)
+        return Status::Ok();
+      // Another of that name comes from a run that was broken off.
+      if (errno != EEXIST) return SystemError("move", path + "/" + entry, errno);
+    }
+  }
+
+  int top_;
+  std::string path_;
+  dev_t device_;
+  uint64_t next_ = 0;
+};
 
 }  // namespace
 
@@ -82,7 +144,7 @@ Status RemoveTree(const std::string& path) {
   }
   struct stat info = {};
   if (fstat(dir.get(), &info) != 0) return SystemError("stat", path, errno);
-  RETURN_IF_ERROR(RemoveBelow(dir.get(), path, info.st_dev));
+  RETURN_IF_ERROR(TreeRemover(dir.get(), path, info.st_dev).Run());
   if (rmdir(path.c_str()) != 0 && errno != ENOENT) return SystemError("remove", path, errno);
   return Status::Ok();
 }

@@ -26,8 +26,11 @@ ErrorStatus SystemError(std::string_view what, std::string_view path, int error_
 Status WriteFile(const std::string& path, std::string_view text, mode_t mode = 0644);
 Status MakeDirs(const std::string& path, mode_t mode = 0755);
 // Everything below and the folder itself; symbolic links are removed, never followed. Ok if absent.
-// Does not cross into other file systems.
+// Does not cross into other file systems. A pod may have made the tree: its depth costs neither
+// stack nor descriptors.
 Status RemoveTree(const std::string& path);
+// The last `limit` bytes at most.
+Result<std::string> ReadTail(const std::string& path, size_t limit);
 std::vector<std::string> ListDir(const std::string& path);  // names, sorted; empty if absent
 bool PathExists(const std::string& path);
 

@@ -37,6 +37,7 @@ struct RecoveredPod {
   std::string uid;
   json::Value record;  // as given to SaveRecord: namespace, name, podIP, startTime
   bool sandbox_alive = false;
+  bool prepared = false;  // the shim has made layer, /dev/shm and volumes
   std::vector<RecoveredContainer> containers;
 };
 
@@ -73,6 +74,9 @@ class PodRuntime {
   virtual void Exec(const std::string& uid, const std::string& container,
                     const std::vector<std::string>& arguments, bool tty, bool stdin_open,
                     Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) = 0;
+  // SIGKILL to the sandbox and all that is in it, past a shim that does not react; on_sandbox_gone
+  // follows.
+  virtual void KillSandbox(const std::string& uid) = 0;
   // Ends what still runs and removes namespaces, cgroup and the pod's folder. Ok if there is
   // nothing.
   virtual void RemoveSandbox(const std::string& uid, Done done) = 0;

@@ -1,6 +1,8 @@
 #include "agent/runtime/process_runtime.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 
 #include "agent/runtime/files.h"
 #include "agent/shim/shim.h"
@@ -57,6 +59,35 @@ RecoveredPod ReadPodFolder(const std::string& data_dir, const std::string& uid) 
     if (container.attempt >= 0) pod.containers.push_back(std::move(container));
   }
   return pod;
+}
+
+namespace {
+constexpr std::string_view kRemovedPrefix = ".removed-";  // no uid begins so
+}
+
+std::vector<std::string> PodFolders(const std::string& data_dir) {
+  std::vector<std::string> uids = ListDir(PodsDir(data_dir));
+  std::erase_if(uids, [](const std::string& name) { return name.starts_with('.'); });
+  return uids;
+}
+
+Status RemovePodFolder(const std::string& data_dir, const std::string& uid) {
+  const std::string dir = PodDir(data_dir, uid);
+  const std::string removed = fmt::format("{}/{}{}", PodsDir(data_dir), kRemovedPrefix, uid);
+  RETURN_IF_ERROR(RemoveTree(removed));
+  if (rename(dir.c_str(), removed.c_str()) != 0) {
+    if (errno == ENOENT) return Status::Ok();
+    return SystemError("rename", dir, errno);
+  }
+  return RemoveTree(removed);
+}
+
+void SweepPodFolders(const std::string& data_dir) {
+  for (const std::string& name : ListDir(PodsDir(data_dir))) {
+    if (!name.starts_with(kRemovedPrefix)) continue;
+    const Status status = RemoveTree(PodDir(data_dir, name));
+    if (!status.ok()) LOG_WARN("agent: sweep pods: {}", status.message());
+  }
 }
 
 struct ProcessRuntime::Removal {
@@ -186,6 +217,18 @@ void ProcessRuntime::Exec(const std::string& uid, const std::string& container,
        });
 }
 
+void ProcessRuntime::EndSandbox(const std::string& uid, Function<void(Result<json::Value>)> done) {
+  spawner_.Call("removeSandbox",
+                json::Obj({{"podDir", PodDir(data_dir_, uid)}, {"cgroup", PodCgroup(uid)}}),
+                std::move(done));
+}
+
+void ProcessRuntime::KillSandbox(const std::string& uid) {
+  EndSandbox(uid, [uid](Result<json::Value> answer) {
+    if (!answer) LOG_WARN("agent: kill sandbox of {}: {}", uid, answer.error().message());
+  });
+}
+
 void ProcessRuntime::RemoveSandbox(const std::string& uid, Done done) {
   std::shared_ptr<Removal>& removal = removals_[uid];
   const bool first = removal == nullptr;
@@ -207,42 +250,47 @@ void ProcessRuntime::RemoveSandbox(const std::string& uid, Done done) {
 
 void ProcessRuntime::RemoveCgroup(std::shared_ptr<Removal> removal) {
   loop_.Cancel(removal->timeout);
-  spawner_.Call("removeSandbox", json::Obj({{"cgroup", PodCgroup(removal->uid)}}),
-                [this, removal](Result<json::Value> answer) {
-                  // Killed processes leave their cgroup a moment later.
-                  if (!answer && ++removal->tries < kMaxCgroupRemovalTries) {
-                    loop_.After(kCgroupRemovalRetry, [this, removal, alive = alive_] {
-                      if (*alive) RemoveCgroup(removal);
-                    });
-                    return;
-                  }
-                  if (!answer)
-                    LOG_WARN("agent: cannot remove cgroup of {}: {}", removal->uid,
-                             answer.error().message());
-                  RemoveFolder(removal);
-                });
+  EndSandbox(removal->uid, [this, removal](Result<json::Value> answer) {
+    if (!answer && ++removal->tries < kMaxCgroupRemovalTries) {
+      loop_.After(kCgroupRemovalRetry, [this, removal, alive = alive_] {
+        if (*alive) RemoveCgroup(removal);
+      });
+      return;
+    }
+    if (answer) return RemoveFolder(removal);
+    // The folder stays, so that the next start of the agent tries again.
+    Removed(*removal, answer.error());
+  });
 }
 
 void ProcessRuntime::RemoveFolder(std::shared_ptr<Removal> removal) {
   auto status = std::make_shared<Status>();
-  pool_.Run([dir = PodDir(data_dir_, removal->uid), status] { *status = RemoveTree(dir); }, loop_,
+  pool_.Run([data_dir = data_dir_, uid = removal->uid,
+             status] { *status = RemovePodFolder(data_dir, uid); },
+            loop_,
             [this, removal, status, alive = alive_] {
-              if (!*alive) return;
-              removals_.erase(removal->uid);
-              for (Done& done : removal->done) done(*status);
+              if (*alive) Removed(*removal, *status);
             });
+}
+
+void ProcessRuntime::Removed(Removal& removal, const Status& status) {
+  std::vector<Done> waiting = std::move(removal.done);
+  removals_.erase(removal.uid);
+  for (Done& done : waiting) done(status);
 }
 
 void ProcessRuntime::Recover(Function<void(std::vector<RecoveredPod>)> done) {
   auto pods = std::make_shared<std::vector<RecoveredPod>>();
   pool_.Run(
       [data_dir = data_dir_, pods] {
-        for (const std::string& uid : ListDir(PodsDir(data_dir)))
+        for (const std::string& uid : PodFolders(data_dir))
           pods->push_back(ReadPodFolder(data_dir, uid));
       },
       loop_,
       [this, pods, alive = alive_, done = std::move(done)]() mutable {
-        if (*alive) ConnectRecovered(pods, std::move(done));
+        if (!*alive) return;
+        pool_.Run([data_dir = data_dir_] { SweepPodFolders(data_dir); }, loop_, [] {});
+        ConnectRecovered(pods, std::move(done));
       });
 }
 
@@ -250,6 +298,7 @@ namespace {
 
 // The shim knows better than the files: it may have a container that runs.
 void Merge(const json::Value& state, RecoveredPod& pod) {
+  pod.prepared = state["prepared"].AsBool();
   for (const json::Value& entry : state["containers"].items()) {
     const std::string name = entry["name"].Str();
     auto found =

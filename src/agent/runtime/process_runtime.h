@@ -5,13 +5,15 @@
 //
 // Life cycle: one per agent; destroying it leaves the pods running.
 // Thread:     the loop thread; file work on the pool.
-// Invariants: DIR/pods/<uid>/pod.json exists before the sandbox does, and goes last.
+// Invariants: DIR/pods/<uid>/pod.json exists before the sandbox does, and the folder goes as a
+//             whole (it is renamed first): what is there of a pod is never half of it.
 
 #pragma once
 
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/runtime/pod_runtime.h"
 #include "agent/runtime/shim_client.h"
@@ -21,7 +23,8 @@
 
 namespace muster::agent {
 
-inline constexpr int kMaxCgroupRemovalTries = 50;
+// Killed processes leave their cgroup when they get the processor: on a busy machine that takes.
+inline constexpr int kMaxCgroupRemovalTries = 1500;
 inline constexpr Duration kCgroupRemovalRetry = milliseconds(20);
 inline constexpr Duration kShutdownTimeout = seconds(5);
 
@@ -29,8 +32,14 @@ std::string PodsDir(const std::string& data_dir);
 std::string PodDir(const std::string& data_dir, const std::string& uid);
 std::string PodCgroup(const std::string& uid);
 
-// What the pod's folder says; blocking. Fills all but sandbox_alive and `running`.
+// What the pod's folder says; blocking. Fills all but sandbox_alive, `prepared` and `running`.
 RecoveredPod ReadPodFolder(const std::string& data_dir, const std::string& uid);
+// The pods that have a folder.
+std::vector<std::string> PodFolders(const std::string& data_dir);
+// The folder is gone, or as it was.
+Status RemovePodFolder(const std::string& data_dir, const std::string& uid);
+// Folders whose removal was broken off.
+void SweepPodFolders(const std::string& data_dir);
 
 class ProcessRuntime final : public PodRuntime {
  public:
@@ -48,6 +57,7 @@ class ProcessRuntime final : public PodRuntime {
   void Exec(const std::string& uid, const std::string& container,
             const std::vector<std::string>& arguments, bool tty, bool stdin_open,
             Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) override;
+  void KillSandbox(const std::string& uid) override;
   void RemoveSandbox(const std::string& uid, Done done) override;
   void Recover(Function<void(std::vector<RecoveredPod>)> done) override;
 
@@ -58,8 +68,10 @@ class ProcessRuntime final : public PodRuntime {
             ShimClient::Done done);
   void OnEvent(const std::string& uid, const json::Value& event);
   void OnGone(const std::string& uid);
+  void EndSandbox(const std::string& uid, Function<void(Result<json::Value>)> done);
   void RemoveCgroup(std::shared_ptr<Removal> removal);
   void RemoveFolder(std::shared_ptr<Removal> removal);
+  void Removed(Removal& removal, const Status& status);
   void ConnectRecovered(std::shared_ptr<std::vector<RecoveredPod>> pods,
                         Function<void(std::vector<RecoveredPod>)> done);
 

@@ -120,6 +120,56 @@ TEST_F(CriLog, AReaderFollowsThroughARotation) {
   EXPECT_EQ(out, expected);
 }
 
+// Files that appear between two reads stand between those that the reader knew and the current one.
+TEST_F(CriLog, AReaderSkipsNothingThatIsRotatedWhileItReads) {
+  constexpr int kLines = 3000;
+  constexpr size_t kLine = 200;
+  CriLogWriter log = *CriLogWriter::Open(Path(), kLogChunkBytes + 50'000, 100);
+  std::string expected;
+  const auto write = [&](int from) {
+    for (int i = from; i < from + kLines; ++i) {
+      const std::string line = fmt::format("{:0{}}\n", i, kLine - 1);
+      log.Feed(Stream::kStdout, line, kNow);
+      expected += line;
+    }
+  };
+  write(0);
+  Result<LogReader> reader = LogReader::Open(Path(), {});
+  ASSERT_TRUE(reader.has_value());
+  std::string out;
+  for (int turn = 1; turn < 5; ++turn) {
+    ASSERT_TRUE(*reader->Read(out));  // somewhere in the middle
+    write(turn * kLines);
+  }
+  while (*reader->Read(out)) {
+  }
+  EXPECT_TRUE(out == expected) << out.size() << " of " << expected.size() << " bytes";
+}
+
+// The end of a file is not the end of its lines as long as the writer has not turned to the next.
+TEST_F(CriLog, AReaderAtTheEndSeesTheLastLinesBeforeARotation) {
+  CriLogWriter log = *CriLogWriter::Open(Path(), 200, 100);
+  Result<LogReader> reader = LogReader::Open(Path(), {.follow = true});
+  std::string out, expected;
+  for (int i = 0; i < 40; ++i) {
+    log.Feed(Stream::kStdout, fmt::format("{}\n", i), kNow);
+    expected += fmt::format("{}\n", i);
+    if (i % 3 != 0) continue;
+    EXPECT_FALSE(*reader->Read(out));
+  }
+  EXPECT_FALSE(*reader->Read(out));
+  EXPECT_EQ(out, expected);
+}
+
+TEST_F(CriLog, ShowsWhatAWriterLeftThatWasKilledWhileItRotated) {
+  CriLogWriter log = *CriLogWriter::Open(Path());
+  log.Feed(Stream::kStdout, "a\nb\n", kNow);
+  ASSERT_EQ(rename(Path().c_str(), RotatedLogPath(Path(), 0).c_str()), 0);
+  EXPECT_EQ(LatestLogAttempt(dir_ + "/main"), 0);
+  EXPECT_EQ(Shown(), "a\nb\n");
+  EXPECT_EQ(Shown({.tail_lines = 1}), "b\n");
+}
+
 TEST_F(CriLog, FindsTheLatestAttempt) {
   EXPECT_EQ(LatestLogAttempt(dir_), std::nullopt);
   for (const char* name : {"/0.log", "/2.log", "/10.log", "/10.log.00000000000000000001"}) {

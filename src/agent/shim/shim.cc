@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "agent/runtime/files.h"
+#include "agent/runtime/process_lock.h"
 #include "agent/runtime/wire.h"
 #include "agent/shim/cri_log.h"
 #include "agent/shim/launch.h"
@@ -49,6 +50,7 @@ struct Container {
   UniqueFd pid_fd, out, err;
   std::unique_ptr<CriLogWriter> log;
   std::string started_at;
+  int64_t bytes_read = 0;  // of both streams
   int64_t oom_kills_before = 0;
   bool running = false;
   ContainerExit exit;
@@ -94,6 +96,7 @@ class Shim {
   std::vector<std::unique_ptr<WireConnection>> connections_;
   std::map<std::string, Container> containers_;
   std::vector<Exec> execs_;
+  bool prepared_ = false;
 };
 
 void Shim::Serve() {
@@ -182,7 +185,8 @@ json::Value Shim::State() const {
     if (!container.running) entry = entry.Set("exit", ToJson(container.exit));
     list.push_back(std::move(entry));
   }
-  return json::Obj({{"uid", config_.uid}, {"containers", std::move(list)}});
+  return json::Obj(
+      {{"uid", config_.uid}, {"prepared", prepared_}, {"containers", std::move(list)}});
 }
 
 Result<json::Value> Shim::Prepare(const json::Value& request) {
@@ -194,6 +198,7 @@ Result<json::Value> Shim::Prepare(const json::Value& request) {
   RETURN_IF_ERROR(BuildPodLayer(SandboxLayer(config_.pod_dir), contents));
   RETURN_IF_ERROR(SizeShm(SandboxShm(config_.pod_dir), request["shmBytes"].AsInt()));
   RETURN_IF_ERROR(WriteShimVolumes(config_.pod_dir, request["volumes"]));
+  prepared_ = true;
   return json::Obj();
 }
 
@@ -203,6 +208,8 @@ std::string Shim::ExitPath(const Container& container) const {
 
 Result<json::Value> Shim::Start(const json::Value& request) {
   ASSIGN_OR_RETURN(ContainerSpec spec, ContainerSpecFromJson(request["container"]));
+  // Without the layer a container would see what it must not.
+  if (!prepared_) return Error(Reason::kConflict, "the sandbox is not prepared");
   Container& container = containers_[spec.name];
   if (container.running) return Error(Reason::kConflict, "container {} runs already", spec.name);
   container = Container();
@@ -282,6 +289,7 @@ bool Shim::Pump(Container& container, bool is_err) {
   char buffer[64 * 1024];
   const ssize_t n = read(fd.get(), buffer, sizeof buffer);
   if (n > 0) {
+    container.bytes_read += n;
     const auto stream = is_err ? CriLogWriter::Stream::kStderr : CriLogWriter::Stream::kStdout;
     container.log->Feed(stream, std::string_view(buffer, static_cast<size_t>(n)),
                         RealClock().Wall());
@@ -318,7 +326,9 @@ void Shim::OnExit(Container& container, int status) {
   if (container.spec.share_pid_namespace) cgroups_.KillAll(container.spec.cgroup);
   for (bool is_err : {false, true}) {
     UniqueFd& fd = is_err ? container.err : container.out;
-    while (fd.valid() && Pump(container, is_err)) {
+    // What a pipe can hold and no more: whoever else has its other end may write for ever.
+    const int64_t until = container.bytes_read + kMaxLastOutputBytes;
+    while (fd.valid() && container.bytes_read < until && Pump(container, is_err)) {
     }
     fd.Reset();
   }
@@ -337,9 +347,8 @@ void Shim::OnExit(Container& container, int status) {
   exit.finished_at = FormatNanoTime(now);
   const std::string base =
       ContainerBase(config_.pod_dir, container.spec.name, container.spec.attempt);
-  if (auto message = ReadSmallFile(base + "/termination-log")) {
-    exit.message = message->substr(0, kMaxTerminationMessageBytes);
-  }
+  if (auto message = ReadTail(base + "/termination-log", kMaxTerminationMessageBytes))
+    exit.message = std::move(*message);
   const Status written = WriteFileAtomic(ExitPath(container), json::Write(ToJson(exit)), 0600);
   if (!written.ok())
     LOG_ERROR("shim: keep exit of {} in {}: {}", container.spec.name, config_.uid,
@@ -355,14 +364,14 @@ void Shim::Tell(const json::Value& event) {
   for (auto& connection : connections_) connection->Send(event);
 }
 
-// Its own session, no descriptors but `ready`, nothing of the terminal.
-void Detach(const ShimConfig& config, UniqueFd& ready) {
+// Its own session, no descriptors but `starter`, nothing of the terminal.
+void Detach(const ShimConfig& config, UniqueFd& starter) {
   setsid();
   prctl(PR_SET_NAME, "muster-shim", 0, 0, 0);
-  if (ready.get() != 3) {
-    dup2(ready.get(), 3);
-    ready.Release();
-    ready = UniqueFd(3);
+  if (starter.get() != 3) {
+    dup2(starter.get(), 3);
+    starter.Release();
+    starter = UniqueFd(3);
   }
   fcntl(3, F_SETFD, FD_CLOEXEC);
   syscall(SYS_close_range, 4U, ~0U, 0U);
@@ -406,6 +415,7 @@ Result<UniqueFd> WatchChildren() {
 }
 
 Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config) {
+  RETURN_IF_ERROR(TakeProcessLock(config.pod_dir + "/" + kShimLockName));
   // Read before /proc is replaced; the mount points stay.
   Cgroups cgroups = Cgroups::DetectSystem();
   if (!config.hostname.empty() &&
@@ -421,13 +431,18 @@ Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config) {
 
 }  // namespace
 
-void RunShim(const ShimConfig& config, UniqueFd ready) {
-  Detach(config, ready);
+void RunShim(const ShimConfig& config, UniqueFd starter) {
+  Detach(config, starter);
   Result<std::unique_ptr<Shim>> shim = MakeShim(config);
-  const std::string answer = shim ? "ok" : shim.error().message();
-  (void)!write(ready.get(), answer.data(), answer.size());
-  ready.Reset();
-  if (!shim) _exit(1);
+  const std::string_view answer = shim ? kShimReady : std::string_view(shim.error().message());
+  if (send(starter.get(), answer.data(), answer.size(), MSG_NOSIGNAL) < 0 || !shim) _exit(1);
+  char heard[8] = {};
+  ssize_t n = -1;
+  do {
+    n = recv(starter.get(), heard, sizeof heard, 0);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0 || std::string_view(heard, static_cast<size_t>(n)) != kShimGo) _exit(1);
+  starter.Reset();
   (*shim)->Serve();
 }
 

@@ -6,25 +6,31 @@
 // the state.
 //
 // Life cycle: cloned by the spawner into the pod's namespaces (no exec, so a start costs no dynamic
-// linking); ends by
-//             the request "shutdown", and with it everything that still runs in the pod.
+//             linking). It says that it is set up and waits for the spawner's word that the sandbox
+//             is whole; without it (the spawner died) it ends. Later it ends by the request
+//             "shutdown". However it ends, the kernel ends everything that still runs in the pod.
 // Thread:     one.
 // Invariants: an exit is in containers/<name>/<attempt>.exit before anybody is told; the agent may
-// go away at any
-//             moment; requests come only through the socket (mode 0600).
+//             go away at any moment; requests come only through the socket (mode 0600); it holds
+//             the ProcessLock shim.lock, so a pod has at most one and whoever needs to can end it.
 //
 // Requests (JSON, runtime/wire.h), each with "id"; the answer has the same id and "error" or the
 // fields named:
-//   state                                   -> containers: [{name, attempt, running, startedAt,
-//   exit?}] prepare {hidden, files, shmBytes, volumes}   the pod's layer, its /dev/shm, memory and
-//   content volumes volumes {volumes}                       writes changed contents again start
-//   {container: ContainerSpec}        -> startedAt, or error signal {name, signal} exec {name,
-//   exec, ...}                  -> descriptors: in, out, err (one with a terminal) shutdown
+//   state            -> prepared, containers: [{name, attempt, running, startedAt, exit?}]
+//   prepare {hidden, files, shmBytes, volumes}   the pod's layer, /dev/shm, memory and content
+//                                                volumes; nothing starts before
+//   volumes {volumes}                            writes changed contents again
+//   start {container: ContainerSpec} -> startedAt, or error
+//   signal {name, signal}
+//   exec {name, exec, ...}           -> descriptors: in, out, err (one with a terminal)
+//   shutdown
 // Events: {"event": "exit", name, attempt, exit}, {"event": "execExit", exec, exitCode}
 
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "agent/runtime/unique_fd.h"
 
@@ -32,8 +38,12 @@ namespace muster::agent {
 
 inline constexpr int kMaxShimConnections = 8;
 inline constexpr int kMaxExecsPerPod = 64;
-inline constexpr size_t kMaxTerminationMessageBytes = 4096;  // as upstream
+inline constexpr size_t kMaxTerminationMessageBytes = 4096;  // the last ones, as upstream
+inline constexpr int64_t kMaxLastOutputBytes = 1 << 20;      // read after a container has ended
 inline constexpr const char* kShimSocketName = "shim.sock";
+inline constexpr const char* kShimLockName = "shim.lock";
+inline constexpr std::string_view kShimReady = "ok";  // said by the shim, answered by kShimGo
+inline constexpr std::string_view kShimGo = "go";
 
 struct ShimConfig {
   std::string uid;
@@ -41,9 +51,9 @@ struct ShimConfig {
   std::string hostname;  // "" with the node's network
 };
 
-// Writes "ok", or what failed, to `ready` and serves until it is told to end. REQUIRES: runs in the
-// pod's namespaces, in a process with one thread.
-[[noreturn]] void RunShim(const ShimConfig& config, UniqueFd ready);
+// Says kShimReady, or what failed, to `starter`, a SOCK_SEQPACKET socket; serves once it has heard
+// kShimGo. REQUIRES: runs in the pod's namespaces, in a process with one thread.
+[[noreturn]] void RunShim(const ShimConfig& config, UniqueFd starter);
 
 // Where things of a pod are.
 std::string SandboxLayer(const std::string& pod_dir);  // the pod's overlay layer

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include <cerrno>
 
 #include "agent/runtime/files.h"
+#include "agent/runtime/process_lock.h"
 #include "agent/runtime/unique_fd.h"
 #include "agent/shim/shim.h"
 #include "base/log.h"
@@ -54,7 +57,10 @@ Result<SandboxRequest> SandboxRequestFromJson(const json::Value& value) {
 
 namespace {
 
-Result<pid_t> CloneShim(const SandboxRequest& request, int ready_read, int ready_write) {
+constexpr int kMaxEndTurns = 50;
+constexpr int kEndTurnMs = 10;
+
+Result<pid_t> CloneShim(const SandboxRequest& request, int shim_end) {
   clone_args arguments = {};
   arguments.flags = CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNS;
   if (!request.host_network) arguments.flags |= CLONE_NEWNET;
@@ -62,9 +68,8 @@ Result<pid_t> CloneShim(const SandboxRequest& request, int ready_read, int ready
   const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
   if (pid < 0) return SystemError("clone", "the pod's namespaces", errno);
   if (pid == 0) {
-    close(ready_read);
     RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname},
-            UniqueFd(ready_write));
+            UniqueFd(shim_end));
   }
   return pid;
 }
@@ -84,33 +89,58 @@ Status Connect(const SandboxRequest& request, pid_t pid, Netlink* netlink) {
   return netlink->AttachPod(attachment);
 }
 
-Status AwaitShim(int ready) {
+Status AwaitShim(int shim) {
   char buffer[1024];
   ssize_t n = -1;
   do {
-    n = read(ready, buffer, sizeof buffer);
+    n = recv(shim, buffer, sizeof buffer, 0);
   } while (n < 0 && errno == EINTR);
   const std::string_view answer(buffer, n > 0 ? static_cast<size_t>(n) : 0);
-  if (answer == "ok") return Status::Ok();
+  if (answer == kShimReady) return Status::Ok();
   return Error(Reason::kInternalError, "the pod's shim did not start: {}",
                answer.empty() ? "it died" : answer);
 }
 
+// The last step: from now on the shim lives without the spawner.
+Status LetGo(int shim) {
+  if (send(shim, kShimGo.data(), kShimGo.size(), MSG_NOSIGNAL) < 0)
+    return SystemError("let go", "the pod's shim", errno);
+  return Status::Ok();
+}
+
+// As EndSandbox(), but waits a little for what is dying.
+Status EndRemains(const SandboxRequest& request, const Cgroups& cgroups) {
+  Status status = EndSandbox(request.pod_dir, request.cgroup, cgroups);
+  for (int i = 0; i < kMaxEndTurns && !status.ok(); ++i) {
+    poll(nullptr, 0, kEndTurnMs);
+    status = EndSandbox(request.pod_dir, request.cgroup, cgroups);
+  }
+  return status.WithPrefix("end what is left of an earlier sandbox: ");
+}
+
 }  // namespace
+
+Status EndSandbox(const std::string& pod_dir, const std::string& cgroup, const Cgroups& cgroups) {
+  RETURN_IF_ERROR(EndProcess(pod_dir + "/" + kShimLockName, kShimEndPatience));
+  cgroups.KillAll(cgroup);
+  return cgroups.Remove(cgroup);
+}
 
 Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroups,
                             Netlink* netlink) {
+  RETURN_IF_ERROR(EndRemains(request, cgroups));
   RETURN_IF_ERROR(cgroups.Create(request.cgroup, request.limits));
   int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return SystemError("make", "a pipe", errno);
-  UniqueFd read_end(fds[0]);
-  UniqueFd write_end(fds[1]);
-  ASSIGN_OR_RETURN(const pid_t pid, CloneShim(request, read_end.get(), write_end.get()));
-  write_end.Reset();
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
+    return SystemError("make", "a socket pair", errno);
+  UniqueFd shim(fds[0]);
+  UniqueFd shim_end(fds[1]);
+  ASSIGN_OR_RETURN(const pid_t pid, CloneShim(request, shim_end.get()));
+  shim_end.Reset();
   // The link is made while the shim prepares itself.
   Status status = Connect(request, pid, netlink);
-  if (status.ok()) status = AwaitShim(read_end.get());
-  if (status.ok()) status = WriteFile(request.pod_dir + "/shim.pid", std::to_string(pid), 0600);
+  if (status.ok()) status = AwaitShim(shim.get());
+  if (status.ok()) status = LetGo(shim.get());
   if (status.ok()) return pid;
   kill(pid, SIGKILL);
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {

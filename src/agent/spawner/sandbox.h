@@ -34,7 +34,16 @@ struct SandboxRequest {
 json::Value ToJson(const SandboxRequest& request);
 Result<SandboxRequest> SandboxRequestFromJson(const json::Value& value);
 
-// The shim's process id, here. `netlink` may be null for pods without a link.
+inline constexpr Duration kShimEndPatience = milliseconds(500);
+
+// SIGKILL to the pod's shim, and with it to the pod, and to whatever is in its cgroup; then the
+// cgroup is removed. Conflict while something is still dying: to be tried again. Ok if there is
+// nothing.
+Status EndSandbox(const std::string& pod_dir, const std::string& cgroup, const Cgroups& cgroups);
+
+// The shim's process id, here. `netlink` may be null for pods without a link. What is left of an
+// earlier sandbox of this pod (its spawner, its shim or the agent was killed) is ended first, so a
+// request may be repeated.
 Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroups,
                             Netlink* netlink);
 

@@ -5,21 +5,27 @@
 // milliseconds. It sets up the host network, makes pod sandboxes (namespaces, cgroup, veth) and
 // starts their shims.
 //
-// Life cycle: SpawnerProcess::Fork() is the first statement of main(). The child never returns from
-// it: it serves the
-//             socket pair until the parent closes its end or dies, then exits. Shims live on.
+// Life cycle: Fork() is the first statement of main(). When the child dies (kill -9, the OOM
+//             killer), Execute() starts another one: this program anew, since a threaded process
+//             may fork only to execute. The child serves the socket pair until the parent closes
+//             its end or dies, then exits. Shims live on.
 // Thread:     the child has one; the handle is used by SpawnerClient on the loop thread.
 // Protocol:   one JSON object a message over SOCK_SEQPACKET, at most kMaxSpawnerMessageBytes.
-// Requests carry "id" and
-//             "op"; the answer carries the same id and either "error" or the operation's fields.
-//             Answers in order.
+//             Requests carry "id" and "op"; the answer carries the same id and either "error" or
+//             the operation's fields. Answers in order. Every operation may be repeated.
+// Invariants: of one data folder at most one spawner works at a time (the ProcessLock `lock_file`):
+//             a new one waits until that of a dead parent has finished what it was doing.
 
 #pragma once
 
 #include <sys/types.h>
+
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
+#include "base/time.h"
 
 namespace muster::agent {
 
@@ -43,10 +49,20 @@ class SpawnerHandle {
   pid_t pid_ = -1;
 };
 
+// The first argument of the program when it is to be a spawner. Not for users.
+inline constexpr std::string_view kSpawnerCommand = "internal-spawner";
+// What a predecessor may take to finish before it is killed.
+inline constexpr Duration kPredecessorPatience = seconds(5);
+
 class SpawnerProcess {
  public:
   // REQUIRES: the process has one thread. The child serves and exits; only the parent returns.
-  static Result<SpawnerHandle> Fork();
+  // `lock_file` "" takes no lock (tests).
+  static Result<SpawnerHandle> Fork(const std::string& lock_file);
+  // Any thread. REQUIRES: this program calls Serve() for kSpawnerCommand.
+  static Result<SpawnerHandle> Execute(const std::string& lock_file);
+  // main() of an executed spawner.
+  [[noreturn]] static void Serve(int argc, char** argv);
 };
 
 }  // namespace muster::agent

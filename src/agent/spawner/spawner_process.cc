@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@
 #include "agent/network/host_network.h"
 #include "agent/network/netlink.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/process_lock.h"
 #include "agent/runtime/unique_fd.h"
 #include "agent/spawner/network_config.h"
 #include "agent/spawner/sandbox.h"
@@ -85,7 +87,7 @@ class Spawner {
   Result<json::Value> Answer(const json::Value& request) {
     const std::string_view op = request["op"].AsString();
     if (op == "createSandbox") return Create(request);
-    if (op == "removeSandbox") return Remove(request["cgroup"].Str());
+    if (op == "removeSandbox") return Remove(request["podDir"].Str(), request["cgroup"].Str());
     if (op == "setupNetwork") {
       RETURN_IF_ERROR(EnsureHost(NetworkConfigFromJson(request)));
       return json::Obj();
@@ -110,13 +112,12 @@ class Spawner {
     return json::Obj({{"pid", static_cast<int64_t>(pid)}});
   }
 
-  Result<json::Value> Remove(const std::string& cgroup) {
+  Result<json::Value> Remove(const std::string& pod_dir, const std::string& cgroup) {
     if (!cgroup.starts_with(std::string(kCgroupRoot) + "/pod") ||
         cgroup.find("..") != std::string::npos) {
       return Error(Reason::kInvalid, "{:?} is not the cgroup of a pod", cgroup);
     }
-    cgroups_.KillAll(cgroup);
-    RETURN_IF_ERROR(cgroups_.Remove(cgroup));
+    RETURN_IF_ERROR(EndSandbox(pod_dir, cgroup, cgroups_));
     return json::Obj();
   }
 
@@ -135,38 +136,85 @@ class Spawner {
   std::set<pid_t> shims_;
 };
 
-[[noreturn]] void RunSpawner(int socket_fd) {
+constexpr int kSocket = STDERR_FILENO + 1;
+
+// Serves kSocket. Nothing else of the parent stays open: its locks must end with it, not with us or
+// a shim.
+[[noreturn]] void RunSpawner(const std::string& lock_file) {
+  syscall(SYS_close_range, static_cast<unsigned>(kSocket + 1), ~0U, 0U);
+  fcntl(kSocket, F_SETFD, FD_CLOEXEC);
   setsid();  // a Ctrl-C in the terminal is for the parent to handle
   prctl(PR_SET_NAME, "muster-spawner", 0, 0, 0);
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &set, nullptr);
+  sigprocmask(SIG_SETMASK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  Spawner spawner(socket_fd, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!lock_file.empty()) {
+    const Status locked = TakeOverProcessLock(lock_file, kPredecessorPatience);
+    if (!locked.ok()) LOG_ERROR("spawner: {}", locked.message());
+  }
+  Spawner spawner(kSocket, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   spawner.Serve();
   _exit(0);
 }
 
+struct Ends {
+  UniqueFd parent, child;
+};
+
+Result<Ends> MakeEnds() {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
+    return SystemError("make", "the spawner's socket pair", errno);
+  return Ends{UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+// posix_spawn with the child's end as kSocket.
+int StartProgram(const std::string& lock_file, int child_end, pid_t& pid) {
+  std::string name = "muster", command(kSpawnerCommand), lock = lock_file;
+  char* argv[] = {name.data(), command.data(), lock.data(), nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&files, child_end, kSocket);
+  // The caller may block signals that the new program needs.
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int error = posix_spawn(&pid, "/proc/self/exe", &files, &attributes, argv, environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  return error;
+}
+
 }  // namespace
 
-Result<SpawnerHandle> SpawnerProcess::Fork() {
-  int fds[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
-    return SystemError("make", "the spawner's socket pair", errno);
-  }
+Result<SpawnerHandle> SpawnerProcess::Fork(const std::string& lock_file) {
+  ASSIGN_OR_RETURN(Ends ends, MakeEnds());
   const pid_t pid = fork();
   if (pid < 0) return SystemError("fork", "the spawner", errno);
   if (pid == 0) {
-    // Nothing else of the parent stays open here: its locks must end with it, not with us or a
-    // shim.
-    constexpr int kSocket = STDERR_FILENO + 1;
-    if (fds[1] != kSocket) dup3(fds[1], kSocket, O_CLOEXEC);
-    syscall(SYS_close_range, static_cast<unsigned>(kSocket + 1), ~0U, 0U);
-    RunSpawner(kSocket);
+    if (ends.child.get() != kSocket) dup2(ends.child.get(), kSocket);
+    ends.child.Release();
+    ends.parent.Release();
+    RunSpawner(lock_file);
   }
-  close(fds[1]);
-  return SpawnerHandle(fds[0], pid);
+  return SpawnerHandle(ends.parent.Release(), pid);
 }
+
+Result<SpawnerHandle> SpawnerProcess::Execute(const std::string& lock_file) {
+  ASSIGN_OR_RETURN(Ends ends, MakeEnds());
+  pid_t pid = -1;
+  const int error = StartProgram(lock_file, ends.child.get(), pid);
+  if (error != 0) return SystemError("start", "the spawner", error);
+  return SpawnerHandle(ends.parent.Release(), pid);
+}
+
+void SpawnerProcess::Serve(int argc, char** argv) { RunSpawner(argc > 2 ? argv[2] : ""); }
 
 }  // namespace muster::agent

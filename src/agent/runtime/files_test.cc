@@ -1,0 +1,84 @@
+#include "agent/runtime/files.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "agent/runtime/unique_fd.h"
+#include "base/strings.h"
+
+namespace muster::agent {
+namespace {
+
+class Files : public ::testing::Test {
+ protected:
+  Files() {
+    char path[] = "/tmp/files-test-XXXXXX";
+    dir_ = mkdtemp(path);
+  }
+  ~Files() override { EXPECT_TRUE(RemoveTree(dir_).ok()); }
+  std::string dir_;
+};
+
+// `depth` folders, each in the one before, with a file in each.
+void MakeDeep(const std::string& dir, int depth) {
+  UniqueFd at(open(dir.c_str(), O_PATH | O_DIRECTORY));
+  for (int i = 0; i < depth; ++i) {
+    ASSERT_EQ(mkdirat(at.get(), "d", 0755), 0);
+    UniqueFd next(openat(at.get(), "d", O_PATH | O_DIRECTORY));
+    ASSERT_TRUE(next.valid());
+    UniqueFd file(openat(next.get(), "file", O_CREAT | O_WRONLY, 0644));
+    ASSERT_TRUE(file.valid());
+    at = std::move(next);
+  }
+}
+
+// A pod can make a path that no path name can hold; its removal must not cost a descriptor or a
+// stack frame per level.
+TEST_F(Files, RemoveTreeOfAnyDepthWithFewDescriptors) {
+  MakeDeep(dir_, 5000);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few = {32, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const Status status = RemoveTree(dir_ + "/d");
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(ListDir(dir_).empty());
+}
+
+TEST_F(Files, RemoveTreeThatIsWideAndDeep) {
+  for (int i = 0; i < 5000; ++i) ASSERT_EQ(mkdir(fmt::format("{}/{}", dir_, i).c_str(), 0755), 0);
+  for (int i = 0; i < 20; ++i) MakeDeep(fmt::format("{}/{}", dir_, i), 10);
+  ASSERT_TRUE(MakeDirs(dir_ + "/a/..moved-0").ok());
+  ASSERT_TRUE(MakeDirs(dir_ + "/..moved-0/x/y").ok());
+  EXPECT_TRUE(RemoveTree(dir_).ok());
+  EXPECT_FALSE(PathExists(dir_));
+}
+
+TEST_F(Files, RemoveTreeDoesNotFollowLinks) {
+  ASSERT_TRUE(MakeDirs(dir_ + "/kept").ok());
+  ASSERT_TRUE(WriteFile(dir_ + "/kept/file", "x").ok());
+  ASSERT_TRUE(MakeDirs(dir_ + "/gone/below").ok());
+  ASSERT_EQ(symlink("../../kept", (dir_ + "/gone/below/link").c_str()), 0);
+  ASSERT_EQ(symlink("loop", (dir_ + "/gone/loop").c_str()), 0);
+  ASSERT_EQ(symlink(".", (dir_ + "/gone/self").c_str()), 0);
+  EXPECT_TRUE(RemoveTree(dir_ + "/gone").ok());
+  EXPECT_EQ(ListDir(dir_), std::vector<std::string>{"kept"});
+  EXPECT_TRUE(PathExists(dir_ + "/kept/file"));
+}
+
+TEST_F(Files, ReadTailGivesTheLastBytes) {
+  const std::string path = dir_ + "/file";
+  ASSERT_TRUE(WriteFile(path, "0123456789").ok());
+  EXPECT_EQ(ReadTail(path, 4).value_or("?"), "6789");
+  EXPECT_EQ(ReadTail(path, 40).value_or("?"), "0123456789");
+  EXPECT_FALSE(ReadTail(dir_ + "/absent", 4).has_value());
+}
+
+}  // namespace
+}  // namespace muster::agent

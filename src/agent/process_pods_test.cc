@@ -474,9 +474,9 @@ TEST(ProcessPods, EndAShimThatHangs) {
     const std::string dir = m.PodDirectory("p");
     Signal(shim, SIGSTOP);
     m.api->Remove(kPods, "d", "p");
-    EXPECT_TRUE(m.Until([&] { return !PathExists(dir); }));
+    EXPECT_TRUE(m.Until([&] { return m.node->manager.size() == 0; }));
+    EXPECT_FALSE(PathExists(dir));
     EXPECT_FALSE(PathExists(fmt::format("/proc/{}/root", shim)));
-    EXPECT_EQ(m.node->manager.size(), 0U);
   });
 }
 

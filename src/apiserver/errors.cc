@@ -62,6 +62,10 @@ Status NoSuchResourceError() {
   return Status(Reason::kNotFound, "the server could not find the requested resource");
 }
 
+Status TooManyRequestsError() {
+  return Status(Reason::kTooManyRequests, "too many requests, please try again later");
+}
+
 Status MethodNotAllowedError() {
   return Status(Reason::kMethodNotAllowed,
                 "the server does not allow this method on the requested resource");

@@ -25,6 +25,7 @@ Status ConflictError(const schema::Kind& kind, std::string_view name, std::strin
 Status ForbiddenError(const schema::Kind& kind, std::string_view name, std::string_view why);
 // 404 for a URL that nothing serves.
 Status NoSuchResourceError();
+Status TooManyRequestsError();
 Status MethodNotAllowedError();
 Status UnsupportedMediaTypeError();
 Status NotAcceptableError();

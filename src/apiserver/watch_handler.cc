@@ -50,8 +50,8 @@ Status Watch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   Task on_close = [&hub, weak = std::weak_ptr<int>(core.alive)] {
     if (weak.lock()) hub.SweepLater();
   };
-  auto watcher =
-      std::make_shared<Watcher>(core.loop, call->writer(), std::move(spec), std::move(on_close));
+  auto watcher = std::make_shared<Watcher>(core.loop, call->writer(), core.hubs.budget(),
+                                           std::move(spec), std::move(on_close));
   call->writer()->StartStream(200, call->StreamHeaders(200, "application/json"));
   if (const Status status = hub.Add(watcher); !status.ok()) {
     watcher->Close(status);

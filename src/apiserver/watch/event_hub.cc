@@ -21,6 +21,7 @@ EventHub::EventHub(Loop& loop, store::Store& store, std::string prefix)
 
 EventHub::~EventHub() {
   loop_.Cancel(bookmark_timer_);
+  loop_.Cancel(flush_timer_);
   store_.CancelWatch(watch_);
   for (const Replay& replay : replays_) store_.CancelWatch(replay.watch);
 }
@@ -34,6 +35,7 @@ Status EventHub::Add(const WatcherPtr& watcher) {
   }
   if (watcher->spec().bookmarks) ArmBookmarks();
   if (watcher->spec().after < ring_start_) return AddReplay(watcher);
+  Flush();  // the ring has what is pending
   for (const auto& [event, bytes] : ring_) watcher->Offer(*event);
   ListFor(*watcher).push_back(watcher);
   ++count_;
@@ -57,9 +59,33 @@ Status EventHub::AddReplay(const WatcherPtr& watcher) {
 void EventHub::OnEvents(const std::vector<store::WatchEvent>& events) {
   for (const store::WatchEvent& event : events) {
     auto shared = std::make_shared<SharedEvent>(event, loop_.Now());
-    Offer(*shared, event);
+    pending_.emplace_back(shared, event);
     Remember(std::move(shared), event.entry->value->size());
   }
+  if (flush_timer_ != 0) return;
+  const Duration wait = next_flush_ - loop_.Now();
+  if (wait <= Duration(0)) return Flush();
+  // A clock that is set back must not hold the events.
+  flush_timer_ = loop_.After(std::min(wait, kMaxBatchDelay), [this] { Flush(); });
+}
+
+Duration EventHub::BatchDelay() const {
+  const Duration delay = static_cast<int64_t>(count_) * kBatchDelayPerWatcher;
+  return delay < kMinBatchDelay ? Duration(0) : std::min(delay, kMaxBatchDelay);
+}
+
+void EventHub::Flush() {
+  loop_.Cancel(std::exchange(flush_timer_, 0));
+  if (pending_.empty()) return;
+  next_flush_ = loop_.Now() + BatchDelay();
+  const Pending pending = std::exchange(pending_, {});
+  if (!others_.empty()) {
+    std::vector<SharedEventPtr> events;
+    for (const auto& [event, raw] : pending) events.push_back(event);
+    EventBatch batch(std::move(events));
+    for (const WatcherPtr& watcher : others_) watcher->Offer(batch);
+  }
+  for (const auto& [event, raw] : pending) OfferRouted(*event, raw);
 }
 
 EventHub::Watchers& EventHub::ListFor(const Watcher& watcher) {
@@ -77,8 +103,7 @@ void EventHub::ForEachLive(Visit visit) const {
   }
 }
 
-void EventHub::Offer(SharedEvent& event, const store::WatchEvent& raw) {
-  for (const WatcherPtr& watcher : others_) watcher->Offer(event);
+void EventHub::OfferRouted(SharedEvent& event, const store::WatchEvent& raw) {
   for (const auto& [field, by_value] : routed_) {
     const auto offer = [&](const std::string& value) {
       const auto found = by_value.find(value);
@@ -133,6 +158,7 @@ void EventHub::ArmBookmarks() {
     bookmark_timer_ = 0;
     // The store tells all watchers of a commit before it ends the commit's task, so the present has
     // been offered. A replay may still be behind: its client gets its revision with the next event.
+    Flush();
     const store::Revision revision = store_.CommittedRevision();
     bool wanted = !replays_.empty();
     ForEachLive([&](const WatcherPtr& watcher) {
@@ -144,6 +170,7 @@ void EventHub::ArmBookmarks() {
 }
 
 void EventHub::CloseAll(const Status& status) {
+  Flush();
   ForEachLive([&](const WatcherPtr& watcher) { watcher->Close(status); });
   for (const Replay& replay : replays_) replay.watcher->Close(status);
 }

@@ -4,6 +4,9 @@
 // kind. A ring of the latest events lets a client that lists and then watches join without a
 // replay; who comes from further back gets a replay of its own from the store.
 //
+// Where many watch, events that come shortly after one another go out together: handing something
+// to a thousand connections takes a millisecond, whatever its size.
+//
 // Life cycle: made at the first watch of a kind, lives as long as its EventHubs.
 // Thread:     the loop thread.
 // Invariants: all watchers of a kind see its events in the same order; a bookmark says a revision
@@ -29,6 +32,11 @@ inline constexpr size_t kHubRingEvents = 1024;
 inline constexpr size_t kHubRingBytes =
     4 * 1024 * 1024;  // of object bytes that the ring keeps alive
 inline constexpr Duration kBookmarkPeriod = minutes(1);
+// The pause between two batches of events: this much for each watcher, at most kMaxBatchDelay, and
+// none at all where it would be less than kMinBatchDelay.
+inline constexpr Duration kBatchDelayPerWatcher = std::chrono::microseconds(10);
+inline constexpr Duration kMinBatchDelay = milliseconds(1);
+inline constexpr Duration kMaxBatchDelay = milliseconds(10);
 
 class EventHub {
  public:
@@ -51,9 +59,14 @@ class EventHub {
 
   using Watchers = std::vector<WatcherPtr>;
 
+  using Pending = std::vector<std::pair<SharedEventPtr, store::WatchEvent>>;
+
   void OnEvents(const std::vector<store::WatchEvent>& events);
-  // Offers an event to those whom it may concern.
-  void Offer(SharedEvent& event, const store::WatchEvent& raw);
+  Duration BatchDelay() const;
+  // Gives what is pending to all whom it may concern.
+  void Flush();
+  // Offers an event to the watchers of one value.
+  void OfferRouted(SharedEvent& event, const store::WatchEvent& raw);
   Watchers& ListFor(const Watcher& watcher);
   template <class Visit>
   void ForEachLive(Visit visit) const;
@@ -73,6 +86,9 @@ class EventHub {
   std::map<size_t, std::unordered_map<std::string, Watchers>> routed_;
   Watchers others_;
   std::vector<Replay> replays_;
+  Pending pending_;  // in the ring already, not yet offered
+  Time next_flush_{};
+  TimerId flush_timer_ = 0;
   size_t count_ = 0;
   bool sweep_pending_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
@@ -87,10 +103,12 @@ class EventHubs {
   // Ends the watches of one kind (its CRD went away); all of them for "".
   void Close(const std::string& prefix, const Status& status = Status::Ok());
   size_t watchers() const;
+  WatchBudget& budget() { return budget_; }
 
  private:
   Loop& loop_;
   store::Store& store_;
+  WatchBudget budget_;  // outlives the watchers
   std::map<std::string, std::unique_ptr<EventHub>> hubs_;
 };
 

@@ -106,4 +106,21 @@ FramePtr SharedEvent::Encode(EventType type, const AnswerFormat& format) {
   return frame;
 }
 
+FramePtr EventBatch::FrameFor(store::Revision after, const Selection& selection,
+                              const AnswerFormat& format) {
+  std::vector<FramePtr> frames;
+  for (const SharedEventPtr& event : events_) {
+    if (event->revision() <= after) continue;
+    if (FramePtr frame = event->FrameFor(selection, format)) frames.push_back(std::move(frame));
+  }
+  if (frames.size() < 2) return frames.empty() ? nullptr : frames.front();
+  FramePtr& joined = joined_[frames];
+  if (joined == nullptr) {
+    std::string bytes;
+    for (const FramePtr& frame : frames) bytes += *frame;
+    joined = std::make_shared<const std::string>(std::move(bytes));
+  }
+  return joined;
+}
+
 }  // namespace muster::apiserver

@@ -1,17 +1,20 @@
 // src/apiserver/watch/shared_event.h
 //
 // SharedEvent: one change of one object on its way to many watchers. Each form in which a client
-// wants it is encoded at most once; the bytes are shared.
+// wants it is encoded at most once; the bytes are shared. EventBatch: several of them that go out
+// together.
 //
 // Life cycle: made by the EventHub for each event of the store, dropped when no watcher and no ring
-//             needs it.
+//             needs it; a batch lives while it is given to the watchers.
 // Thread:     the loop thread.
 
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "apiserver/answer.h"
@@ -56,5 +59,18 @@ class SharedEvent {
   std::vector<Encoded> encoded_;
 };
 using SharedEventPtr = std::shared_ptr<SharedEvent>;
+
+class EventBatch {
+ public:
+  // REQUIRES: in revision order.
+  explicit EventBatch(std::vector<SharedEventPtr> events) : events_(std::move(events)) {}
+
+  // The frames of the events after `after`, in one piece; nullptr when none concerns the watcher.
+  FramePtr FrameFor(store::Revision after, const Selection& selection, const AnswerFormat& format);
+
+ private:
+  std::vector<SharedEventPtr> events_;
+  std::map<std::vector<FramePtr>, FramePtr> joined_;  // most watchers want the same frames
+};
 
 }  // namespace muster::apiserver

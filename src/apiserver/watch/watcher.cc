@@ -1,14 +1,29 @@
 #include "apiserver/watch/watcher.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace muster::apiserver {
 
-Watcher::Watcher(Loop& loop, net::ResponseWriterPtr writer, WatchSpec spec, Task on_close)
+size_t WatchBudget::BacklogOfEach() const {
+  return std::clamp(kMaxAllWatchBacklogBytes / std::max<size_t>(watchers, 1), kMinWatchBacklogBytes,
+                    kMaxWatchBacklogBytes);
+}
+
+Watcher::Watcher(Loop& loop, net::ResponseWriterPtr writer, WatchBudget& budget, WatchSpec spec,
+                 Task on_close)
     : loop_(loop),
       writer_(std::move(writer)),
+      budget_(budget),
       spec_(std::move(spec)),
-      on_close_(std::move(on_close)) {}
+      on_close_(std::move(on_close)) {
+  ++budget_.watchers;
+}
 
-Watcher::~Watcher() { loop_.Cancel(timeout_); }
+Watcher::~Watcher() {
+  loop_.Cancel(timeout_);
+  --budget_.watchers;
+}
 
 void Watcher::Start() {
   const std::weak_ptr<Watcher> weak = weak_from_this();
@@ -62,6 +77,12 @@ void Watcher::Offer(SharedEvent& event) {
   if (FramePtr frame = event.FrameFor(*spec_.selection, spec_.format)) Send(std::move(frame));
 }
 
+void Watcher::Offer(EventBatch& batch) {
+  if (closed_) return;
+  if (FramePtr frame = batch.FrameFor(spec_.after, *spec_.selection, spec_.format))
+    Send(std::move(frame));
+}
+
 void Watcher::Bookmark(store::Revision revision) {
   if (closed_ || !spec_.bookmarks || !initial_done_) return;
   Send(std::make_shared<const std::string>(EncodeBookmark(spec_.format, revision, false)));
@@ -72,19 +93,29 @@ void Watcher::Send(FramePtr frame) {
   if (!initial_done_) {
     waiting_bytes_ += frame->size();
     waiting_.push_back(std::move(frame));
-    if (waiting_bytes_ > kMaxWatchBacklogBytes) Close();
+    if (waiting_bytes_ > budget_.BacklogOfEach()) Cut();
     return;
   }
   writer_->Write(std::move(frame));
-  if (writer_->BufferedBytes() > kMaxWatchBacklogBytes) Close();
+  if (writer_->BufferedBytes() > budget_.BacklogOfEach()) Cut();
+}
+
+// A stream without its end: the connection is closed, with what waits in it.
+void Watcher::Cut() {
+  if (!closed_) Finish();
 }
 
 void Watcher::Close(const Status& status) {
   if (closed_) return;
-  closed_ = true;
-  loop_.Cancel(timeout_);
   if (!status.ok()) writer_->Write(std::make_shared<const std::string>(EncodeErrorFrame(status)));
   writer_->End();
+  Finish();
+}
+
+void Watcher::Finish() {
+  closed_ = true;
+  loop_.Cancel(timeout_);
+  writer_ = nullptr;
   waiting_.clear();
   if (on_close_) std::exchange(on_close_, nullptr)();
 }

@@ -6,8 +6,9 @@
 // Life cycle: made by the watch handler and given to an EventHub, which drops it once it is closed.
 // Thread:     the loop thread.
 // Invariants: frames go out in revision order; what arrives during the first part waits behind it;
-//             a client that lets more than kMaxWatchBacklogBytes pile up is cut off, it will list
-//             again.
+//             a client that lets more than kMaxWatchBacklogBytes pile up (less, where there are
+//             many watches: WatchBudget) is cut off, what waits for it is dropped at once. It will
+//             watch again from what it has seen, or list.
 
 #pragma once
 
@@ -25,6 +26,10 @@
 namespace muster::apiserver {
 
 inline constexpr size_t kMaxWatchBacklogBytes = 8 * 1024 * 1024;  // unread bytes of one watch
+// Of all watches together; each has its share, but no less than kMinWatchBacklogBytes (a burst of
+// one commit must pass).
+inline constexpr size_t kMaxAllWatchBacklogBytes = 512 * 1024 * 1024;
+inline constexpr size_t kMinWatchBacklogBytes = 2 * 1024 * 1024;
 // More than this unread: the first part waits, and looks again after kInitialRetry.
 inline constexpr size_t kInitialBacklogBytes = 1024 * 1024;
 inline constexpr Duration kInitialRetry = milliseconds(5);
@@ -40,14 +45,23 @@ struct WatchSpec {
   Duration timeout{};
 };
 
+// How many watches there are.
+struct WatchBudget {
+  size_t watchers = 0;
+  size_t BacklogOfEach() const;  // bytes
+};
+
 class Watcher : public std::enable_shared_from_this<Watcher> {
  public:
-  Watcher(Loop& loop, net::ResponseWriterPtr writer, WatchSpec spec, Task on_close);
+  // REQUIRES: `budget` outlives the watcher.
+  Watcher(Loop& loop, net::ResponseWriterPtr writer, WatchBudget& budget, WatchSpec spec,
+          Task on_close);
   ~Watcher();
 
   // The head of the answer is out already; sends the first part and arms the time-out.
   void Start();
   void Offer(SharedEvent& event);
+  void Offer(EventBatch& batch);
   // Everything up to `revision` has been offered.
   void Bookmark(store::Revision revision);
   // Ends the stream; with a status, an ERROR frame comes first.
@@ -60,9 +74,12 @@ class Watcher : public std::enable_shared_from_this<Watcher> {
   void PumpInitial();
   void FinishInitial();
   void Send(FramePtr frame);
+  void Cut();
+  void Finish();
 
   Loop& loop_;
-  net::ResponseWriterPtr writer_;
+  net::ResponseWriterPtr writer_;  // null once closed
+  WatchBudget& budget_;
   WatchSpec spec_;
   Task on_close_;
   TimerId timeout_ = 0;

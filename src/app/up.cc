@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -141,6 +142,16 @@ int Serve(const UpOptions& options, agent::SpawnerHandle spawner, StartReport re
   return exit_code;
 }
 
+// Every connection is a descriptor, and a process gets 1,024 by default.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    LOG_WARN("app: cannot raise the limit of descriptors error={:?}", std::strerror(errno));
+  }
+}
+
 Status StopProcess(pid_t pid) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) {
@@ -201,6 +212,7 @@ int RunUp(int argc, char** argv) {
     report.Send(false, "muster up: " + spawner.error().message());
     return Fail("up", spawner.error());
   }
+  RaiseDescriptorLimit();  // after the fork: pods keep the limit that we were started with
   return Serve(*options, std::move(*spawner), std::move(report), started);
 }
 

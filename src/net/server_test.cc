@@ -3,6 +3,9 @@
 #include <map>
 #include <vector>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "net/net_testing.h"
@@ -342,6 +345,24 @@ TEST(HttpServer, BoundsItsConnections) {
   RawSocket d(server->port());
   d.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_TRUE(net.RunUntil([&] { return d.Has("200 OK"); }));
+}
+
+TEST(HttpServer, GoesOnWhenDescriptorsHaveRunOut) {
+  TestNet net;
+  auto server = net.Serve(EchoTarget);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(0);
+  ASSERT_GE(next, 0);
+  close(next);
+  const rlimit one_more{static_cast<rlim_t>(next) + 1, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+  RawSocket client(server->port());  // takes the last one
+  client.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  net.RunFor(milliseconds(50));
+  EXPECT_EQ(server->connections(), 0u);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(net.RunUntil([&] { return client.Has("200 OK"); }));
 }
 
 TEST(HttpServer, ServesAThousandStreamsAtOnce) {

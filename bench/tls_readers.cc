@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -37,7 +38,6 @@ struct TlsReaders::Impl {
     int fd = -1;
     SSL* ssl = nullptr;
     std::string tail;  // of what was read: a stamp may be cut in two
-    bool paused = false;
   };
 
   SSL_CTX* context = nullptr;
@@ -51,7 +51,7 @@ struct TlsReaders::Impl {
     event.events = EPOLLIN;
     event.data.u64 = connections.size();
     CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0);
-    connections.push_back({fd, ssl, "", false});
+    connections.push_back({fd, ssl, ""});
     ++open;
   }
 

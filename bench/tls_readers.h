@@ -33,12 +33,10 @@ class TlsReaders {
 
   // Opens `count` connections to 127.0.0.1:port, one after the other, and sends `request` on each.
   void Open(int count, uint16_t port, const std::string& request);
-  // The same over descriptors that are connected already; handshakes run in Run().
-  void Adopt(int fd);
   // Reads until the deadline, or until `stamps` stamps have come.
   void Run(Duration deadline, size_t stamps);
 
-  // Nothing more is read from the first `count`: slow clients.
+  // Nothing more is read from the first `count` connections: clients that hang.
   void StopReading(int count);
 
   size_t open() const;                  // connections that the server has not closed

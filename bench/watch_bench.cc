@@ -1,0 +1,286 @@
+// bench/watch_bench.cc
+//
+// Watches of a running `muster up`, each number beside a control of the same run where there is
+// one.
+//
+//   watch_bench DATA_DIR PID fanout WATCHERS SECONDS
+//       WATCHERS watch one namespace; an object in it changes 30, then 100 times a second. Time
+//       from the write to each watcher; CPU of the server for each event delivered to a watcher,
+//       beside a bare OpenSSL loop that writes the same bytes as often.
+//   watch_bench DATA_DIR PID overload SECONDS
+//       5,000 connections: 2,000 watch (200 of them hang), 200 write as fast as they are answered,
+//       the others idle; one client reads an object and /livez. How long these reads take, what
+//       the server's loop and memory do, and how many writes were done and refused.
+//
+// PID is the server's. Prints `name value unit` lines.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "bare_writer.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "cluster_client.h"
+#include "json/write.h"
+#include "tls_readers.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr char kConfigMaps[] = "/api/v1/namespaces/default/configmaps";
+constexpr size_t kPaddingBytes = 1500;  // an event of about the size of a pod's
+
+std::string Request(const std::string& target) {
+  return fmt::format("GET {} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n",
+                     target);
+}
+
+ReaderKeys KeysOf(const std::string& data_dir) {
+  return {data_dir + "/pki/ca.crt", data_dir + "/pki/admin.crt", data_dir + "/pki/admin.key"};
+}
+
+std::string Body(const std::string& name) {
+  return fmt::format(R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}"}},)"
+                     R"("data":{{"padding":"{}",{}}}}})",
+                     name, std::string(kPaddingBytes, 'x'), StampNow());
+}
+
+// Writes one object `per_second` times a second from a thread of its own.
+class Ticker {
+ public:
+  Ticker(const std::string& data_dir, int per_second, int count)
+      : thread_([this, data_dir, per_second, count] { Run(data_dir, per_second, count); }) {}
+  ~Ticker() { thread_.join(); }
+
+ private:
+  void Run(const std::string& data_dir, int per_second, int count) {
+    ClusterClient cluster(data_dir);
+    const Duration period = seconds(1) / per_second;
+    const Duration start = RealClock().Monotonic();
+    int sent = 0, answered = 0;
+    std::function<void()> tick = [&] {
+      if (sent == count) return;
+      ++sent;
+      cluster.http->Send(cluster.endpoint,
+                         MakeRequest("PUT", std::string(kConfigMaps) + "/tick", Body("tick")),
+                         seconds(60), [&](Result<net::Response> answer) {
+                           CHECK_MSG(answer.has_value() && answer->status == 200,
+                                     answer.has_value() ? answer->body : answer.error().message());
+                           if (++answered == count) cluster.loop.Stop();
+                         });
+      cluster.loop.After(start + sent * period - RealClock().Monotonic(), tick);
+    };
+    cluster.loop.Post([&] { tick(); });
+    cluster.loop.Run();
+  }
+
+  std::thread thread_;
+};
+
+void PrintLatencies(const std::string& name, const std::vector<double>& latencies) {
+  fmt::print("{}_p50_ms {:.2f} ms\n", name, 1000 * Percentile(latencies, 0.5));
+  fmt::print("{}_p99_ms {:.2f} ms\n", name, 1000 * Percentile(latencies, 0.99));
+}
+
+// CPU per delivery of a bare loop; the readers are of the same kind.
+double ControlCpu(const std::string& data_dir, int watchers, int events) {
+  BareWriter writer(data_dir + "/pki/apiserver.crt", data_dir + "/pki/apiserver.key");
+  std::atomic<bool> connected = false;
+  double cpu = 0;
+  std::thread thread([&] {
+    writer.Accept(watchers);
+    connected = true;
+    const double before = ThreadCpuSeconds();
+    for (int i = 0; i < events; ++i) {
+      const std::string body = Body("tick");
+      writer.Write(fmt::format("{:x}\r\n{{\"type\":\"MODIFIED\",\"object\":{}}}\n\r\n",
+                               body.size() + 30, body));
+    }
+    cpu = ThreadCpuSeconds() - before;
+  });
+  TlsReaders readers({data_dir + "/pki/ca.crt", "", ""});
+  readers.Open(watchers, writer.port(), "");
+  const size_t wanted = static_cast<size_t>(watchers) * static_cast<size_t>(events);
+  readers.Run(RealClock().Monotonic() + seconds(120), wanted);
+  thread.join();
+  CHECK(readers.stamps() == wanted);
+  return cpu / static_cast<double>(wanted);
+}
+
+void Fanout(const std::string& data_dir, int pid, int watchers, int duration_s) {
+  ClusterClient cluster(data_dir);
+  cluster.CreateAll(kConfigMaps, 1, [](int) {
+    return json::Obj(
+        {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", json::Obj({{"name", "tick"}})}});
+  });
+  TlsReaders readers(KeysOf(data_dir));
+  readers.Open(watchers, kApiPort, Request(std::string(kConfigMaps) + "?watch=true"));
+  readers.Run(RealClock().Monotonic() + seconds(1), SIZE_MAX);  // the first part
+  double cpu_per_delivery = 0;
+  for (const int per_second : {30, 100}) {
+    readers.TakeLatencies();
+    const int events = per_second * duration_s;
+    const size_t wanted = static_cast<size_t>(events) * static_cast<size_t>(watchers);
+    const double cpu_before = ProcessCpuSeconds(pid);
+    const size_t before = readers.stamps();
+    {
+      const Ticker ticker(data_dir, per_second, events);
+      readers.Run(RealClock().Monotonic() + seconds(duration_s + 30), before + wanted);
+    }
+    cpu_per_delivery = (ProcessCpuSeconds(pid) - cpu_before) / static_cast<double>(wanted);
+    CHECK_MSG(readers.stamps() - before == wanted,
+              fmt::format("{} of {} events arrived", readers.stamps() - before, wanted));
+    PrintLatencies(fmt::format("fanout_{}", per_second), readers.TakeLatencies());
+    fmt::print("fanout_{}_cpu_us {:.2f} us\n", per_second, 1e6 * cpu_per_delivery);
+  }
+  const double control = ControlCpu(data_dir, watchers, 100 * duration_s);
+  fmt::print("fanout_control_cpu_us {:.2f} us\n", 1e6 * control);
+  fmt::print("fanout_cpu_ratio {:.3f} x\n", cpu_per_delivery / control);
+}
+
+constexpr int kConnections = 5'000;
+constexpr int kWatchers = 2'000;
+constexpr int kHanging = 200;
+constexpr int kWriters = 200;
+
+double GaugeOf(const std::string& metrics, const std::string& name) {
+  const size_t at = metrics.find("\n" + name + " ");
+  return at == std::string::npos ? -1
+                                 : std::strtod(metrics.c_str() + at + name.size() + 2, nullptr);
+}
+
+// Reads an object, /livez and, for the loop's longest task, /metrics, again and again.
+struct Prober {
+  explicit Prober(const std::string& data_dir) : cluster(data_dir) {}
+
+  void Run(Duration until) {
+    while (RealClock().Monotonic() < until) {
+      gets.push_back(Timed("/api/v1/namespaces/default"));
+      health.push_back(Timed("/livez"));
+      const std::string metrics = cluster.Fetch("/metrics").body;
+      longest_tasks.push_back(GaugeOf(metrics, "loop_lag_seconds"));
+      most_memory = std::max(most_memory, GaugeOf(metrics, "process_resident_memory_bytes"));
+    }
+  }
+  double Timed(const std::string& target) {
+    const Duration start = RealClock().Monotonic();
+    const net::Response answer = cluster.Fetch(target);
+    CHECK_MSG(answer.status == 200, target + ": " + answer.body);
+    return Seconds(RealClock().Monotonic() - start);
+  }
+
+  ClusterClient cluster;
+  std::vector<double> gets, health, longest_tasks;
+  double most_memory = 0;
+};
+
+// kWriters clients that write as fast as they are answered.
+class Writers {
+ public:
+  void Run(const std::string& data_dir, Duration until) {
+    // One HttpClient has a limited number of requests in flight: two of them, on two threads.
+    std::thread other([&] { Write(data_dir, "a", until); });
+    Write(data_dir, "b", until);
+    other.join();
+  }
+
+  std::atomic<int> written = 0, refused = 0;
+
+ private:
+  void Write(const std::string& data_dir, const char* share, Duration until) {
+    ClusterClient cluster(data_dir);
+    int next = 0, open = kWriters / 2;
+    std::function<void()> write = [&] {
+      if (RealClock().Monotonic() >= until) {
+        if (--open == 0) cluster.loop.Stop();
+        return;
+      }
+      const std::string name = fmt::format("load-{}-{}", share, next++);
+      cluster.http->Send(cluster.endpoint, MakeRequest("POST", kConfigMaps, Body(name)),
+                         seconds(60), [&](Result<net::Response> answer) {
+                           CHECK_MSG(answer.has_value(), "a write was not answered");
+                           CHECK_MSG(answer->status == 201 || answer->status == 429, answer->body);
+                           ++(answer->status == 201 ? written : refused);
+                           write();
+                         });
+    };
+    cluster.loop.Post([&] {
+      for (int i = 0; i < kWriters / 2; ++i) write();
+    });
+    cluster.loop.Run();
+  }
+};
+
+void Overload(const std::string& data_dir, int duration_s) {
+  TlsReaders readers(KeysOf(data_dir));
+  // As kubelets and controllers of a cluster watch: most their own node's pods, some a namespace.
+  readers.Open(kHanging, kApiPort, Request(std::string(kConfigMaps) + "?watch=true"));
+  readers.StopReading(kHanging);
+  readers.Open(kWatchers / 100, kApiPort, Request(std::string(kConfigMaps) + "?watch=true"));
+  for (int i = kHanging + kWatchers / 100; i < kWatchers; ++i) {
+    readers.Open(
+        1, kApiPort,
+        Request(fmt::format("/api/v1/pods?watch=true&fieldSelector=spec.nodeName%3Dn{}", i)));
+  }
+  readers.Open(kConnections - kWatchers - kWriters, kApiPort, "");
+  const Duration until = RealClock().Monotonic() + seconds(duration_s);
+  Prober prober(data_dir);
+  Writers writers;
+  std::thread probing([&] { prober.Run(until); });
+  std::thread writing([&] { writers.Run(data_dir, until); });
+  readers.Run(until, SIZE_MAX);
+  probing.join();
+  writing.join();
+  PrintLatencies("overload_get", prober.gets);
+  PrintLatencies("overload_livez", prober.health);
+  fmt::print("overload_loop_p999_ms {:.2f} ms\n", 1000 * Percentile(prober.longest_tasks, 0.999));
+  fmt::print("overload_loop_p50_ms {:.2f} ms\n", 1000 * Percentile(prober.longest_tasks, 0.5));
+  fmt::print("overload_resident_mb {:.1f} MB\n", prober.most_memory / 1e6);
+  fmt::print("overload_writes_per_second {:.0f} 1/s\n",
+             static_cast<double>(writers.written) / duration_s);
+  fmt::print("overload_refused {} writes\n", writers.refused.load());
+  fmt::print("overload_events_read {} events\n", readers.stamps());
+}
+
+int Run(int argc, char** argv) {
+  if (argc < 5) return 2;
+  rlimit descriptors{};
+  getrlimit(RLIMIT_NOFILE, &descriptors);
+  descriptors.rlim_cur = descriptors.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &descriptors);
+  const std::string data_dir = argv[1];
+  const int pid = std::atoi(argv[2]);
+  const std::string_view what = argv[3];
+  if (what == "fanout" && argc == 6) {
+    Fanout(data_dir, pid, std::atoi(argv[4]), std::atoi(argv[5]));
+  } else if (what == "overload" && argc == 5) {
+    Overload(data_dir, std::atoi(argv[4]));
+  } else {
+    return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  muster::SetLogLevel(muster::LogLevel::kWarn);
+  const int code = muster::bench::Run(argc, argv);
+  if (code == 2) {
+    fmt::print(stderr,
+               "usage: watch_bench DATA_DIR PID fanout WATCHERS SECONDS | overload SECONDS\n");
+  }
+  return code;
+}

@@ -6,6 +6,7 @@
 #include "apiserver/stored_object.h"
 #include "apiserver/update.h"
 #include "schema/conform.h"
+#include "schema/names.h"
 #include "schema/own_crds.h"
 
 namespace muster::apiserver {
@@ -75,7 +76,11 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
                                   "For what the cluster cannot do without."));
   for (json::Value& crd : schema::OwnCrds()) objects.push_back(std::move(crd));
   objects.push_back(KubernetesService(options));
-  if (!options.advertise_address.empty()) objects.push_back(KubernetesEndpoints(options));
+  // A loopback address is no endpoint: in a pod it would be the pod itself.
+  if (schema::Problems problems;
+      schema::CheckOrdinaryIp(options.advertise_address, problems), problems.empty()) {
+    objects.push_back(KubernetesEndpoints(options));
+  }
   for (const json::Value& seed : options.seed_objects) objects.push_back(seed);
   return objects;
 }

@@ -66,7 +66,7 @@ class Ticker {
  private:
   void Run(const std::string& data_dir, int per_second, int count) {
     ClusterClient cluster(data_dir);
-    const Duration period = seconds(1) / per_second;
+    const Duration period = Duration(seconds(1)) / per_second;
     const Duration start = RealClock().Monotonic();
     int sent = 0, answered = 0;
     std::function<void()> tick = [&] {

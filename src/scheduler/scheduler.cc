@@ -210,8 +210,11 @@ struct Scheduler::Impl {
 
   std::set<UnitKey> BackedOff(Time now) {
     std::set<UnitKey> waiting;
-    std::erase_if(backoffs,
-                  [&](const auto& entry) { return entry.second.until + kMaxBindBackoff < now; });
+    // Long over, or further away than any back-off: the clock was set back.
+    std::erase_if(backoffs, [&](const auto& entry) {
+      return entry.second.until + kMaxBindBackoff < now ||
+             entry.second.until > now + kMaxBindBackoff;
+    });
     for (const auto& [unit, backoff] : backoffs) {
       if (backoff.until > now) waiting.insert(unit);
     }

@@ -477,6 +477,20 @@ TEST_F(SchedulerTest, ARefusedPodBacksOffAndBlocksNobody) {
   EXPECT_GE(scheduler_->metrics().errors, 1u);
 }
 
+TEST_F(SchedulerTest, AClockThatIsSetBackDoesNotLengthenABackoff) {
+  AddNode("n1", 1);
+  refuse_bind = [](const std::string&, net::ResponseWriter& writer) {
+    client::FakeApi::SendError(writer, 403, "Forbidden", "not now");
+    return true;
+  };
+  AddPod("p", 1);
+  loop_.RunFor(milliseconds(50));
+  refuse_bind = {};
+  loop_.JumpClock(-hours(1));
+  loop_.RunFor(kMaxBindBackoff);
+  EXPECT_EQ(NodeOf("p"), "n1");
+}
+
 TEST_F(SchedulerTest, ARefusedGangReleasesAllItsPlacesIfNoneIsBound) {
   AddNode("n1", 2);
   refuse_bind = [](const std::string& pod, net::ResponseWriter& writer) {

@@ -501,10 +501,17 @@ class Pass {
     // One gang of one epoch at a time: the scheduler must not count yesterday's pods as members.
     const bool wait_for_old = job_.RestartsAsGang() && !(stale_.empty() && surplus_.empty());
     if (wait_for_old) return;
-    if (restarts_.restarted_at && now_ < *restarts_.restarted_at + restarts_.Delay()) {
-      return out_.LookAgainAt(*restarts_.restarted_at + restarts_.Delay());
+    if (const std::optional<Time> due = NextStart(); due && now_ < *due) {
+      return out_.LookAgainAt(*due);
     }
     MakeMissingPods();
+  }
+
+  // Later than any delay allows: the clock was set back since the restart, and nobody waits for it.
+  std::optional<Time> NextStart() const {
+    if (!restarts_.restarted_at) return std::nullopt;
+    const Time due = *restarts_.restarted_at + restarts_.Delay();
+    return due - now_ > kMaxRestartDelay ? std::nullopt : std::optional(due);
   }
 
   void MakeMissingPodGroup() {

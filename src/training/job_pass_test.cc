@@ -246,6 +246,13 @@ TEST(JobPass, LaterRestartsWait) {
   EXPECT_EQ(Lines(scene.Run(kNow + seconds(4)), "create", "pods").size(), 3u);
 }
 
+TEST(JobPass, AClockThatIsSetBackDoesNotLengthenTheWait) {
+  Scene scene(DdpJob());
+  scene.Apply(RestartsPatch(scene.object, {4, 4, kNow, {}}));
+  scene.children.pods.clear();
+  EXPECT_EQ(Lines(scene.Run(kNow - hours(1)), "create", "pods").size(), 3u);
+}
+
 TEST(JobPass, BackoffLimitCountsOverRecreations) {
   const struct {
     int64_t limit, before;

@@ -165,6 +165,8 @@ Time NodeLifecycleController::LastHeard(const std::string& node, const json::Val
   if (heartbeat.renew_time != renewed || heartbeat.seen_at == Time{}) {
     heartbeat = {std::string(renewed), now};
   }
+  // A clock that was set back must not give a dead node the hours that it was ahead.
+  heartbeat.seen_at = std::min(heartbeat.seen_at, now);
   return heartbeat.seen_at;
 }
 

@@ -66,6 +66,16 @@ TEST_F(NodeLifecycleTest, SilentNodesBecomeUnknownAndComeBack) {
   EXPECT_EQ(Taints(), 0u);
 }
 
+TEST_F(NodeLifecycleTest, ANodeThatDiesWhileTheClockIsSetBackIsNoticed) {
+  MakeNode();
+  Renew();
+  Start(std::make_unique<NodeLifecycleController>());
+  loop_.RunFor(seconds(10));
+  loop_.JumpClock(-hours(1));
+  loop_.RunFor(2 * kNodeMonitorGracePeriod);
+  EXPECT_EQ(Ready(), "Unknown");
+}
+
 TEST_F(NodeLifecycleTest, NotReadyNodesAreTainted) {
   Put(kNodes,
       "{metadata: {name: n1}, spec: {taints: [{key: mine, effect: NoSchedule}]}, "

@@ -1,11 +1,12 @@
 // src/apiserver/apiserver_testing.h
 //
-// TestServer: an ApiServer over a memory store in simulated time, for tests.
+// TestServer: an ApiServer in simulated time, over a memory store unless given another, for tests.
 //
 // Thread: the test's.
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,8 +25,10 @@ class TestServer {
  public:
   using WriterPtr = std::shared_ptr<FakeWriter>;
 
-  explicit TestServer(ServerOptions options = {})
-      : store(store::OpenMemoryStore(loop, MakeDecorator())),
+  using OpenStore = std::function<std::unique_ptr<store::Store>(Loop&)>;
+
+  explicit TestServer(ServerOptions options = {}, const OpenStore& open = {})
+      : store(open ? open(loop) : store::OpenMemoryStore(loop, MakeDecorator())),
         server(std::make_unique<ApiServer>(loop, *store, std::move(options))) {
     server->Start([this](Status status) { started = std::move(status); });
     loop.RunReady();

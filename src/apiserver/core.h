@@ -21,6 +21,9 @@ namespace muster::apiserver {
 
 class CrdLifecycle;
 
+// LISTs of revisions that only the disk has, at the same time.
+inline constexpr size_t kMaxPastReads = 16;
+
 struct Core {
   Core(Loop& loop, store::Store& store, ServerOptions options);
   ~Core();
@@ -34,6 +37,7 @@ struct Core {
   EventHubs hubs;
   std::unique_ptr<CrdLifecycle> crds;
   bool shutting_down = false;
+  size_t past_reads = 0;  // under way on the pool
   // Callbacks that may outlive the server (store, loop) hold this weakly.
   std::shared_ptr<int> alive = std::make_shared<int>(0);
 

@@ -11,7 +11,7 @@ void Health::Add(std::string name, Check check, bool also_live) {
   checks_.push_back({std::move(name), std::move(check), also_live});
 }
 
-bool Health::Handle(Call& call) const {
+bool Health::Handle(Call& call, const User& user) const {
   const RequestInfo& info = call.info();
   if (info.parts.empty() || info.parts.size() > 2) return false;
   const std::string& which = info.parts[0];
@@ -34,11 +34,12 @@ bool Health::Handle(Call& call) const {
     }
     const Status status = one.check();
     healthy = healthy && status.ok();
-    // Anybody may read this, so the reason goes to the log only.
     if (!status.ok())
       LOG_WARN("apiserver: failed a health check check={} error={:?}", one.name, status.message());
-    lines += status.ok() ? fmt::format("[+]{} ok\n", one.name)
-                         : fmt::format("[-]{} failed: reason withheld\n", one.name);
+    lines += status.ok()
+                 ? fmt::format("[+]{} ok\n", one.name)
+                 : fmt::format("[-]{} failed: {}\n", one.name,
+                               user.InGroup(kMastersGroup) ? status.message() : "reason withheld");
   }
   if (!found) return false;
   if (!healthy) {

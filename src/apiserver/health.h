@@ -1,7 +1,8 @@
 // src/apiserver/health.h
 //
 // Health: /healthz, /livez, /readyz, each a list of named checks; `?verbose` shows them one by one,
-// `?exclude=name` leaves one out, /readyz/NAME asks one alone.
+// `?exclude=name` leaves one out, /readyz/NAME asks one alone. Why one fails is said to members of
+// system:masters; to others it is withheld, as upstream does to everybody.
 //
 // Life cycle: a member of the server; checks are added before it serves.
 // Thread:     the loop thread.
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "apiserver/authentication.h"
 #include "apiserver/call.h"
 #include "base/status.h"
 
@@ -24,7 +26,7 @@ class Health {
   void Add(std::string name, Check check, bool also_live);
 
   // Answers if the path is one of the above; false otherwise.
-  bool Handle(Call& call) const;
+  bool Handle(Call& call, const User& user) const;
 
  private:
   struct Named {

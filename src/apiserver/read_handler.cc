@@ -15,6 +15,9 @@ namespace {
 // Entries looked at by one Range() while a limited LIST with selectors searches for matches.
 constexpr size_t kSearchPage = 1000;
 
+// Range() at one revision: in the store's memory, or of the past on any thread.
+using Ranger = store::Store::PastReader;
+
 Status Get(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
   const std::string ns = resource->kind->namespaced ? call->info().ns : "";
@@ -27,15 +30,17 @@ Status Get(Core& core, const CallPtr& call, const ResourcePtr& resource) {
 struct Page {
   std::vector<store::EntryPtr> entries;
   ListFacts facts;
+  SelectionPtr filter;  // applied while the body is rendered
 };
 
 // A limited LIST with selectors: looks further until the limit is reached.
-Result<Page> SearchPage(Core& core, const Selection& selection, ContinueToken from, size_t limit) {
+Result<Page> SearchPage(const Ranger& range_of, const Selection& selection, ContinueToken from,
+                        size_t limit) {
   Page page;
   page.facts.revision = from.revision;
   for (size_t searched = 0; searched < kMaxSearchedEntries; searched += kSearchPage) {
     ASSIGN_OR_RETURN(store::RangeResult range,
-                     core.store.Range(selection.prefix(), from.after, kSearchPage, from.revision));
+                     range_of(selection.prefix(), from.after, kSearchPage));
     for (size_t i = 0; i < range.entries.size(); ++i) {
       from.after = range.entries[i]->key;
       if (!selection.Matches(*range.entries[i])) continue;
@@ -51,17 +56,20 @@ Result<Page> SearchPage(Core& core, const Selection& selection, ContinueToken fr
   return page;
 }
 
-Result<Page> LimitedPage(Core& core, const Selection& selection, ContinueToken from, size_t limit) {
-  if (!selection.everything()) return SearchPage(core, selection, std::move(from), limit);
+// All of it without a limit (0).
+Result<Page> MakePage(const Ranger& range_of, const SelectionPtr& selection, ContinueToken from,
+                      size_t limit) {
+  if (limit > 0 && !selection->everything())
+    return SearchPage(range_of, *selection, std::move(from), limit);
   Page page;
-  ASSIGN_OR_RETURN(store::RangeResult range,
-                   core.store.Range(selection.prefix(), from.after, limit, from.revision));
+  ASSIGN_OR_RETURN(store::RangeResult range, range_of(selection->prefix(), from.after, limit));
   page.entries = std::move(range.entries);
   page.facts.revision = from.revision;
   if (range.more) {
     page.facts.remaining = range.remaining;
     page.facts.continue_token = EncodeContinue({from.revision, page.entries.back()->key});
   }
+  if (!selection->everything()) page.filter = selection;
   return page;
 }
 
@@ -102,35 +110,63 @@ void FailExpired(Call& call, const Status& status, const ListParameters& list,
   call.Send(std::move(response));
 }
 
-Status List(Core& core, const CallPtr& call, const ResourcePtr& resource) {
-  ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
-  ASSIGN_OR_RETURN(const ListParameters list, ParseListParameters(call->info(), false));
-  ASSIGN_OR_RETURN(const SelectionPtr selection, Selection::Make(resource->kind, call->info()));
-  ASSIGN_OR_RETURN(ContinueToken start, StartOf(core, list, *selection));
+// One LIST, from its start to its answer.
+struct Listing {
+  CallPtr call;
+  AnswerFormat format;
+  ListParameters list;
+  SelectionPtr selection;
+  ContinueToken start;
 
-  Page page;
-  SelectionPtr filter;  // applied while the body is rendered
-  if (list.limit > 0) {
-    Result<Page> limited = LimitedPage(core, *selection, start, static_cast<size_t>(list.limit));
-    if (!limited) {
-      FailExpired(*call, limited.error(), list, *selection);
-      return Status::Ok();
-    }
-    page = std::move(*limited);
-  } else {
-    Result<store::RangeResult> range =
-        core.store.Range(selection->prefix(), start.after, 0, start.revision);
-    if (!range) {
-      FailExpired(*call, range.error(), list, *selection);
-      return Status::Ok();
-    }
-    page.entries = std::move(range->entries);
-    page.facts.revision = start.revision;
-    if (!selection->everything()) filter = selection;
+  void Answer(Core& core, Result<Page> page) {
+    if (!page) return FailExpired(*call, page.error(), list, *selection);
+    ListBody body(std::move(format), std::move(page->entries), page->facts, std::move(page->filter),
+                  core.loop.Now());
+    ReplyList(*call, std::move(body));
   }
-  ListBody body(std::move(format), std::move(page.entries), page.facts, std::move(filter),
-                core.loop.Now());
-  ReplyList(*call, std::move(body));
+};
+
+// A revision that left the memory is read from the disk, away from the loop.
+void ListThePast(Core& core, Listing listing) {
+  if (core.past_reads >= kMaxPastReads) {
+    return listing.call->Fail(
+        Error(Reason::kTooManyRequests,
+              "{} lists of old revisions are being read from the disk: try again later, or list "
+              "without resourceVersionMatch=Exact",
+              core.past_reads));
+  }
+  ++core.past_reads;
+  auto shared = std::make_shared<Listing>(std::move(listing));
+  auto page = std::make_shared<Result<Page>>(Page());
+  core.options.pool->Run(
+      [range_of = core.store.Past(shared->start.revision), shared, page] {
+        *page = MakePage(range_of, shared->selection, shared->start,
+                         static_cast<size_t>(shared->list.limit));
+      },
+      core.loop, core.Guarded([&core, shared, page] {
+        --core.past_reads;
+        shared->Answer(core, std::move(*page));
+      }));
+}
+
+Status List(Core& core, const CallPtr& call, const ResourcePtr& resource) {
+  Listing listing;
+  listing.call = call;
+  ASSIGN_OR_RETURN(listing.format, FormatOf(*call, resource));
+  ASSIGN_OR_RETURN(listing.list, ParseListParameters(call->info(), false));
+  ASSIGN_OR_RETURN(listing.selection, Selection::Make(resource->kind, call->info()));
+  ASSIGN_OR_RETURN(listing.start, StartOf(core, listing.list, *listing.selection));
+  const store::Revision revision = listing.start.revision;
+  if (core.options.pool != nullptr && !core.store.InMemory(revision)) {
+    ListThePast(core, std::move(listing));
+    return Status::Ok();
+  }
+  const Ranger range_of = [&core, revision](std::string_view prefix, std::string_view after,
+                                            size_t limit) {
+    return core.store.Range(prefix, after, limit, revision);
+  };
+  listing.Answer(core, MakePage(range_of, listing.selection, listing.start,
+                                static_cast<size_t>(listing.list.limit)));
   return Status::Ok();
 }
 

@@ -138,7 +138,7 @@ struct ApiServer::Impl {
 
   void KeepKubernetesService();
   void Handle(net::Request request, net::ResponseWriterPtr writer);
-  void Route(const CallPtr& call);
+  void Route(const CallPtr& call, const User& user);
   void RouteResource(const CallPtr& call);
   void RouteVerb(const CallPtr& call, const ResourcePtr& resource);
   void RouteSubresource(const CallPtr& call, const ResourcePtr& resource);
@@ -227,15 +227,16 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
   if (!allowed.ok()) return call->Fail(allowed);
   // The parts of this process must go on, and whoever asks for our health or what we serve is
   // answered at once.
-  if (!from_outside || !call->info().is_resource) return Route(call);
+  if (!from_outside || !call->info().is_resource) return Route(call, *user);
   const bool one_object = call->info().verb == "get" && call->info().subresource.empty();
   Turns& turns = one_object ? reads : others;
-  if (!turns.Wait(user->name, [this, call] { Route(call); })) call->Fail(TooManyRequestsError());
+  const auto route = [this, call, user = *user] { Route(call, user); };
+  if (!turns.Wait(user->name, route)) call->Fail(TooManyRequestsError());
 }
 
-void ApiServer::Impl::Route(const CallPtr& call) {
+void ApiServer::Impl::Route(const CallPtr& call, const User& user) {
   if (call->info().is_resource) return RouteResource(call);
-  if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call) ||
+  if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call, user) ||
       HandleSmallPages(*call))
     return;
   call->Fail(NoSuchResourceError());

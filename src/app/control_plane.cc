@@ -1,5 +1,7 @@
 #include "app/control_plane.h"
 
+#include <unistd.h>
+
 #include <utility>
 #include <vector>
 
@@ -87,7 +89,8 @@ struct ControlPlane::Impl {
   }
 
   Status MakeKeys(const net::Pki& pki, net::TlsServerOptions& tls);
-  Status OpenStoreAndServer(net::TlsServerOptions tls);
+  Status OpenStore();
+  Status StartServer(net::TlsServerOptions tls);
   Status WriteKubeconfig(const net::Pki& pki);
   void BuildParts();
   void StartParts(Function<void(Status)> ready);
@@ -118,10 +121,17 @@ Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& 
   return Status::Ok();
 }
 
-Status ControlPlane::Impl::OpenStoreAndServer(net::TlsServerOptions tls) {
-  ASSIGN_OR_RETURN(
-      store, store::OpenSqliteStore(loop, Dir("store/muster.db"), apiserver::MakeDecorator()));
+// Before the keys are made: where there are keys there must have been a store.
+Status ControlPlane::Impl::OpenStore() {
+  store::SqliteOptions sqlite;
+  sqlite.must_exist = access(Dir("pki/ca.crt").c_str(), F_OK) == 0;
+  ASSIGN_OR_RETURN(store, store::OpenSqliteStore(loop, Dir("store/muster.db"),
+                                                 apiserver::MakeDecorator(), std::move(sqlite)));
   compactor = std::make_unique<store::Compactor>(loop, *store);
+  return Status::Ok();
+}
+
+Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   // The listener comes before the API server's Start(), so that the port is known and clients can
   // already ask /readyz.
   apiserver::ServerOptions api_options;
@@ -215,10 +225,11 @@ const std::string& ControlPlane::kubeconfig() const { return impl_->kubeconfig_p
 Result<std::unique_ptr<ControlPlane>> ControlPlane::Open(const UpOptions& options, AsioLoop& loop,
                                                          agent::SpawnerHandle spawner) {
   auto impl = std::make_unique<Impl>(options, loop, std::move(spawner));
+  RETURN_IF_ERROR(impl->OpenStore());
   ASSIGN_OR_RETURN(const net::Pki pki, net::Pki::LoadOrCreate(impl->Dir("pki"), loop.Now()));
   net::TlsServerOptions tls;
   RETURN_IF_ERROR(impl->MakeKeys(pki, tls));
-  RETURN_IF_ERROR(impl->OpenStoreAndServer(std::move(tls)));
+  RETURN_IF_ERROR(impl->StartServer(std::move(tls)));
   RETURN_IF_ERROR(impl->WriteKubeconfig(pki));
   impl->BuildParts();
   return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));

@@ -30,8 +30,10 @@ Status MakePrivate(const std::string& path) {
     return Error(Reason::kInternalError, "cannot make the directory {}: {}", path, error.message());
   }
   if (chmod(path.c_str(), 0700) != 0) {
-    return Error(Reason::kInternalError, "cannot set the mode of {}: {}", path,
-                 std::strerror(errno));
+    return Error(Reason::kInternalError,
+                 "cannot set the mode of {}: {}; muster must own it and be able to write there, or "
+                 "name another --data-dir",
+                 path, std::strerror(errno));
   }
   return Status::Ok();
 }

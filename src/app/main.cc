@@ -1,9 +1,11 @@
 // The `muster` binary: one program for every part. `up` and `down` run or stop a cluster on this
-// machine; everything else is a client command.
+// machine; `backup`, `restore` and `check-store` work on its files; everything else is a client
+// command.
 
 #include <string_view>
 
 #include "agent/spawner/spawner.h"
+#include "app/store_commands.h"
 #include "app/up.h"
 #include "cli/cli.h"
 
@@ -12,5 +14,6 @@ int main(int argc, char** argv) {
   if (command == muster::agent::kSpawnerCommand) muster::agent::SpawnerProcess::Serve(argc, argv);
   if (command == "up") return muster::app::RunUp(argc - 1, argv + 1);
   if (command == "down") return muster::app::RunDown(argc - 1, argv + 1);
+  muster::cli::AddCommands(muster::app::StoreCommands());
   return muster::cli::RunCli(argc, argv);
 }

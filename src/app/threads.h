@@ -7,8 +7,9 @@
 //            hold it for more than 5 ms (`loop_lag_seconds` in /metrics).
 //   io       kIoThreads threads: TLS, HTTP framing, LIST bodies, spliced streams.
 //   writer   the store's: SQLite commits, one batch at a time.
-//   pool     kPoolThreads threads: pure work on snapshots (scheduling) and blocking file work of
-//   the agent. dns      the pods' DNS server.
+//   pool     kPoolThreads threads: pure work on snapshots (scheduling), LISTs of revisions that
+//            only the disk has, and blocking file work of the agent.
+//   dns      the pods' DNS server.
 //   spawner  not a thread but a single-threaded child process: clone, setns, links, mounts.
 //   shims    one process per pod; they outlive this process.
 

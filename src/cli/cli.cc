@@ -25,7 +25,10 @@ int Fail(Console& console, const Status& status) {
 int RunCommand(const Command& command, const Arguments& arguments, Console& console) {
   if (command.run_offline != nullptr) {
     Result<int> code = command.run_offline(arguments, console);
-    return code ? *code : Fail(console, code.error());
+    console.StatusLine("");
+    if (code) return *code;
+    console.Err("error: " + code.error().message());
+    return kFailed;
   }
   Result<std::unique_ptr<Session>> session = Session::Open(arguments);
   if (!session) {
@@ -55,6 +58,15 @@ int SplitLine(int argc, char** argv, std::string& name, std::vector<std::string>
   return i;
 }
 
+std::vector<Command>& MutableCommands() {
+  static std::vector<Command> commands = {ApplyCommand(),    CompletionCommand(), DeleteCommand(),
+                                          DescribeCommand(), ExecCommand(),       ExplainCommand(),
+                                          GetCommand(),      KubeconfigCommand(), LogsCommand(),
+                                          cli::RunCommand(), StatusCommand(),     VersionCommand(),
+                                          WaitCommand()};
+  return commands;
+}
+
 }  // namespace
 
 const std::vector<Flag>& GlobalFlags() {
@@ -76,12 +88,10 @@ const std::vector<Flag>& GlobalFlags() {
   return kFlags;
 }
 
-const std::vector<Command>& AllCommands() {
-  static const std::vector<Command> kCommands = {
-      ApplyCommand(),   CompletionCommand(), DeleteCommand(),     DescribeCommand(), ExecCommand(),
-      ExplainCommand(), GetCommand(),        KubeconfigCommand(), LogsCommand(),     RunCommand(),
-      StatusCommand(),  VersionCommand(),    WaitCommand()};
-  return kCommands;
+const std::vector<Command>& AllCommands() { return MutableCommands(); }
+
+void AddCommands(std::vector<Command> commands) {
+  for (Command& command : commands) MutableCommands().push_back(std::move(command));
 }
 
 const Command* FindCommand(std::string_view name) {

@@ -69,6 +69,8 @@ struct Command {
 };
 
 const std::vector<Command>& AllCommands();
+// Commands of folders below this one, before RunCli().
+void AddCommands(std::vector<Command> commands);
 const Command* FindCommand(std::string_view name);
 // --namespace, --kubeconfig, --context: every command has them.
 const std::vector<Flag>& GlobalFlags();

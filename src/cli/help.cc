@@ -65,10 +65,14 @@ std::string GeneralHelp() {
   const std::vector<std::pair<const char*, std::vector<const char*>>> groups = {
       {"Run and look:", {"run", "status", "logs", "explain"}},
       {"Objects:", {"apply", "get", "describe", "delete", "exec", "wait"}},
+      {"Its state:", {"backup", "restore", "check-store"}},
       {"Around it:", {"kubeconfig", "completion", "version"}}};
   for (const auto& [title, names] : groups) {
     out += fmt::format("\n{}\n", title);
-    for (const char* name : names) out += CommandLine(name, FindCommand(name)->summary);
+    for (const char* name : names) {
+      if (const Command* command = FindCommand(name); command != nullptr)
+        out += CommandLine(name, command->summary);
+    }
   }
   out +=
       "\nExamples:\n"

@@ -180,7 +180,7 @@ Result<json::Value> Session::Delete(const client::Target& target,
       [&](client::ApiClient::Done done) { client_->Delete(target, options, std::move(done)); });
 }
 
-Result<net::Response> Session::Raw(net::Request request) {
+Result<net::Response> Session::Send(net::Request request) {
   Result<net::Response> out = Error(Reason::kTimeout, "no answer");
   RunUntilDone([&](std::function<void()> done) {
     client_->Raw(std::move(request), [&out, done](Result<net::Response> answer) {
@@ -188,6 +188,11 @@ Result<net::Response> Session::Raw(net::Request request) {
       done();
     });
   });
+  return out;
+}
+
+Result<net::Response> Session::Raw(net::Request request) {
+  Result<net::Response> out = Send(std::move(request));
   if (!out) return out;
   if (Status status = client::ApiClient::StatusOf(*out); !status.ok())
     return Error(std::move(status));

@@ -57,6 +57,8 @@ class Session {
                            const client::ListOptions& options = {});
   Result<json::Value> Create(const client::Target& target, const json::Value& object);
   Result<json::Value> Delete(const client::Target& target, const client::DeleteOptions& options);
+  // Any request, any answer.
+  Result<net::Response> Send(net::Request request);
   // Any request; a Status for an answer that is not 2xx.
   Result<net::Response> Raw(net::Request request);
   // GET of a JSON document.

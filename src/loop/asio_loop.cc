@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/check.h"
+#include "base/smooth_clock.h"
 
 namespace muster {
 namespace asio = boost::asio;
@@ -50,6 +52,8 @@ struct AsioLoop::Impl {
   std::map<std::pair<Duration, TimerId>, Task> timers;
   std::unordered_map<TimerId, Duration> deadlines;
   std::vector<std::unique_ptr<asio::signal_set>> signals;
+  std::mutex clock_mutex;  // Now() is also asked from elsewhere
+  SmoothClock clock;
 
   void Arm() {
     if (timers.empty()) return;
@@ -156,7 +160,10 @@ void AsioLoop::Cancel(TimerId timer) {
   impl_->deadlines.erase(found);
 }
 
-Time AsioLoop::Now() const { return RealClock().Wall(); }
+Time AsioLoop::Now() const {
+  const std::lock_guard lock(impl_->clock_mutex);
+  return impl_->clock.Read(RealClock().Wall(), RealClock().Monotonic());
+}
 
 bool AsioLoop::InThread() const { return impl_->thread.load() == std::this_thread::get_id(); }
 

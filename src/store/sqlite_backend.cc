@@ -14,28 +14,12 @@
 #include "base/log.h"
 #include "store/key_index.h"
 #include "store/sqlite_db.h"
+#include "store/sqlite_format.h"
 #include "store/store_lock.h"
 
 namespace muster::store {
 
 namespace {
-
-constexpr int64_t kApplicationId = 0x6D757374;  // "must"
-
-constexpr const char* kSchema = R"(
-CREATE TABLE store_info(
-  id INTEGER PRIMARY KEY CHECK (id = 1),
-  format_version INTEGER NOT NULL,
-  compact_revision INTEGER NOT NULL);
-CREATE TABLE log(
-  revision INTEGER PRIMARY KEY,
-  key BLOB NOT NULL,
-  create_revision INTEGER NOT NULL,
-  deleted INTEGER NOT NULL,
-  slot INTEGER NOT NULL,
-  value BLOB);
-CREATE INDEX log_by_key ON log(key, revision, deleted);
-)";
 
 // What the machine's current boot is called, as a number that fits `PRAGMA user_version`. A machine
 // that does not say so has a new boot at every start.
@@ -104,12 +88,6 @@ Result<LogRecord> ReadRow(const Database& database, Statement& read_row, Revisio
   return record;
 }
 
-Result<Revision> LastRevision(Database& database) {
-  // A deletion that was the last revision may itself be compacted away.
-  return database.QueryInt(
-      "SELECT MAX(compact_revision, IFNULL((SELECT MAX(revision) FROM log), 0)) FROM store_info");
-}
-
 class SqliteBackend final : public Backend {
  public:
   explicit SqliteBackend(SqliteOptions options) : options_(std::move(options)) {}
@@ -134,8 +112,6 @@ class SqliteBackend final : public Backend {
 
   Status CheckPresence() const;
   Status OpenWriter();
-  Status CreateSchema();
-  Status CheckFormat();
   Status CheckNothingLost(Revision last) const;
   Status StartEpoch();
   Status Rewrite();
@@ -215,7 +191,7 @@ Status SqliteBackend::OpenWriter() {
       },
       this);
   ASSIGN_OR_RETURN(const int64_t tables, writer_.QueryInt("SELECT COUNT(*) FROM sqlite_schema"));
-  return tables == 0 ? CreateSchema() : CheckFormat();
+  return tables == 0 ? CreateSchema(writer_) : CheckFormat(writer_);
 }
 
 Status SqliteBackend::CheckNothingLost(Revision last) const {
@@ -258,33 +234,6 @@ Status SqliteBackend::Rewrite() {
     LOG_WARN("store: another program reads the database file={}", path_);
   } else if (code != SQLITE_OK) {
     return SqliteError(writer_.handle(), "checkpoint");
-  }
-  return Status::Ok();
-}
-
-Status SqliteBackend::CreateSchema() {
-  return writer_.Exec(
-      fmt::format(
-          "BEGIN; PRAGMA application_id={}; {} INSERT INTO store_info VALUES(1, {}, 0); COMMIT",
-          kApplicationId, kSchema, kStoreFormatVersion)
-          .c_str());
-}
-
-Status SqliteBackend::CheckFormat() {
-  ASSIGN_OR_RETURN(const int64_t id, writer_.QueryInt("PRAGMA application_id"));
-  if (id != kApplicationId)
-    return Error(Reason::kInvalid,
-                 "store: {} is a database, but not one of muster: restore a backup (muster "
-                 "restore), or start with a new data directory",
-                 FileOf(writer_.handle()));
-  ASSIGN_OR_RETURN(const int64_t version,
-                   writer_.QueryInt("SELECT format_version FROM store_info"));
-  if (version != kStoreFormatVersion) {
-    return Error(
-        Reason::kInvalid,
-        "store: {} has format {}, this muster reads {}: use the muster that wrote it, or restore a "
-        "backup of this format (muster restore)",
-        FileOf(writer_.handle()), version, kStoreFormatVersion);
   }
   return Status::Ok();
 }

@@ -25,7 +25,6 @@
 
 namespace muster::store {
 
-inline constexpr int kStoreFormatVersion = 1;
 // A power cut loses at most this many revisions that were acknowledged as kRelaxed.
 inline constexpr size_t kMaxUnsyncedRevisions = 1000;
 // One compaction step ends after this many revisions or this long.

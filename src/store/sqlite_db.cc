@@ -77,6 +77,11 @@ Statement& Statement::Bind(int index, std::string_view text) {
   return *this;
 }
 
+Statement& Statement::BindText(int index, std::string_view text) {
+  sqlite3_bind_text64(handle_.get(), index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  return *this;
+}
+
 Statement& Statement::BindNull(int index) {
   sqlite3_bind_null(handle_.get(), index);
   return *this;
@@ -121,6 +126,12 @@ Status Database::Open(const std::string& path) {
   }
   sqlite3_extended_result_codes(handle, 1);
   SetBusyTimeout(kBusyTimeout);
+  return Status::Ok();
+}
+
+Status Database::OpenAsGuest(const std::string& path) {
+  RETURN_IF_ERROR(Open(path));
+  sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   return Status::Ok();
 }
 

@@ -29,7 +29,8 @@ class Statement {
 
   Statement& Bind(int index, int64_t value);
   // The text must live until Reset().
-  Statement& Bind(int index, std::string_view text);
+  Statement& Bind(int index, std::string_view text);      // as a BLOB
+  Statement& BindText(int index, std::string_view text);  // as TEXT
   Statement& BindNull(int index);
   // True: a row is there. False: done. The statement is reset after "done" and after an error.
   Result<bool> Step();
@@ -49,6 +50,8 @@ class Statement {
 class Database {
  public:
   Status Open(const std::string& path);
+  // For a look at a file that may be another process': leaves its log as it is.
+  Status OpenAsGuest(const std::string& path);
   void SetBusyTimeout(Duration timeout);  // kBusyTimeout unless set
   Result<Statement> Prepare(const char* sql);
   Status Exec(const char* sql);

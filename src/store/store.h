@@ -93,8 +93,9 @@ inline constexpr size_t kMaxBatchBytes = 1024 * 1024;
 // Superseded values kept in memory for watches and Exact reads; what is older comes from the
 // backend, or is compacted where the backend keeps none.
 inline constexpr size_t kMaxHistoryBytes = 64 * 1024 * 1024;
-// A store that nobody compacts compacts itself down to half of this.
+// A store with more past than this forgets half of it without being told.
 inline constexpr int64_t kMaxUncompactedRevisions = 1'000'000;
+inline constexpr size_t kMaxUncompactedBytes = 512 * 1024 * 1024;  // of keys and values
 
 struct RangeResult {
   std::vector<EntryPtr> entries;  // in key order

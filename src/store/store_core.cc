@@ -185,6 +185,7 @@ void StoreCore::Publish(Revision last) {
     pending_bytes_ -= write.bytes;
     const EntryPtr& entry = write.event.entry;
     if (write.event.type == WatchEvent::Type::kPut) {
+      uncompacted_bytes_ += write.bytes;
       index_.Set(entry);
     } else {
       index_.Erase(entry->key);
@@ -399,10 +400,15 @@ void StoreCore::TrimHistory() {
     // way.
     if (!backend_->KeepsLog()) floor = std::min(floor, hub_.OldestLagging(floor));
     history_.DropThrough(floor);
-    if (!backend_->KeepsLog()) compacted_ = compaction_applied_ = std::max(compacted_, floor);
+    if (!backend_->KeepsLog()) {
+      MoveCompacted(floor);
+      compaction_applied_ = compacted_;
+    }
   }
-  if (committed_ - compacted_ > options_.max_uncompacted_revisions) {
-    compacted_ = committed_ - options_.max_uncompacted_revisions / 2;
+  const Revision past = committed_ - compacted_;
+  if (past > options_.max_uncompacted_revisions ||
+      uncompacted_bytes_ > options_.max_uncompacted_bytes) {
+    MoveCompacted(committed_ - past / 2);
     // Politeness ends here: a watcher that is told the past more slowly than it grows would keep
     // it for ever.
     hub_.EndLaggingBefore(
@@ -418,9 +424,18 @@ Status StoreCore::Compact(Revision revision) {
     return Error(Reason::kInvalid, "cannot compact at revision {}: the latest is {}", revision,
                  committed_);
   }
-  compacted_ = std::max(compacted_, revision);
+  MoveCompacted(revision);
   ApplyCompaction();
   return Status::Ok();
+}
+
+void StoreCore::MoveCompacted(Revision revision) {
+  if (revision <= compacted_) return;
+  // As if every revision were equally large.
+  uncompacted_bytes_ = static_cast<size_t>(static_cast<double>(uncompacted_bytes_) *
+                                           static_cast<double>(committed_ - revision) /
+                                           static_cast<double>(committed_ - compacted_));
+  compacted_ = revision;
 }
 
 void StoreCore::ApplyCompaction() {

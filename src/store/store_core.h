@@ -38,6 +38,7 @@ class StoreCore final : public Store {
     CommitterFactory committer = MakeLoopCommitter;
     size_t max_history_bytes = kMaxHistoryBytes;
     Revision max_uncompacted_revisions = kMaxUncompactedRevisions;
+    size_t max_uncompacted_bytes = kMaxUncompactedBytes;
   };
 
   static Result<std::unique_ptr<StoreCore>> Open(Loop& loop, std::unique_ptr<Backend> backend,
@@ -96,6 +97,7 @@ class StoreCore final : public Store {
   Result<std::vector<WatchEvent>> EventsSince(const WatchHub::Watcher& watcher,
                                               Revision last) const;
   void TrimHistory();
+  void MoveCompacted(Revision revision);
   void ApplyCompaction();
 
   Loop& loop_;
@@ -107,6 +109,7 @@ class StoreCore final : public Store {
   Revision assigned_ = 0;   // the last revision given to a write
   Revision compacted_ = 0;  // what readers are told
   Revision compaction_applied_ = 0;
+  size_t uncompacted_bytes_ = 0;  // written after compacted_, about
   KeyIndex index_;
   History history_{0};
   WatchHub hub_;

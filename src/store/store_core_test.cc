@@ -332,6 +332,17 @@ TEST_F(FakeBackendTest, CompactsItselfWhenNobodyElseDoes) {
   EXPECT_EQ(store->CompactedRevision(), 51);
 }
 
+TEST_F(FakeBackendTest, CompactsItselfWhenThePastIsLarge) {
+  backend_.keeps_log = true;
+  const std::unique_ptr<StoreCore> store = Open({.max_uncompacted_bytes = 100'000});
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(store->Write(MakePut("/a", std::string(1000, 'v')), {}));
+    loop_.RunReady();
+    ASSERT_LE(store->CommittedRevision() - store->CompactedRevision(), 101);
+  }
+  EXPECT_GE(store->CommittedRevision() - store->CompactedRevision(), 45);
+}
+
 // A sync that failed may have lost what an earlier commit left to it.
 TEST_F(FakeBackendTest, FailedHousekeepingTurnsTheStoreReadOnly) {
   const std::unique_ptr<StoreCore> store = Open();

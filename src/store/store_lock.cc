@@ -94,6 +94,11 @@ Status MakeStoreFile(const std::string& database) {
   return Status::Ok();
 }
 
+Status SyncFile(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.get() < 0 || fsync(file.get()) != 0 ? FileError("sync", path) : Status::Ok();
+}
+
 void SyncFolderOf(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const Descriptor directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

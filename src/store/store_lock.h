@@ -55,6 +55,7 @@ class StoreLock {
 Status MakeStoreFolder(const std::string& database);
 // An empty file of mode 0600 unless it exists; its name is on stable storage afterwards.
 Status MakeStoreFile(const std::string& database);
+Status SyncFile(const std::string& path);
 // Makes names that were created, renamed or deleted in the folder of `path` last.
 void SyncFolderOf(const std::string& path);
 

@@ -1,10 +1,14 @@
 // durability_test power-cuts [--seeds FIRST:COUNT] [--mutant NAME]
 //                 io-errors [--seed N] [--stride N]
+//                 kill-rounds [--rounds N] [--seed N]
+//                 churn [--updates N] [--rate N] [--max-database-mb N] [--max-growth-mb N]
 //
 // power-cuts  COUNT seeds of kCutsPerSeed cuts each, some twice (the same seed must leave the same
 //             trace). With --mutant synchronous-off or reply-before-commit the store is wrong, and
 //             the test fails unless it finds that out.
 // io-errors   one piece of work, with each (or each N-th) call of the disk failing in turn.
+// kill-rounds a process on real files, killed with SIGKILL at random moments.
+// churn       many updates of a small working set; prints the curves of file sizes and memory.
 
 #include <cstdio>
 #include <functional>
@@ -16,7 +20,9 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "durability/churn.h"
 #include "durability/io_errors.h"
+#include "durability/kill_rounds.h"
 #include "durability/power_cuts.h"
 
 namespace muster::durability {
@@ -92,23 +98,50 @@ int PowerCuts(const Arguments& arguments) {
   return bad > 0 || zeros > 0 ? 1 : 0;
 }
 
+int PrintViolations(const std::vector<std::string>& violations) {
+  for (size_t i = 0; i < violations.size() && i < 20; ++i) fmt::print("{}\n", violations[i]);
+  return violations.empty() ? 0 : 1;
+}
+
 int IoErrors(const Arguments& arguments) {
   simulation::Counts counts(IoErrorCounts());
   const auto violations =
       RunIoErrors(static_cast<uint64_t>(arguments.GetInt("--seed", 1)),
                   static_cast<uint64_t>(arguments.GetInt("--stride", 1)), counts);
-  for (size_t i = 0; i < violations.size() && i < 20; ++i) fmt::print("{}\n", violations[i]);
   const int zeros = PrintCounts(counts);
   fmt::print("result: {} runs with a failing disk, {} bad, {} counts at zero\n",
              counts.all().at("runs"), violations.size(), zeros);
-  return !violations.empty() || zeros > 0 ? 1 : 0;
+  return PrintViolations(violations) != 0 || zeros > 0 ? 1 : 0;
+}
+
+int KillRounds(const Arguments& arguments) {
+  simulation::Counts counts(KillRoundCounts());
+  const auto violations = RunKillRounds(static_cast<uint64_t>(arguments.GetInt("--seed", 1)),
+                                        static_cast<int>(arguments.GetInt("--rounds", 50)), counts);
+  const int zeros = PrintCounts(counts);
+  fmt::print("result: {} kills with SIGKILL, {} acknowledged writes, {} bad, {} counts at zero\n",
+             counts.all().at("kills"), counts.all().at("acknowledged writes"), violations.size(),
+             zeros);
+  return PrintViolations(violations) != 0 || zeros > 0 ? 1 : 0;
+}
+
+int Churn(const Arguments& arguments) {
+  ChurnOptions options;
+  options.updates = arguments.GetInt("--updates", options.updates);
+  options.rate = arguments.GetInt("--rate", options.rate);
+  options.max_database_mb = static_cast<double>(arguments.GetInt("--max-database-mb", 0));
+  options.max_growth_mb = static_cast<double>(arguments.GetInt("--max-growth-mb", 0));
+  return PrintViolations(RunChurn(options));
 }
 
 int Run(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   SetLogLevel(LogLevel::kNone);
   const std::map<std::string_view, std::function<int(const Arguments&)>> modes = {
-      {"power-cuts", PowerCuts}, {"io-errors", IoErrors}};
+      {"power-cuts", PowerCuts},
+      {"io-errors", IoErrors},
+      {"kill-rounds", KillRounds},
+      {"churn", Churn}};
   const auto mode = modes.find(argc > 1 ? argv[1] : "");
   if (mode == modes.end()) {
     fmt::print("usage: see tests/durability/main.cc\n");

@@ -44,13 +44,18 @@ Status EventHub::Add(const WatcherPtr& watcher) {
 
 Status EventHub::AddReplay(const WatcherPtr& watcher) {
   ASSIGN_OR_RETURN(const store::Store::WatchId watch,
-                   store_.Watch(prefix_, watcher->spec().after,
-                                [this, watcher](const std::vector<store::WatchEvent>& events) {
-                                  for (const store::WatchEvent& event : events) {
-                                    SharedEvent shared(event, loop_.Now());
-                                    watcher->Offer(shared);
-                                  }
-                                }));
+                   store_.Watch(
+                       prefix_, watcher->spec().after,
+                       [this, watcher](const std::vector<store::WatchEvent>& events) {
+                         for (const store::WatchEvent& event : events) {
+                           SharedEvent shared(event, loop_.Now());
+                           watcher->Offer(shared);
+                         }
+                       },
+                       [watcher](const Status& why) {
+                         // Either way the client lists again and goes on from there.
+                         watcher->Close(Status(Reason::kExpired, why.message()));
+                       }));
   replays_.push_back({watcher, watch});
   ++count_;
   return Status::Ok();

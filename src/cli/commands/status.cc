@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/resource_finder.h"
@@ -90,6 +91,19 @@ void PrintJobs(Console& console, const json::Value& jobs, const json::Value& pod
   if (rows.size() > 1) console.Out("\n" + FormatColumns(rows));
 }
 
+// A line for each check of the server that fails.
+void PrintHealth(Console& console, Session& session) {
+  net::Request request;
+  request.method = "GET";
+  request.target = "/readyz?verbose";
+  const Result<net::Response> answer = session.Send(std::move(request));
+  if (!answer || answer->status == 200) return;
+  for (const std::string_view line : Split(answer->body, '\n')) {
+    if (line.starts_with("[-]"))
+      console.Out(console.Paint(Colour::kRed, fmt::format("Not ready  {}", line.substr(3))) + "\n");
+  }
+}
+
 Result<int> Run(Invocation& invocation) {
   Session& session = invocation.session;
   Console& console = invocation.console;
@@ -100,6 +114,7 @@ Result<int> Run(Invocation& invocation) {
     if (!answer) return Error(answer.error());
   }
   console.Print("Server     {} {}\n", session.server(), (*answers[0])["gitVersion"].AsString());
+  PrintHealth(console, session);
   PrintNodes(console, *answers[1], *answers[2]);
   PrintPods(console, *answers[2]);
   Result<json::Value> jobs = session.List(client::resources::kPyTorchJobs, "");

@@ -5,6 +5,8 @@
 #include "apiserver/errors.h"
 #include "apiserver/object_codec.h"
 #include "json/write.h"
+#include "schema/conform.h"
+#include "schema/registry.h"
 
 namespace muster::apiserver {
 namespace {
@@ -37,11 +39,14 @@ Status ReadPropagation(DeleteOptions& options, std::string_view policy,
   return Status::Ok();
 }
 
-Status ReadBody(DeleteOptions& options, const json::Value& body) {
-  const std::string_view kind = body["kind"].AsString();
+Status ReadBody(DeleteOptions& options, const json::Value& sent) {
+  const std::string_view kind = sent["kind"].AsString();
   if (!kind.empty() && kind != "DeleteOptions") {
     return Error(Reason::kBadRequest, "the body of a DELETE must be DeleteOptions, not {}", kind);
   }
+  // A body of another shape must not count as one without wishes: the object would be gone.
+  const schema::Schema* schema = schema::Registry::BuiltIn().FindMessage("v1", "DeleteOptions");
+  ASSIGN_OR_RETURN(const json::Value body, schema::Conform(*schema, sent, {}, nullptr));
   options.grace_period_seconds = body["gracePeriodSeconds"].Int();
   options.uid = body["preconditions"]["uid"].Str();
   options.resource_version = body["preconditions"]["resourceVersion"].Str();

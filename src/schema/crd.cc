@@ -214,6 +214,11 @@ void FillVersion(const Value& version, Kind& kind) {
 
 }  // namespace
 
+Result<SchemaPtr> SchemaFromJson(const Value& json_schema) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Schema> schema, SchemaBuilder(nullptr).Node(json_schema, 0));
+  return SchemaPtr(std::move(schema));
+}
+
 Result<std::vector<KindPtr>> KindsFromCrd(const Value& crd) {
   const Value& spec = crd["spec"];
   const std::string_view name = crd["metadata"]["name"].AsString();

@@ -21,6 +21,9 @@ inline constexpr int kMaxSchemaDepth = 100;  // nesting of a CRD's schema; deepe
 // accepts; what it would refuse is answered with Invalid.
 Result<std::vector<KindPtr>> KindsFromCrd(const json::Value& crd);
 
+// One JSON schema as a CRD holds it. Invalid where it nests too deep or names an unknown type.
+Result<SchemaPtr> SchemaFromJson(const json::Value& json_schema);
+
 // Types, bounds, enums, patterns, required fields of a custom resource, in upstream's words:
 // `spec.replicas: Invalid value: "string": spec.replicas in body must be of type integer:
 // "string"`. `path`: where `value` stands; "" for a whole object.

@@ -19,45 +19,46 @@ json::Value J(std::string_view text) {
   return value ? *value : json::Value();
 }
 
-const char kCrd[] = R"({
+const char kCrd[] =
+    R"({
   "metadata": {"name": "widgets.example.com"},
   "spec": {
     "group": "example.com", "scope": "Namespaced",
     "names": {"plural": "widgets", "singular": "widget", "kind": "Widget",)"
-                    R"( "listKind": "WidgetList", "shortNames": ["wg"], "categories": ["all"]},
+    R"( "listKind": "WidgetList", "shortNames": ["wg"], "categories": ["all"]},
     "versions": [
       {"name": "v1", "served": true, "storage": true,
        "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size",)"
-                    R"( "statusReplicasPath": ".status.size"}},
+    R"( "statusReplicasPath": ".status.size"}},
        "selectableFields": [{"jsonPath": ".spec.color"}],
        "additionalPrinterColumns": [{"name": "Color", "type": "string",)"
-                    R"( "jsonPath": ".spec.color", "priority": 1}],
+    R"( "jsonPath": ".spec.color", "priority": 1}],
        "schema": {"openAPIV3Schema": {"type": "object", "required": ["spec"], "properties": {
          "spec": {"type": "object", "required": ["size"], "properties": {
            "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 10,)"
-                    R"( "exclusiveMaximum": true},
+    R"( "exclusiveMaximum": true},
            "color": {"type": "string", "enum": ["red", "green"], "default": "red"},
            "code": {"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 4},
            "tags": {"type": "array", "items": {"type": "string"},)"
-                    R"( "x-kubernetes-list-type": "set", "maxItems": 3},
+    R"( "x-kubernetes-list-type": "set", "maxItems": 3},
            "parts": {"type": "array", "x-kubernetes-list-type": "map",)"
-                    R"( "x-kubernetes-list-map-keys": ["name"],
-                     "items": {"type": "object", "properties": {"name": {"type": "string"},)"
-                    R"( "weight": {"type": "number", "default": 1.5}}}},
+    R"( "x-kubernetes-list-map-keys": ["name"],
+                     "items": {"type": "object", "required": ["name"],)"
+    R"( "properties": {"name": {"type": "string"}, "weight": {"type": "number", "default": 1.5}}}},
            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
            "port": {"x-kubernetes-int-or-string": true},
            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,)"
-                    R"( "properties": {"known": {"type": "boolean"}}},
+    R"( "properties": {"known": {"type": "boolean"}}},
            "any": {"x-kubernetes-preserve-unknown-fields": true},
            "maybe": {"type": "string", "nullable": true},
            "when": {"type": "string", "format": "date-time"},
            "pod": {"type": "object", "x-kubernetes-embedded-resource": true,)"
-                    R"( "x-kubernetes-preserve-unknown-fields": true}}},
+    R"( "x-kubernetes-preserve-unknown-fields": true}}},
          "status": {"type": "object", "properties": {"size": {"type": "integer"}}}}}}},
       {"name": "v1alpha1", "served": true, "storage": false, "schema": {"openAPIV3Schema": {)"
-                    R"("type": "object", "x-kubernetes-preserve-unknown-fields": true}}},
+    R"("type": "object", "x-kubernetes-preserve-unknown-fields": true}}},
       {"name": "v0", "served": false, "storage": false, "schema": {"openAPIV3Schema": {)"
-                    R"("type": "object"}}}]}})";
+    R"("type": "object"}}}]}})";
 
 KindPtr Widget() { return KindsFromCrd(J(kCrd))->at(0); }
 

@@ -22,6 +22,20 @@
 namespace muster::conformance {
 namespace {
 
+// "6b 38" or "6b38"; anything that is no hexadecimal digit is skipped.
+std::string BytesOfHex(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string bytes;
+  int high = -1;
+  for (const char c : text) {
+    const size_t digit = kDigits.find(c);
+    if (digit == std::string_view::npos) continue;
+    if (high >= 0) bytes += static_cast<char>(high * 16 + static_cast<int>(digit));
+    high = high >= 0 ? -1 : static_cast<int>(digit);
+  }
+  return bytes;
+}
+
 // One server and the streams that are open on it.
 class World {
  public:
@@ -52,8 +66,9 @@ class World {
   using WriterPtr = TestServer::WriterPtr;
 
   std::string Body(const Step& step, net::Request& request) {
-    std::string body = Substitute(step.body, variables_);
+    std::string body = ExpandRepeats(Substitute(step.body, variables_));
     if (body.starts_with("yaml ")) return body.substr(5);
+    if (body.starts_with("hex ")) return BytesOfHex(body.substr(4));
     if (!body.starts_with("protobuf ")) {
       if (!body.empty() && !request.headers.Has("Content-Type"))
         request.headers.Add("Content-Type", "application/json");

@@ -1,24 +1,26 @@
 // tests/conformance/script.h
 //
 // Scripts of HTTP requests and expected answers. One file is one life of a server; its steps run in
-// order.
+// order. "#" begins a comment, "##" a comment for all that follows.
 //
-//   # a comment ## a name for what follows > POST /api/v1/namespaces/default/pods     a request:
-//   method and target > Content-Type: application/json           its headers > user: alice
-//   and its peer: "anonymous", or a name with groups "alice a,b" {"metadata": {"name": "x"}}
-//   its body; `protobuf {...}` is sent as protobuf, `yaml ...` needs its header < 201
-//   the status that is expected < Warning: 299 - "..."                     a header that must be
-//   there with that value {"kind": "Pod"}                            what the JSON body must
-//   contain, see Matches(); or `text ...` = rv /metadata/resourceVersion             keeps a part
-//   of the body; ${rv} stands for it from here on
+//   > POST /api/v1/...             a request: method and target
+//   > Content-Type: ...            its headers
+//   > user: alice a,b              and its peer: "anonymous", or a name with groups
+//   {"metadata": {"name": "x"}}    its body; `protobuf {...}` is sent as protobuf, `yaml ...` and
+//                                  `hex 6b38...` need a Content-Type; "${text*N}" is N times text
+//   < 201                          the status that is expected
+//   < Warning: 299 - "..."         a header that must be there with that value
+//   {"kind": "Pod"}                what the JSON body must contain; or `text ...`
+//   = rv /metadata/resourceVersion keeps a part of the body; "${rv}" stands for it from here on
 //
-//   > WATCH w GET /api/v1/pods?watch=true      opens a stream under a name < 200 < FRAMES w
-//   the frames that came since the last look, all of them, in order [{"type": "ADDED"}] < ENDED w
-//   the server has ended it > WAIT 61                                  simulated seconds pass
+//   > WATCH w GET /api/v1/pods?watch=true    opens a stream under a name
+//   < FRAMES w                               the frames since the last look, all, in order:
+//   [{"type": "ADDED"}]
+//   < ENDED w                                the server has ended it
+//   > WAIT 61                                simulated seconds pass
 //
-// Matches(expected, actual): every member of an expected object must match (null: absent), lists
-//                            match item by item,
-// "*" is anything but absent, "~text" is a string that contains text, other values are equal.
+// An expected object's members must match (null: absent), lists match item by item, "*" is anything
+// but absent, "~text" is a string that contains text, other values are equal.
 
 #pragma once
 

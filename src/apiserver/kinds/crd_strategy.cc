@@ -112,6 +112,7 @@ void CrdStrategy::Validate(const WriteContext& context, const json::Value*,
     causes.push_back(InvalidField("metadata.name", json::Value(context.name),
                                   "must be spec.names.plural+\".\"+spec.group"));
   }
+  if (!causes.empty()) return;
   const json::Array& versions = after["spec"]["versions"].items();
   for (size_t i = 0; i < versions.size(); ++i) {
     const json::Array& columns = versions[i]["additionalPrinterColumns"].items();

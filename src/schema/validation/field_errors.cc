@@ -38,10 +38,15 @@ std::string Shown(const json::Value& value) {
 }
 
 void FieldErrors::Add(std::string_view reason, const Path& path, std::string message) {
-  if (causes_.size() >= kMaxCauses) return;
-  StatusCause cause{std::string(reason), path.ToString(), std::move(message)};
-  if (std::find(causes_.begin(), causes_.end(), cause) == causes_.end())
-    causes_.push_back(std::move(cause));
+  Append({{std::string(reason), path.ToString(), std::move(message)}});
+}
+
+void FieldErrors::Append(std::vector<StatusCause> causes) {
+  for (StatusCause& cause : causes) {
+    if (causes_.size() >= kMaxCauses) return;
+    if (std::find(causes_.begin(), causes_.end(), cause) == causes_.end())
+      causes_.push_back(std::move(cause));
+  }
 }
 
 void FieldErrors::Required(const Path& path, std::string_view detail) {

@@ -40,6 +40,8 @@ class FieldErrors {
   bool OneOf(const Path& path, const json::Value& value,
              const std::vector<std::string_view>& supported);
 
+  void Append(std::vector<StatusCause> causes);
+
   bool empty() const { return causes_.empty(); }
   size_t size() const { return causes_.size(); }
   std::vector<StatusCause> Take() { return std::move(causes_); }

@@ -67,6 +67,8 @@ void ValidateLease(const json::Value& lease, FieldErrors& errors);
 void ValidateEndpointSlice(const json::Value& slice, FieldErrors& errors);
 void ValidateEndpointSliceUpdate(const json::Value& before, const json::Value& after,
                                  FieldErrors& errors);
+// The schema of a version: structural, and nothing in it that the API server does not take.
+void ValidateRootSchema(const json::Value& schema, const Path& path, FieldErrors& errors);
 void ValidateCustomResourceDefinition(const json::Value& crd, FieldErrors& errors);
 void ValidateCustomResourceDefinitionUpdate(const json::Value& before, const json::Value& after,
                                             FieldErrors& errors);

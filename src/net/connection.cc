@@ -16,6 +16,10 @@ namespace {
 constexpr int kReadRoundsPerTurn = 8;
 constexpr size_t kMaxIovecs = 32;
 
+// What a client reads that speaks plain HTTP to a TLS port; the words of Go's server.
+constexpr std::string_view kPlainHttpAnswer =
+    "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
 IoResult ResultOfErrno(IoResult want) {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? want : IoResult::kError;
 }
@@ -54,6 +58,7 @@ void Connection::Progress() {
       case IoResult::kWantWrite:
         return fd_->WaitWritable();
       default:
+        if (tls_->PeerSpokeHttp()) return RefusePlainHttp();
         return CloseNow(Status(Reason::kServiceUnavailable, "TLS handshake: " + tls_->LastError()));
     }
   }
@@ -61,6 +66,14 @@ void Connection::Progress() {
   OnOpen();
   if (closed_) return;
   if (queued_bytes_ > 0) MarkDirty();
+  ReadSome();
+}
+
+void Connection::RefusePlainHttp() {
+  tls_.reset();
+  open_ = true;
+  Queue(std::string(kPlainHttpAnswer));
+  CloseAfterFlush(/*linger=*/true);
   ReadSome();
 }
 

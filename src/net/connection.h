@@ -107,6 +107,7 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
   void OnReadable() final;
   void OnWritable() final;
   void Progress();  // connect, handshake
+  void RefusePlainHttp();
   void ReadSome();
   IoResult ReadOnce(char* data, size_t size, size_t& got);
   void Deliver(std::string_view bytes);

@@ -42,6 +42,13 @@ Status Http1Parser::Fail(int code, std::string message) {
                 std::move(message));
 }
 
+Status Http1Parser::FailTooLong() {
+  const bool first_line = buffer_.find("\r\n") == std::string::npos;
+  if (first_line && role_ == Role::kRequest)
+    return Fail(414, fmt::format("request line: more than {} bytes", max_head_bytes_));
+  return Fail(431, fmt::format("head: more than {} bytes", max_head_bytes_));
+}
+
 void Http1Parser::Reset() {
   state_ = State::kHead;
   answers_head_ = false;
@@ -127,8 +134,7 @@ Result<Http1Parser::Step> Http1Parser::TakeHead(std::string_view& input) {
   }
   size_t end = buffer_.find(end_mark, searched_);
   if (end == std::string::npos) {
-    if (input.size() >= room)
-      return Error(Fail(431, fmt::format("request head: more than {} bytes", max_head_bytes_)));
+    if (input.size() >= room) return Error(FailTooLong());
     searched_ = buffer_.size() < 3 ? 0 : buffer_.size() - 3;
     input = {};
     return Step::kNeedMore;

@@ -64,7 +64,7 @@ class Http1Parser {
   const MessageHead& head() const { return head_; }
   MessageHead& head() { return head_; }
   std::string_view data() const { return data_; }
-  // The HTTP status for the peer after an error: 400, 413, 431, 501 or 505.
+  // The HTTP status for the peer after an error: 400, 413, 414, 431, 501 or 505.
   int error_code() const { return error_code_; }
 
   // Before the head of a response: it answers a HEAD and so has no body.
@@ -88,6 +88,7 @@ class Http1Parser {
   };
 
   Status Fail(int code, std::string message);
+  Status FailTooLong();  // the head
   Result<Step> TakeHead(std::string_view& input);
   Status ParseHead(std::string_view text);
   Status ParseRequestLine(std::string_view line);

@@ -142,7 +142,7 @@ TEST(Http1Parser, BoundsTheHead) {
   EXPECT_EQ(
       ParseRequest("GET / HTTP/1.1\r\nHost: a\r\nA: " + std::string(2000, 'x') + "\r\n\r\n").error,
       431);
-  EXPECT_EQ(ParseRequest("GET /" + std::string(2000, 'x')).error, 431);
+  EXPECT_EQ(ParseRequest("GET /" + std::string(2000, 'x')).error, 414);
   std::string many = "GET / HTTP/1.1\r\nHost: a\r\n";
   for (int i = 0; i < 10; ++i) many += "A: b\r\n";
   EXPECT_EQ(ParseRequest(many + "\r\n").error, 431);

@@ -58,7 +58,9 @@ void ServerConnection::Parse(std::string_view bytes) {
     if (!step) return Refuse(parser_.error_code(), step.error().message());
     switch (*step) {
       case Http1Parser::Step::kNeedMore:
-        if (request_.method.empty() && !parser_.between_messages())
+        // Once for each head: bytes that trickle in buy no more time.
+        if (request_.method.empty() && !parser_.between_messages() &&
+            !std::exchange(in_head_, true))
           SetDeadline(core_->options.head_timeout);
         return;
       case Http1Parser::Step::kHead:
@@ -75,6 +77,7 @@ void ServerConnection::Parse(std::string_view bytes) {
 }
 
 void ServerConnection::OnHead() {
+  in_head_ = false;
   MessageHead& head = parser_.head();
   request_.method = std::move(head.method);
   request_.target = std::move(head.target);

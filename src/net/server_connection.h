@@ -106,7 +106,8 @@ class ServerConnection final : public Connection {
   Http1Parser parser_;
   State state_ = State::kReading;
   Request request_;
-  std::string ahead_;  // pipelined bytes that wait for the current answer
+  std::string ahead_;     // pipelined bytes that wait for the current answer
+  bool in_head_ = false;  // a head has begun to arrive, and its deadline runs
   bool peer_eof_ = false;
 
   ExchangePtr current_;

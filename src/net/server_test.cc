@@ -135,6 +135,9 @@ TEST(HttpServer, RefusesMalformedRequests) {
   RawSocket socket(server->port());
   socket.Write("GET / HTTP/1.1\r\nHost: a\r\nA: " + std::string(kMaxHeadBytes, 'x') + "\r\n\r\n");
   EXPECT_TRUE(net.RunUntil([&] { return socket.Has("HTTP/1.1 431 "); }));
+  RawSocket long_url(server->port());
+  long_url.Write("GET /" + std::string(kMaxHeadBytes, 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return long_url.Has("HTTP/1.1 414 "); }));
 }
 
 TEST(HttpServer, ClosesSlowAndIdleConnections) {
@@ -328,6 +331,79 @@ TEST(HttpServer, KeepsHeaderValuesFromSplittingTheAnswer) {
       net.Fetch(*client, net.EndpointOf(*server, false), {.method = "GET", .target = "/"});
   ASSERT_TRUE(answer.has_value());
   EXPECT_FALSE(answer->headers.Has("X-Injected"));
+}
+
+TEST(HttpServer, GivesAHeadThatTricklesInNoMoreTime) {
+  TestNet net;
+  ServerOptions options;
+  options.head_timeout = milliseconds(50);
+  auto server = net.Serve(EchoTarget, options);
+  RawSocket first(server->port());
+  first.Write("GET / HTTP/1.1\r\nHost: a\r\nA: ");
+  RawSocket later(server->port());  // the same in the second request of a connection
+  later.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return later.Has("HTTP/1.1 200 "); }));
+  later.Write("GET / HTTP/1.1\r\nHost: a\r\nA: ");
+  EXPECT_TRUE(net.RunUntil([&] {
+    first.Write("x");
+    later.Write("x");
+    return first.Has("HTTP/1.1 408 ") && later.Has("HTTP/1.1 408 ");
+  }));
+}
+
+TEST(HttpServer, AnswersBesideAFloodOfHalfOpenConnections) {
+  TestNet net;
+  ServerOptions options;
+  options.head_timeout = seconds(1);
+  auto server = net.Serve(EchoTarget, options);
+  std::vector<std::unique_ptr<RawSocket>> half_open;
+  for (int i = 0; i < 400; ++i) {  // two descriptors each: stays below the usual limit of 1024
+    half_open.push_back(std::make_unique<RawSocket>(server->port()));
+    if (i % 2 == 0) half_open.back()->Write("GET / HT");
+  }
+  RawSocket good(server->port());
+  std::string flood;
+  for (int i = 0; i < 1000; ++i) flood += "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  good.Write(flood + "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return good.Ended(); }));
+  EXPECT_TRUE(good.Has("GET /last "));
+  size_t ended = 0;
+  EXPECT_TRUE(net.RunUntil([&] {
+    while (ended < half_open.size() && half_open[ended]->Ended()) ++ended;
+    return ended == half_open.size();
+  }));
+  EXPECT_TRUE(half_open[0]->Has("HTTP/1.1 408 "));
+  EXPECT_EQ(half_open[1]->received, "");
+  EXPECT_TRUE(net.RunUntil([&] { return server->connections() == 0; }));
+}
+
+TEST(HttpServer, TellsPlainHttpOnATlsPortWhatItNeeds) {
+  TestNet net;
+  auto server = net.Serve(EchoTarget, net.TlsOptions());
+  RawSocket plain(server->port());
+  plain.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_TRUE(net.RunUntil([&] { return plain.Ended(); }));
+  EXPECT_EQ(plain.received,
+            "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
+}
+
+TEST(HttpServer, ClosesOnWhatIsNoTlsAndServesOn) {
+  TestNet net;
+  ServerOptions options = net.TlsOptions();
+  options.head_timeout = milliseconds(50);
+  auto server = net.Serve(EchoTarget, options);
+  const std::string hello_of_64k("\x16\x03\x01\xff\xff\x01\x00\xff\xfc", 9);
+  for (const std::string& garbage :
+       {std::string(4096, '\0'), std::string(4096, '\xff'), std::string("SSH-2.0-OpenSSH_9.2\r\n"),
+        hello_of_64k + std::string(70'000, 'x'), std::string("\x16\x03\x01\x02\x00", 5),
+        std::string("\x15\x03\x03\x00\x02\x02\x28", 7)}) {
+    RawSocket socket(server->port());
+    socket.Write(garbage);
+    EXPECT_TRUE(net.RunUntil([&] { return socket.Ended(); })) << testing::PrintToString(garbage);
+    EXPECT_EQ(socket.received.find("HTTP/"), std::string::npos);
+  }
+  auto client = net.Client();
+  EXPECT_TRUE(net.Fetch(*client, net.EndpointOf(*server, true), {.method = "GET", .target = "/"}));
 }
 
 TEST(HttpServer, BoundsItsConnections) {

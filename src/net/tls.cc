@@ -125,6 +125,7 @@ class TlsSessionImpl final : public TlsSession {
   }
   bool HasPending() const override { return SSL_has_pending(ssl_) == 1; }
   TlsIdentity Identity() const override;
+  bool PeerSpokeHttp() const override { return peer_spoke_http_; }
   std::string LastError() const override { return error_; }
 
  private:
@@ -142,6 +143,7 @@ class TlsSessionImpl final : public TlsSession {
         break;
     }
     failed_ = true;
+    peer_spoke_http_ = ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_HTTP_REQUEST;
     // OpenSSL 3 reports a peer that left without a close_notify as an error of its own.
     bool unexpected_eof =
         ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
@@ -160,6 +162,7 @@ class TlsSessionImpl final : public TlsSession {
   std::shared_ptr<TlsContext> context_;
   SSL* ssl_ = nullptr;
   bool failed_ = false;
+  bool peer_spoke_http_ = false;
   std::string error_;
 };
 

@@ -45,6 +45,8 @@ class TlsSession {
   virtual bool HasPending() const = 0;
   // The verified certificate of the client; empty if there is none.
   virtual TlsIdentity Identity() const = 0;
+  // Whether Handshake gave kError because the client sent an HTTP request without TLS.
+  virtual bool PeerSpokeHttp() const = 0;
   // Why Handshake, Read or Write gave kError.
   virtual std::string LastError() const = 0;
 };

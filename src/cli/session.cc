@@ -203,7 +203,7 @@ Result<json::Value> Session::GetJson(const std::string& path, const std::string&
   net::Request request{.method = "GET", .target = path};
   request.headers.Add("Accept", accept);
   ASSIGN_OR_RETURN(net::Response answer, Raw(std::move(request)));
-  return json::Parse(answer.body);
+  return json::Parse(answer.body, nullptr, json::kMaxAnswerDepth);
 }
 
 std::vector<Result<json::Value>> Session::GetJsons(const std::vector<std::string>& paths) {
@@ -220,7 +220,7 @@ std::vector<Result<json::Value>> Session::GetJsons(const std::vector<std::string
         } else if (Status status = client::ApiClient::StatusOf(*answer); !status.ok()) {
           out[i] = Error(std::move(status));
         } else {
-          out[i] = json::Parse(answer->body);
+          out[i] = json::Parse(answer->body, nullptr, json::kMaxAnswerDepth);
         }
         if (--*left == 0) done();
       });

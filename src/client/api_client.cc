@@ -82,7 +82,7 @@ Status StatusFromJson(const json::Value& value, int http_code) {
 Result<json::Value> Decode(const net::Response& response) {
   if (Status status = ApiClient::StatusOf(response); !status.ok()) return Error(std::move(status));
   if (response.body.empty()) return json::Value();
-  return json::Parse(response.body);
+  return json::Parse(response.body, nullptr, json::kMaxAnswerDepth);
 }
 
 // A watch in flight: decodes what arrives and hands it on. Shared by the transport's callbacks and

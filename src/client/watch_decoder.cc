@@ -35,7 +35,7 @@ Result<std::optional<WatchFrame>> WatchDecoder::Next() {
       start_ = scanned_;
       continue;
     }
-    Result<json::Value> parsed = json::Parse(line);
+    Result<json::Value> parsed = json::Parse(line, nullptr, json::kMaxAnswerDepth);
     start_ = scanned_;
     if (!parsed) return Error(parsed.error().WithPrefix("a watch event of the server is broken: "));
     WatchFrame frame{parsed->operator[]("type").Str(), (*parsed)["object"]};

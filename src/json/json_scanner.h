@@ -46,7 +46,8 @@ void Deduplicate(Object& members, size_t start, const KeyPath& path, ParseNotes*
 
 class JsonScanner {
  public:
-  JsonScanner(std::string_view text, ParseNotes* notes) : text_(text), notes_(notes) {
+  JsonScanner(std::string_view text, ParseNotes* notes, int max_depth)
+      : text_(text), notes_(notes), max_depth_(max_depth) {
     members_.reserve(kOpenMembers);
     items_.reserve(kOpenItems);
   }
@@ -74,6 +75,7 @@ class JsonScanner {
 
   const std::string_view text_;
   ParseNotes* const notes_;
+  const int max_depth_;
   size_t at_ = 0;
   int depth_ = 0;
   Status error_;

@@ -198,7 +198,7 @@ bool JsonScanner::Escape(std::string& out) {
 }
 
 bool JsonScanner::Enter() {
-  if (++depth_ > kMaxDepth) return Fail(fmt::format("at most {} levels of nesting", kMaxDepth));
+  if (++depth_ > max_depth_) return Fail(fmt::format("at most {} levels of nesting", max_depth_));
   ++at_;
   SkipSpace();
   return true;
@@ -266,13 +266,13 @@ bool JsonScanner::Sequence(Value& out) {
   return true;
 }
 
-Result<Value> Parse(std::string_view text, ParseNotes* notes) {
+Result<Value> Parse(std::string_view text, ParseNotes* notes, int max_depth) {
   std::string clean;
   if (!IsValidUtf8(text)) {
     clean = ReplaceInvalidUtf8(text);
     text = clean;
   }
-  JsonScanner scanner(text, notes);
+  JsonScanner scanner(text, notes, max_depth);
   ASSIGN_OR_RETURN(Value value, scanner.Next());
   if (!scanner.AtEnd()) {
     scanner.Fail("nothing after the document");

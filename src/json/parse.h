@@ -17,6 +17,8 @@
 namespace muster::json {
 
 inline constexpr int kMaxDepth = 512;  // nesting that we accept; deeper input is BadRequest
+// Of a server's answer: the deepest object may stand in a list, a table or a watch event.
+inline constexpr int kMaxAnswerDepth = kMaxDepth + 4;
 inline constexpr size_t kMaxYamlNodes =
     2'000'000;  // of one YAML stream, aliases counted as what they stand for
 
@@ -28,7 +30,7 @@ struct ParseNotes {
 
 // One JSON document, nothing after it. BadRequest with line and column. Integers of any length and
 // 1e400 are kept as written; lone surrogates and bytes that are not UTF-8 become U+FFFD, as in Go.
-Result<Value> Parse(std::string_view text, ParseNotes* notes = nullptr);
+Result<Value> Parse(std::string_view text, ParseNotes* notes = nullptr, int max_depth = kMaxDepth);
 
 // All documents of a YAML stream ("---" between them), empty ones left out; JSON is YAML. YAML 1.1
 // scalars as sigs.k8s.io/yaml reads them (unquoted yes/no/on/off/true/false are booleans, 0o17 and

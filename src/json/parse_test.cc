@@ -91,6 +91,12 @@ std::vector<Value> Yaml(std::string_view text) {
   return documents.value_or(std::vector<Value>());
 }
 
+TEST(ParseYaml, LeavesOutEmptyDocumentsOfEitherForm) {
+  EXPECT_EQ(Yaml("---\n---\na: 1\n---\nnull\n---\n~\n").size(), 1u);
+  EXPECT_EQ(Yaml("{\"a\":1}\nnull\n{}").size(), 2u);
+  EXPECT_EQ(Yaml("null").size(), 0u);
+}
+
 TEST(ParseYaml, ReadsScalarsAsTheGoLibraryDoes) {
   const Value value =
       Yaml(
@@ -176,8 +182,7 @@ std::string ReadFile(const std::filesystem::path& path) {
 // Upstream's own encodings of every built-in kind, JSON and YAML of one tree side by side.
 TEST(Golden, JsonAndYamlOfEveryKindAgreeWithUpstreamByteForByte) {
   const std::filesystem::path archive = "../shared/vectors/k8s-api-testdata.tar.xz";
-  if (!std::filesystem::exists(archive))
-    GTEST_SKIP() << "golden vectors not present: " << archive;
+  if (!std::filesystem::exists(archive)) GTEST_SKIP() << "golden vectors not present: " << archive;
   const std::string directory = testing::TempDir() + "muster-json-golden-vectors";
   std::filesystem::create_directories(directory);
   const std::string unpack = "tar -C '" + directory + "' -xJf '" + archive.string() + "'";

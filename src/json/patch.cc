@@ -1,10 +1,12 @@
 #include "json/patch.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "json/parse.h"
 #include "json/write.h"
 
 namespace muster::json {
@@ -139,7 +141,16 @@ bool IsPrefix(const std::vector<std::string>& prefix, const std::vector<std::str
   return prefix.size() < path.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-Result<Value> ApplyOperation(const Value& root, const Operation& operation) {
+// Levels of nesting; 0 for a scalar. REQUIRES: at most about kMaxDepth of them.
+size_t DepthOf(const Value& value) {
+  size_t deepest = 0;
+  for (const Value& item : value.items()) deepest = std::max(deepest, DepthOf(item));
+  for (const auto& [key, member] : value.members()) deepest = std::max(deepest, DepthOf(member));
+  return value.IsArray() || value.IsObject() ? deepest + 1 : 0;
+}
+
+// `copied`: how many bytes all copies so far have added.
+Result<Value> ApplyOperation(const Value& root, const Operation& operation, size_t& copied) {
   constexpr std::string_view kMissing = "doc is missing path";
   const std::string& op = operation.op;
   Value value = operation.value;
@@ -157,12 +168,26 @@ Result<Value> ApplyOperation(const Value& root, const Operation& operation) {
       return CannotApply(operation, operation.path_text, "a value cannot move into itself at");
     }
     value = *found;
+    if (op == "copy") {
+      // Copies of copies double the document each time.
+      copied += Write(value).size();
+      if (copied > kMaxPatchCopiedBytes) {
+        return Error(Reason::kInvalid,
+                     "Unable to complete the copy, the accumulated size increase of copy is {}, "
+                     "exceeding the limit {}",
+                     copied, kMaxPatchCopiedBytes);
+      }
+    }
     if (op == "move")
       document = Apply(root, operation.from, 0, Change::kRemove, Value()).value_or(Value());
   }
   const Change change = op == "remove"    ? Change::kRemove
                         : op == "replace" ? Change::kReplace
                                           : Change::kAdd;
+  if (change != Change::kRemove && operation.path.size() + DepthOf(value) > kMaxDepth) {
+    return CannotApply(operation, operation.path_text,
+                       fmt::format("more than {} levels of nesting at", kMaxDepth));
+  }
   std::optional<Value> changed = Apply(document, operation.path, 0, change, value);
   if (!changed) return CannotApply(operation, operation.path_text, kMissing);
   return std::move(*changed);
@@ -189,8 +214,9 @@ Result<Value> ApplyJsonPatch(const Value& root, const Value& patch) {
     operations.push_back(std::move(operation));
   }
   Value document = root;
+  size_t copied = 0;
   for (const Operation& operation : operations) {
-    ASSIGN_OR_RETURN(document, ApplyOperation(document, operation));
+    ASSIGN_OR_RETURN(document, ApplyOperation(document, operation, copied));
   }
   return document;
 }

@@ -15,12 +15,14 @@
 namespace muster::json {
 
 inline constexpr size_t kMaxPatchOperations = 10'000;  // as upstream
+// All that the copy operations of one patch add, as JSON text; as upstream.
+inline constexpr size_t kMaxPatchCopiedBytes = 3 * 1024 * 1024;
 
 // nullptr if the pointer leads nowhere or is malformed.
 const Value* FindPointer(const Value& root, std::string_view pointer);
 
-// All operations or none. BadRequest for a malformed patch, Invalid (422) when an operation cannot
-// apply, naming it.
+// All operations or none; the result is nested kMaxDepth levels at most if `root` is. BadRequest
+// for a malformed patch, Invalid (422) when an operation cannot apply, naming it.
 Result<Value> ApplyJsonPatch(const Value& root, const Value& patch);
 
 Value ApplyMergePatch(const Value& target, const Value& patch);

@@ -102,6 +102,46 @@ TEST(JsonPatch, RefusesMalformedAndHugePatches) {
       "RequestEntityTooLarge");
 }
 
+TEST(JsonPatch, LimitsWhatCopiesAdd) {
+  // Each operation doubles the document.
+  std::string patch = "[";
+  for (int i = 0; i < 64; ++i) {
+    patch += fmt::format(R"({}{{"op":"copy","from":"","path":"/c{}"}})", i == 0 ? "" : ",", i);
+  }
+  const Result<Value> bomb = ApplyJsonPatch(J(R"({"a":1})"), J(patch + "]"));
+  ASSERT_FALSE(bomb.has_value());
+  EXPECT_EQ(bomb.error().reason(), Reason::kInvalid);
+  EXPECT_NE(bomb.error().message().find("accumulated size increase of copy"), std::string::npos);
+  // One copy of nearly that size is fine, a second one is not.
+  const Value big = Obj({{"a", std::string(kMaxPatchCopiedBytes - 100, 'x')}});
+  const std::string copy = R"({"op":"copy","from":"/a","path":"/b"})";
+  EXPECT_TRUE(ApplyJsonPatch(big, J("[" + copy + "]")).has_value());
+  EXPECT_FALSE(ApplyJsonPatch(big, J("[" + copy + "," + copy + "]")).has_value());
+}
+
+TEST(JsonPatch, KeepsTheLimitOfNesting) {
+  std::string path;
+  std::string open, close;
+  for (int i = 0; i < kMaxDepth - 1; ++i) {
+    path += "/a";
+    open += R"({"a":)";
+    close += "}";
+  }
+  const Value deep = J(open + "{}" + close);  // kMaxDepth levels
+  for (const char* op : {"add", "copy"}) {
+    const Value fits = Obj({{"op", op}, {"path", path}, {"from", path}, {"value", Obj()}});
+    EXPECT_TRUE(ApplyJsonPatch(deep, List({fits})).has_value()) << op;
+    const Value deeper = Obj({{"op", op}, {"path", path + "/b"}, {"from", path}, {"value", Obj()}});
+    const Result<Value> result = ApplyJsonPatch(deep, List({deeper}));
+    ASSERT_FALSE(result.has_value()) << op;
+    EXPECT_EQ(result.error().reason(), Reason::kInvalid) << op;
+    EXPECT_NE(result.error().message().find("levels of nesting"), std::string::npos) << op;
+  }
+  const Value two = Obj({{"x", deep["a"]}, {"y", deep["a"]}});
+  const Value move = Obj({{"op", "move"}, {"from", "/x"}, {"path", "/y" + path.substr(4) + "/z"}});
+  EXPECT_FALSE(ApplyJsonPatch(two, List({move})).has_value());
+}
+
 TEST(MergePatch, DoesTheExamplesOfRfc7386) {
   const char* rows[][3] = {{R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"},
                            {R"({"a":"b"})", R"({"b":"c"})", R"({"a":"b","b":"c"})"},

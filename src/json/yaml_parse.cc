@@ -217,12 +217,12 @@ std::optional<std::vector<Value>> JsonDocuments(std::string_view text, ParseNote
   if (first == std::string_view::npos || text[first] != '{' || !IsValidUtf8(text))
     return std::nullopt;
   ParseNotes found;
-  JsonScanner scanner(text, &found);
+  JsonScanner scanner(text, &found, kMaxDepth);
   std::vector<Value> documents;
   while (!scanner.AtEnd()) {
     Result<Value> document = scanner.Next();
     if (!document) return std::nullopt;
-    documents.push_back(std::move(*document));
+    if (!document->IsNull()) documents.push_back(std::move(*document));
   }
   if (notes != nullptr) {
     notes->duplicate_keys.insert(notes->duplicate_keys.end(), found.duplicate_keys.begin(),

@@ -197,6 +197,23 @@ TEST(ProtobufCodecTest, NestingHasALimit) {
   EXPECT_NE(decoded.error().message().find("nested too deep"), std::string::npos);
 }
 
+TEST(ProtobufCodecTest, EmbeddedJsonLeavesRoomForWhatIsAroundIt) {
+  // default: JSON {raw}. The whole object must stay within what the store can read back.
+  const Schema& props = *Registry::BuiltIn().FindSchema(
+      "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps");
+  const auto with_default = [](int levels) {
+    std::string raw, bytes;
+    PutBytesField(raw, 1, std::string(levels, '[') + std::string(levels, ']'));
+    PutBytesField(bytes, 8, raw);
+    return bytes;
+  };
+  EXPECT_TRUE(DecodeMessage(props, with_default(100)).has_value());
+  const Result<json::Value> decoded = DecodeMessage(props, with_default(json::kMaxDepth));
+  ASSERT_FALSE(decoded.has_value());
+  EXPECT_NE(decoded.error().message().find("levels of nesting"), std::string::npos)
+      << decoded.error().message();
+}
+
 TEST(ProtobufCodecTest, ItemsHaveALimit) {
   std::string list;
   for (size_t i = 0; i <= kMaxProtobufItems; ++i) PutBytesField(list, 3, "");  // command

@@ -206,7 +206,9 @@ Result<json::Value> ProtobufDecoder::Raw(std::string_view bytes) {
   const std::optional<std::string_view> raw = ReadBytes(bytes, 1);
   if (!raw) return Bad("malformed message");
   if (raw->empty()) return json::Value();
-  Result<json::Value> value = json::Parse(*raw);
+  // Each message around it may have added two levels, a list or map and an object.
+  constexpr int kMaxRawDepth = json::kMaxDepth - 2 * kMaxProtobufDepth;
+  Result<json::Value> value = json::Parse(*raw, nullptr, kMaxRawDepth);
   if (!value.has_value()) return Bad("the embedded JSON is broken: " + value.error().message());
   return value;
 }

@@ -56,6 +56,7 @@ TEST(Strings, Base64RefusesBadInput) {
   for (const char* text : {"", "a", "ab", "abc", "abcd"}) {
     EXPECT_EQ(Base64Decode(Base64Encode(text)), text);
   }
+  EXPECT_EQ(Base64Decode("aGV="), "he") << "two bits too many";
   EXPECT_FALSE(Base64Decode("abc").has_value());
   EXPECT_FALSE(Base64Decode("a=bc").has_value());
   EXPECT_FALSE(Base64Decode("ab!=").has_value());

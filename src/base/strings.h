@@ -26,7 +26,7 @@ std::string ReplaceAll(std::string text, std::string_view from, std::string_view
 // Whole-text decimal integers; nullopt on anything else, overflow included.
 std::optional<int64_t> ParseInt(std::string_view text);
 
-// RFC 4648 with padding; decoding refuses anything else.
+// RFC 4648 with padding; surplus bits of the last character are ignored, as in Go.
 std::string Base64Encode(std::string_view bytes);
 std::optional<std::string> Base64Decode(std::string_view text);
 std::string HexEncode(std::string_view bytes);

@@ -280,18 +280,19 @@ class Walk {
   std::optional<json::Value> Bytes(const Schema& schema, const json::Value& value, const Path& path,
                                    std::string_view owner) {
     if (!value.IsString()) return WrongType(schema, value, path, owner);
-    // Go ignores line ends inside base64.
+    // Go ignores line ends inside base64, and the bits that the last character has too many.
     std::string text = value.Str();
-    const size_t before = text.size();
     std::erase_if(text, [](char c) { return c == '\n' || c == '\r'; });
-    if (!Base64Decode(text)) {
+    const std::optional<std::string> bytes = Base64Decode(text);
+    if (!bytes) {
       const size_t fault = std::min(text.find_first_not_of(kBase64Alphabet), text.size());
       status_ = Error(Reason::kBadRequest, "illegal base64 data at input byte {} of {}", fault,
                       path.ToString());
       return std::nullopt;
     }
-    if (text.size() == before) return std::nullopt;
-    return json::Value(text);
+    const std::string canonical = Base64Encode(*bytes);
+    if (value.AsString() == canonical) return std::nullopt;
+    return json::Value(canonical);
   }
 
   std::optional<json::Value> Quantity(const json::Value& value, const Path& path) {

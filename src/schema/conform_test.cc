@@ -106,6 +106,11 @@ TEST(Conform, RefusesWrongTypesInGosWords) {
             std::string::npos);
 }
 
+TEST(Conform, WritesBytesAsGoWouldAgain) {
+  const std::string sent = R"({"data":{"a":"aGV=","b":"aG\nU="}})";
+  EXPECT_EQ(Conformed(sent, nullptr, "secrets"), R"({"data":{"a":"aGU=","b":"aGU="}})");
+}
+
 TEST(Conform, LimitsWhatItReports) {
   std::string text = "{";
   for (size_t i = 0; i < 2 * kMaxReportedFields; ++i)

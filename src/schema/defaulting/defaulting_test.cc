@@ -47,6 +47,19 @@ TEST(Defaults, KeepWhatIsSet) {
   EXPECT_TRUE(ApplyDefaults(*kind, pod).SameAs(pod)) << "defaulting twice changes nothing";
 }
 
+TEST(Defaults, OnTheHostsNetworkPortsAreTheHosts) {
+  const auto port = [](const std::string& port) {
+    const json::Value pod = Defaulted("", "pods",
+                                      R"({"spec":{"hostNetwork":true,"containers":[)"
+                                      R"({"name":"c","ports":[)" +
+                                          port + "]}]}}");
+    return json::Write(pod["spec"]["containers"].At(0)["ports"].At(0));
+  };
+  EXPECT_EQ(port(R"({"containerPort":80})"),
+            R"({"containerPort":80,"protocol":"TCP","hostPort":80})");
+  EXPECT_EQ(port("{}"), R"({"protocol":"TCP"})") << "a zero is no port";
+}
+
 TEST(Defaults, PullPolicyFollowsTheTag) {
   const char* rows[][2] = {{"nginx", "Always"},
                            {"nginx:latest", "Always"},
@@ -80,15 +93,14 @@ TEST(Defaults, OfContainersVolumesAndProbes) {
         "livenessProbe":{"httpGet":{"port":80}},"lifecycle":{"preStop":{"httpGet":{)"
       R"("port":1}}}}]}})");
   const json::Value& spec = pod["spec"];
-  EXPECT_EQ(
-      spec["volumes"],
-      J(R"([{"name":"a","emptyDir":{}},{"name":"b","configMap":{)"
-        R"("name":"x","defaultMode":420}},{"name":"c","secret":{"secretName":"x",)"
-        R"("defaultMode":256}},
+  EXPECT_EQ(spec["volumes"],
+            J(R"([{"name":"a","emptyDir":{}},{"name":"b","configMap":{)"
+              R"("name":"x","defaultMode":420}},{"name":"c","secret":{"secretName":"x",)"
+              R"("defaultMode":256}},
       {"name":"d","projected":{"defaultMode":420,"sources":[{"serviceAccountToken":{"path":"t",)"
-        R"("expirationSeconds":3600}},
+              R"("expirationSeconds":3600}},
         {"downwardAPI":{"items":[{"path":"p","fieldRef":{"fieldPath":"metadata.name",)"
-        R"("apiVersion":"v1"}}]}}]}},{"name":"e","hostPath":{"path":"/x","type":""}}])"));
+              R"("apiVersion":"v1"}}]}}]}},{"name":"e","hostPath":{"path":"/x","type":""}}])"));
   const json::Value& container = spec["containers"].At(0);
   EXPECT_EQ(container["resources"]["requests"], J(R"({"cpu":"500m","memory":"1Gi"})"));
   EXPECT_EQ(container["ports"].At(0), J(R"({"containerPort":80,"protocol":"TCP","hostPort":80})"));

@@ -26,7 +26,7 @@ inline void SetDefault(json::Value& object, std::string_view key, json::Value va
 
 // For int32 fields without a pointer: 0 means "not set".
 inline void SetDefaultNumber(json::Value& object, std::string_view key, int64_t value) {
-  if (object[key].AsInt() == 0) object = std::move(object).Set(key, value);
+  if (value != 0 && object[key].AsInt() == 0) object = std::move(object).Set(key, value);
 }
 
 // object[key] = change(object[key]) if the member is there.

@@ -233,8 +233,7 @@ void ValidateClaimStatusUpdate(const Value&, const Value& after, FieldErrors& er
   const Path status("status");
   const Path capacity = status.Child("capacity");
   for (const auto& [name, value] : after["status"]["capacity"].members()) {
-    const Result<Amount> amount =
-        ParseAmount(value.IsNumber() ? value.NumberToken() : value.AsString());
+    const Result<Amount> amount = AmountFromJson(value);
     if (!amount || amount->nano < 0)
       errors.Invalid(capacity.Key(name), Value::Number(amount ? amount->Canonical() : "0"),
                      "must be a valid resource quantity");

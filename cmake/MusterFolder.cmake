@@ -1,12 +1,13 @@
 # muster_folder(NAME [DEPENDS folder...] [LINK library...] [GENERATED target...])
 #
-# One static library muster_NAME from src/NAME/**/*.cc and one test program NAME_test from the *_test.cc beside
-# them, registered with ctest as one test per program. main.cc and *_fuzz.cc are left out.
+# One static library muster_NAME from src/NAME/**/*.cc and one test program NAME_test from the *_test.cc and *_fuzz.cc
+# beside them (a fuzzer's laws are tested on its kept corpus), registered with ctest as one test per program. main.cc is
+# left out. With MUSTER_FUZZ each foo_fuzz.cc is also the libFuzzer program foo_fuzz.
 function(muster_folder name)
   cmake_parse_arguments(F "" "" "DEPENDS;LINK;GENERATED" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
-  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_(test|fuzz)\\.cc$")
   set(fuzzers ${sources})
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|_fuzz|/main)\\.cc$")
@@ -42,6 +43,7 @@ function(muster_folder name)
     if(MUSTER_FUZZ)
       get_filename_component(target ${fuzzer} NAME_WE)
       add_executable(${target} ${fuzzer})
+      target_compile_definitions(${target} PRIVATE MUSTER_FUZZER)
       target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
       target_link_libraries(${target} PRIVATE muster_${name})

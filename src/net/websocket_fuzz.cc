@@ -1,11 +1,11 @@
-// Feeds arbitrary bytes, in arbitrary pieces, to the WebSocket decoder: pieces must not change the
+// Arbitrary bytes, in arbitrary pieces, for the WebSocket decoder: pieces must not change the
 // frames, and a frame that was decoded must encode to one that decodes to itself.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "base/fuzz_test_support.h"
 #include "net/websocket.h"
 
 namespace {
@@ -24,25 +24,28 @@ bool DecodeAll(std::string_view bytes, bool masked, size_t piece,
   return true;
 }
 
+bool Same(const WebSocketFrame& a, const WebSocketFrame& b) {
+  return a.final == b.final && a.opcode == b.opcode && a.payload == b.payload;
+}
+
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size < 2) return 0;
-  const bool masked = (data[0] & 1) != 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);
+FUZZ_TARGET(websocket, input) {
+  muster::FuzzInput choices(input);
+  const bool masked = (choices.Byte() & 1) != 0;
+  const size_t piece = choices.Byte() % 16 + 1;
   std::vector<WebSocketFrame> whole;
   std::vector<WebSocketFrame> pieces;
-  const bool good = DecodeAll(bytes, masked, SIZE_MAX, whole);
-  CHECK(DecodeAll(bytes, masked, data[1] % 16 + 1, pieces) == good);
+  const bool good = DecodeAll(choices.Rest(), masked, SIZE_MAX, whole);
+  CHECK(DecodeAll(choices.Rest(), masked, piece, pieces) == good);
   CHECK(pieces.size() == whole.size());
-  for (const WebSocketFrame& frame : whole) {
+  for (size_t i = 0; i < whole.size(); ++i) {
+    CHECK(Same(whole[i], pieces[i]));
     std::string encoded;
-    muster::net::AppendWebSocketFrame(encoded, frame.opcode, frame.final, frame.payload,
+    muster::net::AppendWebSocketFrame(encoded, whole[i].opcode, whole[i].final, whole[i].payload,
                                       masked ? "mask" : "");
     std::vector<WebSocketFrame> again;
     CHECK(DecodeAll(encoded, masked, SIZE_MAX, again));
-    CHECK(again.size() == 1 && again[0].payload == frame.payload &&
-          again[0].opcode == frame.opcode);
+    CHECK(again.size() == 1 && Same(again[0], whole[i]));
   }
-  return 0;
 }

@@ -77,10 +77,42 @@ TEST_F(CommandsTest, ApplyReadsDirectoriesListsAndManyDocuments) {
 }
 
 TEST_F(CommandsTest, ApplySaysWhatIsWrongWithAFileAndGoesOn) {
-  EXPECT_NE(cluster_.Run("apply", {"-f", dir_ / "absent.yaml"}).err.find("No such file"),
-            std::string::npos);
-  EXPECT_NE(cluster_.Run("apply", {"-f", File("broken.yaml", "a: [")}).err.find("broken.yaml"),
-            std::string::npos);
+  fs::create_directories(dir_ / "empty");
+  const std::string map = kMap;
+  const struct {
+    std::string name, text, want;
+  } kBad[] = {
+      {"absent.yaml", "", "No such file or directory"},
+      {"broken.yaml", "a:\n  b: 1\n c: 2\n", "invalid YAML at line 3 column 2"},
+      {"flow.yaml", "a: [", "invalid YAML at line 1"},
+      {"tab.yaml", "a:\n\tb: 1\n", "line 2"},
+      {"broken.json", "{\"apiVersion\": \"v1\",\n \"kind\": }", "at line 2 column 10"},
+      {"half.json", "{\"apiVersion\": \"v1\",", "at line 1 column 21"},
+      {"binary.yaml",
+       std::string("\x7f"
+                   "ELF\x02\0\0",
+                   7),
+       "not text in UTF-8"},
+      {"latin1.yaml", "a: \xe9", "not text in UTF-8"},
+      {"empty.yaml", "", "write at least apiVersion, kind and metadata.name"},
+      {"comment.yaml", "# nothing\n---\n", "write at least apiVersion, kind and metadata.name"},
+      {"empty", "", "no .yaml, .yml or .json file in this directory"},
+      {"text.yaml", "just text", "needs apiVersion and kind"},
+      {"noversion.yaml", "kind: ConfigMap", "needs apiVersion and kind"},
+      {"noname.yaml", map + "\n---\n{apiVersion: v1, kind: ConfigMap}",
+       "a ConfigMap without metadata.name"},
+  };
+  for (const auto& bad : kBad) {
+    const bool written = bad.name != "absent.yaml" && bad.name != "empty";
+    const std::string file = written ? File(bad.name, bad.text) : std::string(dir_ / bad.name);
+    const Outcome outcome = cluster_.Run("apply", {"-f", file});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(outcome.err.starts_with("error: ")) << outcome.err;
+    EXPECT_NE(outcome.err.find(file), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find(bad.want), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(cluster_.api.Count("/api/v1/configmaps"), 0u);
   Outcome mixed = cluster_.Run(
       "apply",
       {"-f", File("mixed.yaml", "{apiVersion: v9, kind: Nothing, metadata: {name: q}}\n---\n" +
@@ -329,10 +361,10 @@ TEST_F(CommandsTest, RunSaysWhyAProgramDidNotStart) {
     cluster_.loop.After(seconds(1), [&, message] {
       const json::Value* job = cluster_.api.Find(jobs, "default", "t");
       ASSERT_NE(job, nullptr);
-      json::Value pod =
-          Yaml("{metadata: {name: t-master-0, namespace: default}, status: {phase: Failed,"
-               " containerStatuses: [{name: pytorch, state: {terminated: {exitCode: 128,"
-               " reason: StartError}}}]}}");
+      json::Value pod = Yaml(
+          "{metadata: {name: t-master-0, namespace: default}, status: {phase: Failed,"
+          " containerStatuses: [{name: pytorch, state: {terminated: {exitCode: 128,"
+          " reason: StartError}}}]}}");
       pod = pod.SetPath({"status", "containerStatuses"},
                         json::List({pod["status"]["containerStatuses"].At(0).SetPath(
                             {"state", "terminated", "message"}, message)}));

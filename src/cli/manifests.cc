@@ -6,7 +6,9 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "json/parse.h"
+#include "json/utf8.h"
 
 namespace muster::cli {
 namespace {
@@ -31,7 +33,9 @@ std::vector<std::string> FilesBelow(const std::string& dir) {
 Status Take(const json::Value& value, const std::string& source, std::vector<ManifestObject>& out) {
   if (!value.IsObject() || value["kind"].AsString().empty() ||
       value["apiVersion"].AsString().empty()) {
-    return Error(Reason::kInvalid, "{}: an object needs apiVersion and kind", source);
+    return Error(Reason::kInvalid,
+                 "{}: an object needs apiVersion and kind, e.g. apiVersion: v1 and kind: Pod",
+                 source);
   }
   const std::string_view kind = value["kind"].AsString();
   if (kind.ends_with("List") && value["items"].IsArray()) {
@@ -47,12 +51,15 @@ Status Take(const json::Value& value, const std::string& source, std::vector<Man
   return Status::Ok();
 }
 
-}  // namespace
+// The errors of files are the user's, never `Error from server`.
+ErrorStatus OfFile(const std::string& source, const Status& why) {
+  return Error(Reason::kInvalid, "{}: {}", source, why.message());
+}
 
-Result<std::vector<ManifestObject>> ParseManifests(const std::string& text,
-                                                   const std::string& source) {
+Result<std::vector<ManifestObject>> TakeDocuments(const std::string& text,
+                                                  const std::string& source) {
   Result<std::vector<json::Value>> documents = json::ParseYaml(text);
-  if (!documents) return Error(documents.error().WithPrefix(source + ": "));
+  if (!documents) return OfFile(source, documents.error());
   std::vector<ManifestObject> out;
   for (const json::Value& document : *documents) {
     if (document.IsNull()) continue;
@@ -61,10 +68,34 @@ Result<std::vector<ManifestObject>> ParseManifests(const std::string& text,
   return out;
 }
 
+Result<std::string> ReadText(const std::string& path, bool input) {
+  Result<std::string> text = input ? ReadAll(STDIN_FILENO, "standard input", kMaxManifestBytes)
+                                   : ReadSmallFile(path, kMaxManifestBytes);
+  if (!text) return Error(Reason::kInvalid, "{}", text.error().message());
+  return text;
+}
+
+}  // namespace
+
+Result<std::vector<ManifestObject>> ParseManifests(const std::string& text,
+                                                   const std::string& source) {
+  if (!json::IsValidUtf8(text) || text.find('\0') != std::string::npos) {
+    return Error(Reason::kInvalid, "{}: not text in UTF-8, so neither YAML nor JSON; check -f",
+                 source);
+  }
+  Result<std::vector<ManifestObject>> objects = TakeDocuments(text, source);
+  if (!objects && source.ends_with(".json")) {  // most JSON is YAML too, but broken JSON is not
+    if (Result<json::Value> strict = json::Parse(text); !strict)
+      return OfFile(source, strict.error());
+  }
+  return objects;
+}
+
 Result<std::vector<ManifestObject>> ReadManifests(const std::vector<std::string>& files,
                                                   bool recursive) {
   std::vector<ManifestObject> out;
   for (const std::string& name : files) {
+    if (name.empty()) return Error(Reason::kInvalid, "-f \"\": expected the name of a file");
     if (name.starts_with("http://") || name.starts_with("https://")) {
       return Error(Reason::kInvalid, "{}: download it first, e.g. curl -sL {} | muster apply -f -",
                    name, name);
@@ -79,16 +110,18 @@ Result<std::vector<ManifestObject>> ReadManifests(const std::vector<std::string>
     }
     for (const std::string& path : paths) {
       const bool input = path == "-" && !directory;
-      ASSIGN_OR_RETURN(std::string text,
-                       input ? ReadAll(STDIN_FILENO, "standard input", kMaxManifestBytes)
-                             : ReadSmallFile(path, kMaxManifestBytes));
+      ASSIGN_OR_RETURN(std::string text, ReadText(path, input));
       ASSIGN_OR_RETURN(std::vector<ManifestObject> objects,
                        ParseManifests(text, input ? "standard input" : path));
       out.insert(out.end(), std::make_move_iterator(objects.begin()),
                  std::make_move_iterator(objects.end()));
     }
   }
-  if (out.empty()) return Error(Reason::kInvalid, "no objects in the files");
+  if (out.empty()) {
+    return Error(Reason::kInvalid,
+                 "no object in {}: write at least apiVersion, kind and metadata.name",
+                 Join(files, ", "));
+  }
   return out;
 }
 

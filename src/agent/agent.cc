@@ -6,6 +6,7 @@
 #include "agent/node/network_publisher.h"
 #include "agent/node/node_object.h"
 #include "agent/node/node_registrar.h"
+#include "agent/pod_workers/disk_guard.h"
 #include "agent/pod_workers/pod_manager.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
@@ -47,6 +48,10 @@ void Gather(const AgentOptions& options, Gathered& out) {
 
 }  // namespace
 
+void ProtectFromOom(int score) {
+  (void)WriteFile("/proc/self/oom_score_adj", std::to_string(score));
+}
+
 std::string SpawnerLockFile(const std::string& data_dir) { return data_dir + "/run/spawner.lock"; }
 
 // Members in dependency order.
@@ -77,6 +82,10 @@ struct Agent::Impl {
                 .addresses = addresses,
                 .devices = devices},
         manager(context, pods_informer),
+        disk_guard(context, manager,
+                   [this](bool pressure) {
+                     if (registrar != nullptr) registrar->ReportDiskPressure(pressure);
+                   }),
         informers(informers_in) {}
 
   static NodeNetworkConfig NetworkOf(const AgentOptions& options) {
@@ -110,6 +119,7 @@ struct Agent::Impl {
   DeviceAllocator devices;
   PodWorkerContext context;
   PodManager manager;
+  DiskGuard disk_guard;
   client::InformerSet& informers;
   std::unique_ptr<NetworkPublisher> publisher;
   std::unique_ptr<net::IoThreads> own_io;
@@ -151,6 +161,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.host_hosts = gathered.hosts;
   context.node_allocatable = NodeCapacity(facts);
   context.node_memory_bytes = facts.memory_bytes;
+  context.pod_max_pids = options.pod_max_pids;
   context.on_addresses_changed = lifetime.Guard([this] {
     if (publisher != nullptr) publisher->LocalPodsChanged();
   });
@@ -198,6 +209,7 @@ void Agent::Impl::StartPods() {
   runtime.Recover(lifetime.Guard([this](std::vector<RecoveredPod> recovered) {
     if (!recovered.empty()) LOG_INFO("agent: found {} pods of an earlier run", recovered.size());
     manager.Start(std::move(recovered));
+    disk_guard.Start();
     Step(Status::Ok());
   }));
 }
@@ -222,6 +234,9 @@ Agent::~Agent() = default;
 
 void Agent::Start(Function<void(Status)> ready) {
   impl_->ready = std::move(ready);
+  // The first pod finds the answer there.
+  impl_->pool.Run([secrets = impl_->context.secrets] { (void)secrets->Paths(); }, impl_->loop,
+                  [] {});
   impl_->waiting_for = 1;
   impl_->spawner.OnState(
       [impl = impl_.get()](const Status& status) { impl->OnSpawnerState(status); });

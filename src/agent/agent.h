@@ -40,7 +40,14 @@ namespace muster::agent {
 
 inline constexpr int kMaxPodsPerNode = 110;  // as the kubelet's --max-pods
 inline constexpr int kMaxSimulatedGpus = gpu::kMaxSimulatedGpus;
+// Processes and threads of one pod (the kubelet's --pod-max-pids). Enough for eight ranks with
+// their data loaders on a large machine; a fork bomb stops there.
+inline constexpr int64_t kMaxPodPids = 16'384;
 inline constexpr int kDefaultKubeletPort = 10250;
+// When the node's memory ends, pods go first: the kubelet's own score.
+inline constexpr int kNodeOomScore = -999;
+// The calling process and its later children. Does nothing where it is not allowed.
+void ProtectFromOom(int score);
 
 std::string SpawnerLockFile(const std::string& data_dir);
 
@@ -50,6 +57,8 @@ struct AgentOptions {
 
   int simulate_gpus = 0;
   std::string simulated_gpu_model = "Simulated-GPU";
+
+  int64_t pod_max_pids = kMaxPodPids;
 
   std::string pod_cidr = "10.42.0.0/24";  // of this node
   std::string cluster_cidr = "10.42.0.0/16";

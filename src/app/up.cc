@@ -206,6 +206,7 @@ int RunUp(int argc, char** argv) {
     lock->RecordPid();
   }
   signal(SIGPIPE, SIG_IGN);
+  agent::ProtectFromOom(agent::kNodeOomScore);
   Result<agent::SpawnerHandle> spawner =
       agent::SpawnerProcess::Fork(agent::SpawnerLockFile(options->data_dir));
   if (!spawner.has_value()) {

@@ -108,6 +108,7 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
   UpOptions options;
   options.data_dir = cli::DefaultDataDir();
   options.node_name = HostName();
+  options.pod_max_pids = agent::kMaxPodPids;
   std::string listen = "127.0.0.1:6443";
   std::string gpus;
   CLI::App app("Starts a whole Kubernetes for machine learning on this machine.", "muster up");
@@ -126,6 +127,10 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
                  "port of the kubelet API on 127.0.0.1; 0 = any")
       ->capture_default_str()
       ->check(CLI::Range(0, 65535));
+  app.add_option("--pod-max-pids", options.pod_max_pids,
+                 "processes and threads that one pod may have")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{4'194'304}));
   app.add_flag("-v,--verbose", options.verbose, "log debug lines");
   app.footer(kUpExamples);
   RETURN_IF_ERROR(Parse(app, argc, argv));

@@ -25,6 +25,7 @@ struct UpOptions {
   int simulate_nodes = 0;
   std::string node_name;  // lower-case host name
   int kubelet_port = 10250;
+  int64_t pod_max_pids = 0;  // of one pod; 0: no limit
   bool verbose = false;
 };
 

@@ -151,8 +151,11 @@ json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time n
        {"conditions",
         json::List({Condition(before, "MemoryPressure", false, "KubeletHasSufficientMemory",
                               "kubelet has sufficient memory available", now),
-                    Condition(before, "DiskPressure", false, "KubeletHasNoDiskPressure",
-                              "kubelet has no disk pressure", now),
+                    facts.disk_pressure
+                        ? Condition(before, "DiskPressure", true, "KubeletHasDiskPressure",
+                                    "kubelet has disk pressure", now)
+                        : Condition(before, "DiskPressure", false, "KubeletHasNoDiskPressure",
+                                    "kubelet has no disk pressure", now),
                     Condition(before, "PIDPressure", false, "KubeletHasSufficientPID",
                               "kubelet has sufficient PID available", now),
                     ReadyCondition(facts, before, now)})},

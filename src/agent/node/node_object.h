@@ -27,6 +27,7 @@ struct NodeFacts {
   bool devices_simulated = false;
   // Why the node cannot run pods, as reason and message of Ready=False; "": it can.
   std::string fault_reason, fault_message;
+  bool disk_pressure = false;
 };
 
 NodeFacts GatherNodeFacts(const std::string& data_dir);

@@ -24,6 +24,15 @@ void NodeRegistrar::ReportFault(std::string reason, std::string message) {
   if (reason == facts_.fault_reason && message == facts_.fault_message) return;
   facts_.fault_reason = std::move(reason);
   facts_.fault_message = std::move(message);
+  RegisterNow();
+}
+
+void NodeRegistrar::ReportDiskPressure(bool pressure) {
+  facts_.disk_pressure = pressure;
+  RegisterNow();
+}
+
+void NodeRegistrar::RegisterNow() {
   loop_.Cancel(status_timer_);
   loop_.Cancel(retry_timer_);
   Register();

@@ -35,9 +35,11 @@ class NodeRegistrar {
   // The node is Ready=False from now on, or Ready again if `reason` is "". The Lease is renewed as
   // before: the agent still reports what becomes of running pods.
   void ReportFault(std::string reason, std::string message);
+  void ReportDiskPressure(bool pressure);
 
  private:
   void Register();
+  void RegisterNow();
   void Create();
   void Refresh(const json::Value& node);
   void WriteStatus();

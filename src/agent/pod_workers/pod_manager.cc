@@ -152,6 +152,15 @@ const PodWorker* PodManager::Find(const std::string& ns, const std::string& name
   return nullptr;
 }
 
+const PodWorker* PodManager::FindByUid(const std::string& uid) const {
+  const auto found = workers_.find(uid);
+  return found == workers_.end() ? nullptr : found->second.get();
+}
+
+void PodManager::Evict(const std::string& uid, const std::string& message) {
+  if (const auto found = workers_.find(uid); found != workers_.end()) found->second->Evict(message);
+}
+
 json::Array PodManager::Objects() const {
   json::Array out;
   for (const auto& [uid, worker] : workers_) out.push_back(worker->pod());

@@ -34,6 +34,8 @@ class PodManager {
   // The pods' objects, with the address that the node has given them in status.podIP.
   std::vector<json::Value> PodsWithAddresses() const;
   json::Array Objects() const;  // all pods that are here
+  const PodWorker* FindByUid(const std::string& uid) const;
+  void Evict(const std::string& uid, const std::string& message);
   size_t size() const { return workers_.size(); }
 
  private:

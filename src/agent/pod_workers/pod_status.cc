@@ -160,11 +160,14 @@ std::vector<Condition> OwnConditions(const PodRuntimeState& state, const std::st
       }
     }
   }
-  return {{"PodReadyToStartContainers", state.sandbox_ready, "", ""},
-          initialized,
-          ready,
-          containers_ready,
-          {"PodScheduled", true, "", ""}};
+  std::vector<Condition> out = {{"PodReadyToStartContainers", state.sandbox_ready, "", ""},
+                                initialized,
+                                ready,
+                                containers_ready,
+                                {"PodScheduled", true, "", ""}};
+  if (state.failed_reason == kEvicted)
+    out.push_back({"DisruptionTarget", true, "TerminationByKubelet", state.failed_message});
+  return out;
 }
 
 json::Value Conditions(const json::Value& pod, const PodRuntimeState& state,

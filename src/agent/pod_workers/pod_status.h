@@ -13,6 +13,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/shim/container_spec.h"
@@ -20,6 +21,8 @@
 #include "json/value.h"
 
 namespace muster::agent {
+
+inline constexpr std::string_view kEvicted = "Evicted";  // a failed_reason
 
 struct ContainerRuntimeState {
   enum class Is : uint8_t { kWaiting, kRunning, kTerminated };

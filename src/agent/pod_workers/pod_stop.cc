@@ -42,6 +42,7 @@ void PodWorker::Stop() {
 
 Time PodWorker::StopDeadline() const {
   if (object_gone_) return *stop_since_;
+  if (state_.failed_reason == kEvicted) return *stop_since_ + kEvictionGrace;
   const int64_t of_spec = pod_["spec"]["terminationGracePeriodSeconds"].AsInt(kDefaultGraceSeconds);
   const int64_t grace =
       IsDeleted() ? pod_["metadata"]["deletionGracePeriodSeconds"].AsInt(of_spec) : of_spec;

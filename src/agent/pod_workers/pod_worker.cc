@@ -181,7 +181,15 @@ void PodWorker::Fail(std::string reason, std::string message) {
   Sync();
 }
 
+void PodWorker::Evict(const std::string& message) {
+  if (!ShouldStop()) Fail(std::string(kEvicted), message);
+}
+
 void PodWorker::Admit() {
+  const bool is_new = std::all_of(state_.containers.begin(), state_.containers.end(),
+                                  [](const auto& container) { return container.attempt < 0; });
+  if (context_.disk_pressure && is_new)
+    return Fail(std::string(kEvicted), "The node had condition: [DiskPressure]. ");
   const std::string field = RestrictingField(pod_);
   if (!field.empty()) {
     return Fail(
@@ -246,9 +254,10 @@ void PodWorker::MakeFolder() {
   busy_ = true;
   struct Work {
     VolumePlan plan;
+    std::vector<std::string> secrets;
     Status status;
   };
-  auto work = std::make_shared<Work>(Work{plan_, {}});
+  auto work = std::make_shared<Work>(Work{plan_, {}, {}});
   const json::Value record = json::Obj({{"uid", uid_},
                                         {"namespace", pod_["metadata"]["namespace"]},
                                         {"name", pod_["metadata"]["name"]},
@@ -256,7 +265,8 @@ void PodWorker::MakeFolder() {
                                         {"startTime", state_.start_time}});
   const std::string dir = PodDir(context_.data_dir, uid_);
   context_.pool.Run(
-      [work, record, dir, data_dir = context_.data_dir] {
+      [work, record, dir, data_dir = context_.data_dir, secrets = context_.secrets] {
+        work->secrets = secrets->Paths();
         work->status = MakeDirs(dir, 0700);
         if (work->status.ok())
           work->status = WriteFileAtomic(dir + "/pod.json", json::Write(record), 0600);
@@ -267,6 +277,7 @@ void PodWorker::MakeFolder() {
         if (ShouldStop()) return Sync();
         if (!work->status.ok()) return RetryLater("FailedMount", work->status.message());
         plan_ = std::move(work->plan);
+        node_secrets_ = std::move(work->secrets);
         step_ = !sandbox_ready_ ? Step::kSandbox : prepared_ ? Step::kContainers : Step::kPrepare;
         Sync();
       }));
@@ -279,6 +290,7 @@ void PodWorker::MakeSandbox() {
   request.hostname = PodHostname(pod_);
   request.cgroup = PodCgroup(uid_);
   request.limits = PodLimits(pod_);
+  request.limits.pids = context_.pod_max_pids;
   request.host_network = HostNetwork();
   if (!request.host_network) {
     request.bridge = context_.bridge;
@@ -306,6 +318,7 @@ json::Value PodWorker::PrepareRequest() const {
       EtcResolvConf(pod_, context_.dns_address, ParseResolvConf(context_.host_resolv_conf),
                     context_.cluster_domain);
   return json::Obj({{"hidden", json::Strings({context_.data_dir})},
+                    {"secrets", json::Strings(node_secrets_)},
                     {"files", json::Obj({{"/etc/hosts", hosts},
                                          {"/etc/hostname", EtcHostname(pod_)},
                                          {"/etc/resolv.conf", resolv_conf}})},

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "agent/network/ip_allocator.h"
+#include "agent/node/node_secrets.h"
 #include "agent/pod_workers/backoff.h"
 #include "agent/pod_workers/container_builder.h"
 #include "agent/pod_workers/device_allocator.h"
@@ -44,7 +45,8 @@ inline constexpr Duration kMaxRetryDelay = seconds(30);
 inline constexpr Duration kFirstStatusDelay = milliseconds(100);
 inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
 inline constexpr int64_t kDefaultGraceSeconds = 30;
-inline constexpr Duration kKillPatience = seconds(5);  // SIGKILL to the end of the container
+inline constexpr Duration kEvictionGrace = seconds(1);  // as upstream
+inline constexpr Duration kKillPatience = seconds(5);   // SIGKILL to the end of the container
 
 // What all workers of a node share.
 struct PodWorkerContext {
@@ -62,6 +64,9 @@ struct PodWorkerContext {
   std::string host_resolv_conf, host_hosts;
   json::Value node_allocatable;
   int64_t node_memory_bytes = 0;
+  bool disk_pressure = false;  // new pods are refused
+  int64_t pod_max_pids = 0;    // 0: no limit
+  std::shared_ptr<NodeSecrets> secrets = std::make_shared<NodeSecrets>();
 
   std::function<void()> on_addresses_changed;  // a pod got or lost its address
   std::function<void(const std::string& uid)>
@@ -79,6 +84,8 @@ class PodWorker {
   void ObjectGone();
   void OnContainerExit(const std::string& container, int attempt, const ContainerExit& exit);
   void OnSandboxGone();
+  // The node ends the pod for its own good: phase Failed, reason Evicted.
+  void Evict(const std::string& message);
 
   bool done() const { return done_; }
   const json::Value& pod() const { return pod_; }
@@ -154,6 +161,7 @@ class PodWorker {
 
   PodInputs inputs_;
   VolumePlan plan_;
+  std::vector<std::string> node_secrets_;
   cluster::AssignedDevices assigned_;
   struct Restart {
     CrashBackoff backoff;

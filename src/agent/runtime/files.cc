@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 
@@ -160,6 +161,11 @@ std::vector<std::string> ListDir(const std::string& path) {
   closedir(dir);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool IsFileName(std::string_view name) {
+  return !name.empty() && name.size() <= NAME_MAX && name.front() != '.' &&
+         name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
 }
 
 bool PathExists(const std::string& path) {

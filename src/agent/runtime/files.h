@@ -32,6 +32,8 @@ Status RemoveTree(const std::string& path);
 // The last `limit` bytes at most.
 Result<std::string> ReadTail(const std::string& path, size_t limit);
 std::vector<std::string> ListDir(const std::string& path);  // names, sorted; empty if absent
+// One component of a path, and not a hidden one: safe below any folder.
+bool IsFileName(std::string_view name);
 bool PathExists(const std::string& path);
 
 }  // namespace muster::agent

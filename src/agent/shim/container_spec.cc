@@ -1,5 +1,7 @@
 #include "agent/shim/container_spec.h"
 
+#include "agent/runtime/files.h"
+
 namespace muster::agent {
 
 json::Value ToJson(const ContainerSpec& spec) {
@@ -9,7 +11,8 @@ json::Value ToJson(const ContainerSpec& spec) {
                                 {"subPath", mount.sub_path},
                                 {"target", mount.target},
                                 {"readOnly", mount.read_only},
-                                {"hiddenBelow", mount.hidden_below}}));
+                                {"hiddenBelow", mount.hidden_below},
+                                {"resolved", mount.resolved}}));
   }
   return json::Obj({{"name", spec.name},
                     {"attempt", spec.attempt},
@@ -47,7 +50,8 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
   spec.oom_score_adj = static_cast<int>(value["oomScoreAdj"].AsInt());
   for (const json::Value& mount : value["mounts"].items()) {
     spec.mounts.push_back({mount["source"].Str(), mount["subPath"].Str(), mount["target"].Str(),
-                           mount["readOnly"].AsBool(), mount["hiddenBelow"].Str()});
+                           mount["readOnly"].AsBool(), mount["hiddenBelow"].Str(),
+                           mount["resolved"].AsBool()});
   }
   spec.devices = json::ToStrings(value["devices"]);
   spec.log_path = value["logPath"].Str();
@@ -56,7 +60,7 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
   spec.read_only_root = value["readOnlyRoot"].AsBool();
   spec.no_new_privileges = value["noNewPrivileges"].AsBool();
   spec.tty = value["tty"].AsBool();
-  if (spec.name.empty() || spec.name.find('/') != std::string::npos) {
+  if (!IsFileName(spec.name)) {
     return Error(Reason::kInvalid, "container name {:?} is not a file name", spec.name);
   }
   if (spec.arguments.empty())

@@ -21,12 +21,14 @@ inline constexpr size_t kMaxContainerMounts = 512;
 inline constexpr size_t kMaxContainerArguments = 65'536;
 
 struct ContainerMount {
-  std::string source;    // absolute path on the node
-  std::string sub_path;  // below source, resolved without leaving it; "" = source itself
-  std::string target;    // absolute path in the container
+  std::string source;  // absolute path on the node
+  // Below source, resolved without leaving it; "" = source itself.
+  std::string sub_path = {};
+  std::string target;  // absolute path in the container
   bool read_only = false;
-  std::string
-      hidden_below;  // path below source that must look empty: the data folder inside a hostPath
+  // Path below source that must look empty: the data folder inside a hostPath.
+  std::string hidden_below = {};
+  bool resolved = false;  // source had its links resolved: it must have none when it is mounted
 };
 
 struct ContainerSpec {

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 
 #include "agent/runtime/files.h"
 #include "agent/shim/privileges.h"
+#include "agent/shim/system_calls.h"
 #include "base/strings.h"
 
 namespace muster::agent {
@@ -108,15 +110,20 @@ Status AwaitExec(Pipe& report, pid_t pid) {
   _exit(127);
 }
 
-// The master and slave of a new terminal of the devpts that `ptmx` belongs to.
+// The master and slave of a new terminal.
 struct Terminal {
   UniqueFd master, slave;
 };
 
-Result<Terminal> OpenTerminal(const std::string& ptmx) {
+// Below `root`, a container's: what is there may be links that the container made.
+Result<Terminal> OpenTerminal(const std::string& root) {
   Terminal terminal;
-  terminal.master.Reset(open(ptmx.c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!terminal.master.valid()) return SystemError("open", ptmx, errno);
+  UniqueFd root_fd(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root_fd.valid()) return SystemError("open", root, errno);
+  ASSIGN_OR_RETURN(const int master,
+                   OpenForUse(root_fd.get(), "dev/pts/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK));
+  terminal.master.Reset(master);
+  if (fcntl(master, F_SETFL, 0) != 0) return SystemError("set up", "a terminal", errno);
   const int unlock = 0;
   if (ioctl(terminal.master.get(), TIOCSPTLCK, &unlock) != 0)
     return SystemError("unlock", "a terminal", errno);
@@ -139,12 +146,17 @@ Status DropAndExecute(const std::string& working_dir, const std::vector<std::str
   const std::string dir = working_dir.empty() ? "/" : working_dir;
   if (chdir(dir.c_str()) != 0) return SystemError("workingDir", dir, errno);
   umask(022);
+  RETURN_IF_ERROR(FilterSystemCalls());
   RETURN_IF_ERROR(KeepOnlyCapabilities(DefaultCapabilities()));
   if (no_new_privileges) RETURN_IF_ERROR(ForbidNewPrivileges());
   syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   ResetSignals();
   return Execute(arguments, environment);
 }
+
+// Until it executes the container's program, a child has our memory, our program as its
+// /proc/PID/exe and all capabilities: nothing in the container may look at it.
+void BeOpaque() { prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 struct ContainerStreams {
   int in, out, err;
@@ -153,6 +165,7 @@ struct ContainerStreams {
 Status RunContainer(const ContainerSpec& spec, const RootfsPlace& place, const Cgroups& cgroups,
                     const ContainerStreams& streams) {
   setsid();
+  BeOpaque();
   RETURN_IF_ERROR(cgroups.Join(spec.cgroup));
   if (cgroups.mode() != Cgroups::Mode::kNone && unshare(CLONE_NEWCGROUP) != 0) {
     return SystemError("make", "a cgroup namespace", errno);
@@ -173,7 +186,7 @@ Result<Launched> LaunchContainer(const ContainerSpec& spec, const RootfsPlace& p
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   ContainerStreams streams = {null.get(), -1, -1};
   if (spec.tty) {
-    ASSIGN_OR_RETURN(terminal, OpenTerminal("/dev/ptmx"));
+    ASSIGN_OR_RETURN(terminal, OpenTerminal("/"));
     streams = {terminal.slave.get(), terminal.slave.get(), terminal.slave.get()};
   } else {
     ASSIGN_OR_RETURN(out, MakePipe());
@@ -201,7 +214,9 @@ namespace {
 // so a second process is needed; the first one waits for it and passes its end on.
 Status EnterContainer(const ExecSpec& spec, int pid_fd, bool shares_pid_namespace,
                       const Cgroups& cgroups) {
+  BeOpaque();
   RETURN_IF_ERROR(cgroups.Join(spec.cgroup));
+  (void)WriteFile("/proc/self/oom_score_adj", std::to_string(spec.oom_score_adj));
   const int namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | (shares_pid_namespace ? 0 : CLONE_NEWPID);
   if (setns(pid_fd, namespaces) != 0) return SystemError("enter", "the container", errno);
   return Status::Ok();
@@ -229,8 +244,7 @@ Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid,
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   ContainerStreams streams = {null.get(), -1, -1};
   if (spec.tty) {
-    ASSIGN_OR_RETURN(terminal,
-                     OpenTerminal(fmt::format("/proc/{}/root/dev/pts/ptmx", container_pid)));
+    ASSIGN_OR_RETURN(terminal, OpenTerminal(fmt::format("/proc/{}/root", container_pid)));
     streams = {terminal.slave.get(), terminal.slave.get(), terminal.slave.get()};
   } else {
     ASSIGN_OR_RETURN(in, MakePipe());

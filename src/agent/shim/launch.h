@@ -39,6 +39,7 @@ struct ExecSpec {
   bool stdin_open = false;
   bool no_new_privileges = false;
   std::string cgroup;
+  int oom_score_adj = 0;
 };
 
 struct ExecLaunched {

@@ -6,6 +6,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -110,6 +111,7 @@ Status WhiteOut(const std::string& layer, const std::string& path, const std::st
 Status PutFile(const std::string& layer, const std::string& path, std::string_view text,
                mode_t mode, const std::string& node_root) {
   RETURN_IF_ERROR(CopyParents(layer, path, node_root));
+  (void)unlink((layer + path).c_str());  // a whiteout, perhaps
   return WriteFile(layer + path, text, mode);
 }
 
@@ -128,6 +130,33 @@ Status OfferPython(const std::string& layer, const std::string& node_root) {
   RETURN_IF_ERROR(CopyParents(layer, link, node_root));
   if (symlink(python3.c_str(), (layer + link).c_str()) != 0 && errno != EEXIST) {
     return SystemError("symlink", layer + link, errno);
+  }
+  return Status::Ok();
+}
+
+bool IsBelow(const std::string& path, const std::string& dir) {
+  return path == dir || path.starts_with(dir + "/");
+}
+
+// What only root may read on the node; folders stay, empty, with their mode and owner.
+Status HideForRootAlone(const std::string& layer, const PodLayerContents& contents,
+                        const std::string& node_root) {
+  for (const std::string& path : contents.secrets) {
+    const auto covers = [&path](const std::string& dir) { return IsBelow(path, dir); };
+    if (std::any_of(std::begin(kHiddenDirs), std::end(kHiddenDirs),
+                    [&](const HiddenDir& dir) { return covers(dir.path); }) ||
+        std::any_of(contents.hidden.begin(), contents.hidden.end(), covers)) {
+      continue;
+    }
+    struct stat info = {};
+    if (lstat(Under(node_root, path).c_str(), &info) != 0) continue;  // gone meanwhile
+    if (!S_ISDIR(info.st_mode)) {
+      RETURN_IF_ERROR(WhiteOut(layer, path, node_root));
+      continue;
+    }
+    RETURN_IF_ERROR(HideDir(layer, path, info.st_mode & 07777, node_root));
+    if (lchown((layer + path).c_str(), info.st_uid, info.st_gid) != 0)
+      return SystemError("chown", layer + path, errno);
   }
   return Status::Ok();
 }
@@ -153,6 +182,7 @@ Status BuildPodLayer(const std::string& layer, const PodLayerContents& contents,
     RETURN_IF_ERROR(HideDir(layer, dir.path, dir.mode, node_root));
   for (const std::string& path : contents.hidden)
     RETURN_IF_ERROR(HideDir(layer, path, 0755, node_root));
+  RETURN_IF_ERROR(HideForRootAlone(layer, contents, node_root));
   RETURN_IF_ERROR(HideSecrets(layer, node_root));
   RETURN_IF_ERROR(OfferPython(layer, node_root));
   for (const auto& [path, text] : contents.files)

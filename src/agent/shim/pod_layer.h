@@ -22,7 +22,8 @@
 namespace muster::agent {
 
 struct PodLayerContents {
-  std::vector<std::string> hidden;  // absolute folders of the node, beside the standard ones
+  std::vector<std::string> hidden;   // absolute folders of the node, beside the standard ones
+  std::vector<std::string> secrets;  // absolute files and folders of the node, without links
   std::vector<std::pair<std::string, std::string>> files;  // "/etc/hosts" -> text
 };
 

@@ -26,6 +26,15 @@ Status Mount(const char* source, const std::string& target, const char* type, un
   return SystemError(fmt::format("mount {} on", source == nullptr ? type : source), target, errno);
 }
 
+// The mount that `fd` is the root of, and those below it.
+Status Restrict(int fd, uint64_t attributes) {
+  mount_attr change = {};
+  change.attr_set = attributes;
+  if (syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &change, sizeof change) == 0)
+    return Status::Ok();
+  return SystemError("mount_setattr (Linux 5.12) on", "a volume", errno);
+}
+
 // Escapes what separates options and layers.
 std::string OverlayPath(const std::string& path) {
   std::string out;
@@ -36,10 +45,10 @@ std::string OverlayPath(const std::string& path) {
   return out;
 }
 
-int OpenAt2(int root_fd, const char* path, uint64_t flags) {
+int OpenAt2(int root_fd, const char* path, uint64_t flags, uint64_t resolve = RESOLVE_IN_ROOT) {
   open_how how = {};
   how.flags = flags | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
+  how.resolve = resolve | RESOLVE_NO_MAGICLINKS;
   return static_cast<int>(syscall(SYS_openat2, root_fd, path, &how, sizeof how));
 }
 
@@ -130,11 +139,12 @@ Status MaskKernel(const std::string& root) {
     RETURN_IF_ERROR(ReadOnlyBind(root + path));
   }
   for (const char* path : {"/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
-                           "/proc/sched_debug"}) {
+                           "/proc/timer_stats", "/proc/sched_debug"}) {
     if (!PathExists(root + path)) continue;
     RETURN_IF_ERROR(Mount("/dev/null", root + path, nullptr, MS_BIND));
   }
-  for (const char* path : {"/proc/acpi", "/proc/asound", "/proc/scsi", "/sys/firmware"}) {
+  for (const char* path : {"/proc/acpi", "/proc/asound", "/proc/scsi", "/sys/firmware",
+                           "/sys/devices/virtual/powercap"}) {
     if (!PathExists(root + path)) continue;
     RETURN_IF_ERROR(Mount("tmpfs", root + path, "tmpfs", MS_RDONLY, "size=0"));
   }
@@ -149,7 +159,8 @@ Status MountKernel(const std::string& root) {
     // A network namespace that is not ours (hostNetwork in a container): show the node's,
     // read-only.
     RETURN_IF_ERROR(Mount("/sys", root + "/sys", nullptr, MS_BIND | MS_REC));
-    RETURN_IF_ERROR(Mount(nullptr, root + "/sys", nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY));
+    UniqueFd mounted(open((root + "/sys").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    RETURN_IF_ERROR(Restrict(mounted.get(), MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV));
   }
   if (Cgroups::DetectSystem().mode() == Cgroups::Mode::kV2) {
     (void)Mount("cgroup2", root + "/sys/fs/cgroup", "cgroup2", kPlain | MS_RDONLY);
@@ -157,15 +168,30 @@ Status MountKernel(const std::string& root) {
   return MaskKernel(root);
 }
 
+// What a subPath names. A link that leads out of the volume is an error, as upstream.
+Result<UniqueFd> OpenSubPath(const UniqueFd& volume, const std::string& sub_path) {
+  UniqueFd inner(OpenAt2(volume.get(), sub_path.c_str(), O_PATH, RESOLVE_BENEATH));
+  if (!inner.valid() && errno == ENOENT) {
+    ASSIGN_OR_RETURN(const int made, OpenInRoot(volume.get(), sub_path, true, false));
+    close(made);
+    inner.Reset(OpenAt2(volume.get(), sub_path.c_str(), O_PATH, RESOLVE_BENEATH));
+  }
+  if (inner.valid()) return inner;
+  if (errno == EXDEV)
+    return Error(Reason::kInvalid, "subPath {:?} leads out of its volume through a link", sub_path);
+  return SystemError("open subPath", sub_path, errno);
+}
+
 Result<UniqueFd> OpenSource(const ContainerMount& mount) {
-  UniqueFd source(open(mount.source.c_str(), O_PATH | O_CLOEXEC));
+  // A path that was resolved when it was checked has no links; one now would lead elsewhere.
+  const uint64_t resolve = mount.resolved ? RESOLVE_NO_SYMLINKS : 0;
+  UniqueFd source(OpenAt2(AT_FDCWD, mount.source.c_str(), O_PATH, resolve));
+  if (!source.valid() && errno == ELOOP) {
+    return Error(Reason::kInvalid, "hostPath {} became a link while it was being mounted",
+                 mount.source);
+  }
   if (!source.valid()) return SystemError("open volume", mount.source, errno);
-  if (mount.sub_path.empty()) return source;
-  const int inner = OpenAt2(source.get(), mount.sub_path.c_str(), O_PATH);
-  if (inner >= 0) return UniqueFd(inner);
-  if (errno != ENOENT) return SystemError("open subPath", mount.sub_path, errno);
-  ASSIGN_OR_RETURN(const int made, OpenInRoot(source.get(), mount.sub_path, true, false));
-  return UniqueFd(made);
+  return mount.sub_path.empty() ? std::move(source) : OpenSubPath(source, mount.sub_path);
 }
 
 // A hostPath that contains the data folder shows it empty. With a subPath the data folder may be
@@ -186,35 +212,33 @@ Status HideBelow(const ContainerMount& mount, int mounted_fd) {
   return Mount("tmpfs", FdPath(target.get()), "tmpfs", MS_RDONLY, "size=0,mode=0700");
 }
 
+// By descriptors alone: between two look-ups of a path another container of the pod could put a
+// link there. Device nodes do not work in volumes, as where a device cgroup guards them.
 Status MountVolume(const ContainerMount& mount, int root_fd) {
   ASSIGN_OR_RETURN(const UniqueFd source, OpenSource(mount));
   struct stat info = {};
   if (fstat(source.get(), &info) != 0) return SystemError("stat", mount.source, errno);
   ASSIGN_OR_RETURN(const int target_fd,
                    OpenInRoot(root_fd, mount.target, true, !S_ISDIR(info.st_mode)));
-  UniqueFd target(target_fd);
-  const std::string source_path = FdPath(source.get());
-  RETURN_IF_ERROR(Mount(source_path.c_str(), FdPath(target.get()), nullptr, MS_BIND | MS_REC)
-                      .WithPrefix(fmt::format("mountPath {}: ", mount.target)));
-  if (!mount.read_only && mount.hidden_below.empty()) return Status::Ok();
-  ASSIGN_OR_RETURN(const int mounted_fd, OpenInRoot(root_fd, mount.target, false, false));
-  UniqueFd mounted(mounted_fd);
-  RETURN_IF_ERROR(HideBelow(mount, mounted.get()));
-  if (!mount.read_only) return Status::Ok();
-  mount_attr attributes = {};
-  attributes.attr_set = MOUNT_ATTR_RDONLY;
-  if (syscall(SYS_mount_setattr, mounted.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
-              sizeof attributes) == 0) {
-    return Status::Ok();
+  const UniqueFd target(target_fd);
+  const UniqueFd tree(static_cast<int>(
+      syscall(SYS_open_tree, source.get(), "",
+              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE)));
+  if (!tree.valid()) return SystemError("open_tree", mount.source, errno);
+  RETURN_IF_ERROR(
+      Restrict(tree.get(), MOUNT_ATTR_NODEV | (mount.read_only ? MOUNT_ATTR_RDONLY : 0)));
+  if (syscall(SYS_move_mount, tree.get(), "", target.get(), "",
+              MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+    return SystemError("mountPath", mount.target, errno);
   }
-  return Mount(nullptr, FdPath(mounted.get()), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY);
+  return HideBelow(mount, tree.get());
 }
 
 Status MountTerminationLog(const ContainerSpec& spec, const RootfsPlace& place, int root_fd) {
   if (spec.termination_message_path.empty()) return Status::Ok();
   const std::string file = place.base + "/termination-log";
   if (!PathExists(file)) return Status::Ok();
-  return MountVolume({file, "", spec.termination_message_path, false, ""}, root_fd);
+  return MountVolume({.source = file, .target = spec.termination_message_path}, root_fd);
 }
 
 Status PivotTo(const std::string& root) {
@@ -249,6 +273,12 @@ Status CreateInRoot(int root_fd, const std::string& path, bool as_file) {
 }
 
 }  // namespace
+
+Result<int> OpenForUse(int root_fd, const std::string& path, int flags) {
+  const int fd = OpenAt2(root_fd, path.c_str(), static_cast<uint64_t>(flags));
+  if (fd < 0) return SystemError("open", path, errno);
+  return fd;
+}
 
 Result<int> OpenInRoot(int root_fd, const std::string& path, bool create, bool as_file) {
   const std::string relative = path.empty() ? "." : path;

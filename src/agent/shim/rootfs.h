@@ -33,4 +33,7 @@ Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place);
 // `as_file`.
 Result<int> OpenInRoot(int root_fd, const std::string& path, bool create, bool as_file);
 
+// Opens what is there, with open(2)'s flags, likewise without leaving the root.
+Result<int> OpenForUse(int root_fd, const std::string& path, int flags);
+
 }  // namespace muster::agent

@@ -192,6 +192,7 @@ json::Value Shim::State() const {
 Result<json::Value> Shim::Prepare(const json::Value& request) {
   PodLayerContents contents;
   contents.hidden = json::ToStrings(request["hidden"]);
+  contents.secrets = json::ToStrings(request["secrets"]);
   for (const json::Member& file : request["files"].members()) {
     contents.files.emplace_back(file.first, file.second.Str());
   }
@@ -273,6 +274,7 @@ Result<json::Value> Shim::StartExec(const json::Value& request, std::vector<Uniq
   spec.stdin_open = request["stdin"].AsBool();
   spec.no_new_privileges = container.spec.no_new_privileges;
   spec.cgroup = container.spec.cgroup;
+  spec.oom_score_adj = container.spec.oom_score_adj;
   ASSIGN_OR_RETURN(ExecLaunched launched,
                    LaunchExec(spec, container.pid, container.spec.share_pid_namespace, cgroups_));
   execs_.push_back({request["exec"].Str(), launched.pid});
@@ -368,6 +370,7 @@ void Shim::Tell(const json::Value& event) {
 void Detach(const ShimConfig& config, UniqueFd& starter) {
   setsid();
   prctl(PR_SET_NAME, "muster-shim", 0, 0, 0);
+  (void)WriteFile("/proc/self/oom_score_adj", std::to_string(kShimOomScore));
   if (starter.get() != 3) {
     dup2(starter.get(), 3);
     starter.Release();

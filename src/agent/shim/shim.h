@@ -38,6 +38,8 @@ namespace muster::agent {
 
 inline constexpr int kMaxShimConnections = 8;
 inline constexpr int kMaxExecsPerPod = 64;
+// When the node's memory ends, pods go first, then shims: as containerd's.
+inline constexpr int kShimOomScore = -998;
 inline constexpr size_t kMaxTerminationMessageBytes = 4096;  // the last ones, as upstream
 inline constexpr int64_t kMaxLastOutputBytes = 1 << 20;      // read after a container has ended
 inline constexpr const char* kShimSocketName = "shim.sock";

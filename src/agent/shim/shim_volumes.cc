@@ -63,7 +63,7 @@ Status SizeShm(const std::string& path, int64_t bytes) {
 Status WriteShimVolumes(const std::string& pod_dir, const json::Value& volumes) {
   for (const json::Value& volume : volumes.items()) {
     const std::string name = volume["name"].Str();
-    if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) {
+    if (!IsFileName(name)) {
       return Error(Reason::kInvalid, "volume name {:?} is not a file name", name);
     }
     const std::string dir = SandboxVolume(pod_dir, name);

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -176,6 +177,7 @@ std::string KindOf(const json::Value& volume) {
 Status PlanVolume(const Context& context, const json::Value& volume, const std::string& pod_dir,
                   VolumePlan& plan) {
   const std::string name = volume["name"].Str();
+  if (!IsFileName(name)) return Error(Reason::kInvalid, "volume name {:?} is no file name", name);
   if (volume.Has("hostPath")) {
     plan.host_paths.push_back(
         {name, volume["hostPath"]["path"].Str(), volume["hostPath"]["type"].Str()});
@@ -308,6 +310,8 @@ Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container
                      out.sub_path);
       }
     }
+    out.resolved = std::any_of(plan.host_paths.begin(), plan.host_paths.end(),
+                               [&](const HostPathVolume& volume) { return volume.name == name; });
     if (const auto hidden = plan.hidden.find(name); hidden != plan.hidden.end())
       out.hidden_below = hidden->second;
     mounts.push_back(std::move(out));

@@ -1,0 +1,98 @@
+#include "agent/pod_workers/disk_guard.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+
+#include "agent/volumes/disk_usage.h"
+#include "base/log.h"
+
+namespace muster::agent {
+
+struct DiskGuard::Look {
+  struct Measured {
+    json::Value pod;
+    PodDisk disk;
+  };
+  std::vector<json::Value> limited, others;
+  std::vector<Measured> measured;
+  int64_t threshold = 0, available = 0;
+  bool low() const { return available < threshold; }
+};
+
+DiskGuard::DiskGuard(PodWorkerContext& context, PodManager& manager,
+                     std::function<void(bool)> on_pressure)
+    : context_(context), manager_(manager), on_pressure_(std::move(on_pressure)) {}
+
+DiskGuard::~DiskGuard() { context_.loop.Cancel(timer_); }
+
+void DiskGuard::Start() { LookLater(); }
+
+void DiskGuard::LookLater() {
+  timer_ = context_.loop.After(kDiskPeriod, [this] { LookNow(); });
+}
+
+namespace {
+
+void Measure(const std::string& data_dir, const std::vector<json::Value>& pods, auto& measured) {
+  for (const json::Value& pod : pods) measured.push_back({pod, MeasureDisk(pod, data_dir)});
+}
+
+}  // namespace
+
+void DiskGuard::LookNow() {
+  auto look = std::make_shared<Look>();
+  const bool measure = ++looks_ % kMeasurePeriods == 0;
+  for (const json::Value& pod : manager_.Objects()) {
+    const PodWorker* worker = manager_.FindByUid(pod["metadata"]["uid"].Str());
+    if (worker == nullptr || worker->state().terminal) continue;
+    if (LimitsDisk(pod)) {
+      if (measure) look->limited.push_back(pod);
+    } else {
+      look->others.push_back(pod);
+    }
+  }
+  context_.pool.Run(
+      [look, data_dir = context_.data_dir] {
+        struct statvfs disk = {};
+        if (statvfs(data_dir.c_str(), &disk) == 0) {
+          const auto block = static_cast<int64_t>(disk.f_frsize);
+          look->available = static_cast<int64_t>(disk.f_bavail) * block;
+          look->threshold =
+              std::min(static_cast<int64_t>(disk.f_blocks) * block / 10, kMaxDiskReserveBytes);
+        }
+        Measure(data_dir, look->limited, look->measured);
+        if (look->low()) Measure(data_dir, look->others, look->measured);
+      },
+      context_.loop, lifetime_.Guard([this, look] {
+        OnLooked(*look);
+        LookLater();
+      }));
+}
+
+void DiskGuard::SetPressure(const Look& look) {
+  const Time now = context_.loop.Now();
+  if (look.low()) pressure_until_ = now + kPressureHold;
+  const bool pressure = now < pressure_until_;
+  if (pressure == context_.disk_pressure) return;
+  context_.disk_pressure = pressure;
+  LOG_WARN("agent: disk pressure {} available={} threshold={}", pressure ? "begins" : "ends",
+           look.available, look.threshold);
+  on_pressure_(pressure);
+}
+
+void DiskGuard::OnLooked(Look& look) {
+  SetPressure(look);
+  for (const Look::Measured& one : look.measured) {
+    if (const std::string fault = DiskFault(one.pod, one.disk); !fault.empty())
+      manager_.Evict(one.pod["metadata"]["uid"].Str(), fault);
+  }
+  if (!look.low() || look.measured.empty()) return;
+  const auto largest = std::max_element(
+      look.measured.begin(), look.measured.end(),
+      [](const auto& a, const auto& b) { return a.disk.Total() < b.disk.Total(); });
+  manager_.Evict(largest->pod["metadata"]["uid"].Str(),
+                 LowDiskMessage(largest->pod, largest->disk, look.threshold, look.available));
+}
+
+}  // namespace muster::agent

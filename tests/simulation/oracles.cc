@@ -313,7 +313,8 @@ void Oracles::CheckDeletedOwner(const json::Value& owner) {
                          : "branch: owner let go of its dependents");
   const std::string uid = owner["metadata"]["uid"].Str();
   for (const auto& [pod_uid, pod] : pods_) {
-    if (pod.owner_uid != uid) continue;
+    // A pod that was made while its owner went may be unknown to the collector yet; it follows.
+    if (pod.owner_uid != uid || loop_.Steady() - pod.created < kPlanAge) continue;
     on_violation_(fmt::format("{} went ({}) and {} is still its own", GroupKey(owner),
                               foreground ? "foreground" : "orphan", pod.key));
   }

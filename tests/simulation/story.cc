@@ -101,7 +101,9 @@ class Story {
 
   void Plan() {
     const int64_t jobs = rng_.Between(4, 10);
-    for (int64_t i = 0; i < jobs; ++i) world_.At(Anytime(), [this, i] { MakeJob(i); });
+    const bool rush = rng_.Chance(0.3);  // all at once
+    for (int64_t i = 0; i < jobs; ++i)
+      world_.At(rush ? UpTo(2'000) : Anytime(), [this, i] { MakeJob(i); });
     Perhaps(0.3, [this] { Make(HopelessJob("default", "hopeless"), "story: hopeless job"); });
     if (endless_) Sometimes(1, 1, [this] { Make(EndlessJob("default", "endless"), kEndless); });
     Sometimes(1, 5, [this] { ChangeAJob(); });
@@ -109,8 +111,9 @@ class Story {
     Sometimes(0, 3, [this] { world_.CrashScheduler(UpTo(20'000)); });
     Sometimes(0, 2, [this] { world_.StopServer(rng_.Chance(0.5), UpTo(5'000)); });
     Sometimes(0, 4, [this] { HurtANode(); });
+    Sometimes(0, 3, [this] { BindAgain(); });
     Perhaps(0.3, [this] { world_.Compact(rng_); });
-    Perhaps(0.05, [this] { world_.JumpClock(hours(rng_.Chance(0.5) ? 1 : -1)); });
+    Perhaps(0.15, [this] { world_.JumpClock(hours(rng_.Chance(0.5) ? 1 : -1)); });
     Perhaps(0.15, [this] { DeleteNamespace(); });
     for (const std::string& part : world_.Parts()) {
       if (rng_.Chance(0.15)) DieAtAWrite(world_.CrashPointOf(part), part == "store" ? 800 : 60);
@@ -214,6 +217,25 @@ class Story {
     world_.user().Delete({resources::kPods, key.ns, key.name, ""}, {}, [](Result<json::Value>) {});
   }
 
+  // Somebody else wants a pod that has its node.
+  void BindAgain() {
+    if (!world_.server_up()) return;
+    for (const json::Value& pod : world_.FindAll("/registry/core/pods/")) {
+      const std::string& node = world_.node_name(rng_.Below(world_.nodes()));
+      const std::string_view bound = pod["spec"]["nodeName"].AsString();
+      if (bound.empty() || bound == node) continue;
+      counts_.Add("story: bind a pod again");
+      const client::ObjectKey key = client::KeyOf(pod);
+      world_.user().Create({resources::kPods, key.ns, key.name, "binding"},
+                           json::Obj({{"metadata", json::Obj({{"name", key.name}})},
+                                      {"target", json::Obj({{"kind", "Node"}, {"name", node}})}}),
+                           [this](Result<json::Value> reply) {
+                             if (reply) world_.Violation("a pod was bound twice");
+                           });
+      return;
+    }
+  }
+
   void DeleteNamespace() {
     counts_.Add("story: delete namespace");
     namespace_deleted_ = true;
@@ -291,6 +313,7 @@ const std::vector<std::string_view>& ExpectedCounts() {
       "story: delete job (Orphan)",
       "story: delete pod",
       "story: delete namespace",
+      "story: bind a pod again",
       "story: hopeless job",
       "story: endless job",
       "branch: job restarted",

@@ -85,6 +85,8 @@ void Binder::Send(Job job) {
 }
 
 void Binder::OnAnswer(const Job& job, const json::Value& binding, const Status& status) {
+  // A conflict may speak of this very binding: an earlier answer was lost.
+  if (!status.ok() && status.reason() == Reason::kConflict) return Verify(job, binding, status);
   if (status.ok() || !IsUndecided(status.reason())) return OnDecision(job, binding, status);
   LOG_WARN("scheduler: got no decision on a binding pod={} error={}",
            job.unit->pods[job.member].ToString(), status.ToString());
@@ -106,6 +108,9 @@ void Binder::Verify(const Job& job, const json::Value& binding, const Status& fa
     }
     const json::Value& node = answer->Path({"spec", "nodeName"});
     if (node.AsString().empty()) {
+      // The binding that it conflicts with may not be committed yet.
+      const bool again = job.unit->attempts[job.member] < kMaxBindAttempts;
+      if (failure.reason() == Reason::kConflict && again) return RetryLater(job);
       return OnDecision(job, binding, Error(Reason::kForbidden, "{}", failure.message()));
     }
     if (node == binding["target"]["name"]) return OnDecision(job, binding, Status());

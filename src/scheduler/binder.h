@@ -8,6 +8,8 @@
 //     same binding repeated (a pod can be bound only once, so a repeat is harmless) until the
 //     server answers or the pod is seen bound or gone. From the kMaxBindAttempts-th failure on it
 //     asks for the pod: one that is not bound counts as refused.
+//   Conflict: the pod is asked for; one that is bound to our node was bound by an earlier attempt
+//     whose answer was lost.
 //   NotFound: the pod is gone; its place is given back.
 //   any other refusal: if no pod of the unit is bound, the whole unit gives its places back. If
 //     some are, the refused ones keep their places and are tried again up to kMaxBindAttempts

@@ -279,6 +279,12 @@ Reconciled GarbageController::Reconcile(const client::View& view,
   const client::Informer* informer = informers_->Find(ref.resource);
   const json::Value* object = informer == nullptr ? nullptr : informer->Find(ref.key);
   if (object == nullptr) return {};
+  // An owner would be let go before the dependents that a cache has yet to show.
+  if (IsDeleting(*object) && !(discovery_.Synced() && informers_->AllSynced())) {
+    Reconciled later;
+    later.LookAgainAt(now + kLookAgainSoon);
+    return later;
+  }
   return Look(discovery_, dependents_, view, observations, ref, *object, now).Run();
 }
 

@@ -50,6 +50,35 @@ TEST_F(GarbageTest, BackgroundDeletionReachesTheWholeTree) {
   EXPECT_TRUE(Exists("other"));
 }
 
+// Found by simulation: a collector that had just started knew the owner and not yet the pods.
+TEST_F(GarbageTest, AnOwnerIsNotLetGoWhileAKindOfDependentsIsNotListed) {
+  for (const char* finalizer : {"foregroundDeletion", "orphan"}) {
+    json::Value owner = Object(finalizer, {});
+    owner = owner.SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z");
+    api_.Put(kConfigMaps, owner.SetPath({"metadata", "finalizers"}, json::Strings({finalizer})));
+    const json::Value owners = Object("x", {finalizer})["metadata"]["ownerReferences"];
+    Put(kPods, fmt::format("{{metadata: {{name: pod-{}, namespace: d}}}}",
+                           finalizer == std::string_view("orphan") ? "b" : "a"));
+    const std::string name = finalizer == std::string_view("orphan") ? "pod-b" : "pod-a";
+    api_.Put(kPods, Get(kPods, "d", name).SetPath({"metadata", "ownerReferences"}, owners));
+  }
+  bool hidden = true;
+  api_.before_handle = [&hidden](const net::Request& request,
+                                 const net::ResponseWriterPtr& writer) {
+    if (!hidden || !request.target.starts_with(kPods)) return true;
+    client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "not yet");
+    return false;
+  };
+  StartIt();
+  EXPECT_TRUE(Exists("foregroundDeletion"));
+  EXPECT_TRUE(Exists("orphan"));
+  hidden = false;
+  loop_.RunFor(minutes(1));
+  EXPECT_FALSE(Exists("orphan"));
+  EXPECT_TRUE(Get(kPods, "d", "pod-b")["metadata"]["ownerReferences"].empty());
+  EXPECT_FALSE(Get(kPods, "d", "pod-b").IsNull());
+}
+
 TEST_F(GarbageTest, OrphansOfThePastAreFoundAtStart) {
   Make("b", {"a"});  // a is long gone
   StartIt();

@@ -325,6 +325,24 @@ TEST_F(CommandsTest, DescribeShowsContainersAndEvents) {
   }
 }
 
+TEST_F(CommandsTest, DescribePutsTheContainersOfAJobBelowTheirReplicas) {
+  cluster_.api.Put(
+      "/apis/kubeflow.org/v1/pytorchjobs",
+      Yaml(
+          "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j, namespace: default},"
+          " spec: {pytorchReplicaSpecs: {Master: {template: {spec: {containers: [{name: c, image: "
+          "i,"
+          " resources: {requests: {cpu: 1, memory: 1Gi}}}]}}}}}}"));
+  const std::string text = cluster_.Run("describe", {"pytorchjob", "j"}).out;
+  const std::string block =
+      "    Containers:\n"
+      "      c:\n"
+      "        Image:          i\n"
+      "        Requests:       cpu: 1\n"
+      "                        memory: 1Gi\n";
+  EXPECT_NE(text.find(block), std::string::npos) << text;
+}
+
 TEST_F(CommandsTest, RunMakesAJobAndReturnsTheProgramsExitCode) {
   const std::string jobs = "/apis/kubeflow.org/v1/pytorchjobs";
   const auto finish = [&](const char* type, int exit_code) {

@@ -17,13 +17,16 @@ using json::Value;
 constexpr size_t kKeyWidth = 18;
 constexpr int kMaxTreeDepth = 64;
 
+// How wide a key is with the space after it: values below each other begin in the same column.
+size_t KeyWidth(int indent) { return indent == 0 ? kKeyWidth : kKeyWidth - 2; }
+
 std::string Line(int indent, std::string_view key, std::string_view value) {
   std::string out(static_cast<size_t>(indent), ' ');
   out += key;
   out += ':';
   if (!value.empty()) {
     const size_t used = key.size() + 1;
-    const size_t width = indent == 0 ? kKeyWidth : kKeyWidth - 2;
+    const size_t width = KeyWidth(indent);
     out.append(used < width ? width - used : 1, ' ');
     out += value;
   }
@@ -44,8 +47,9 @@ std::string Map(int indent, std::string_view key, const Value& map, std::string_
   for (const auto& [name, value] : map.members()) {
     if (name == "kubectl.kubernetes.io/last-applied-configuration") continue;
     const std::string text = name + std::string(separator) + Scalar(value);
-    out += out.empty() ? Line(indent, key, text)
-                       : std::string(static_cast<size_t>(indent) + kKeyWidth, ' ') + text + "\n";
+    out += out.empty()
+               ? Line(indent, key, text)
+               : std::string(static_cast<size_t>(indent) + KeyWidth(indent), ' ') + text + "\n";
   }
   return out.empty() ? Line(indent, key, "<none>") : out;
 }
@@ -179,6 +183,17 @@ std::string Containers(std::string_view title, const Value& containers, const Va
   return out;
 }
 
+// The block four columns further to the right.
+std::string Deeper(std::string_view block) {
+  std::string out;
+  while (!block.empty()) {
+    const size_t end = std::min(block.find('\n'), block.size() - 1) + 1;
+    out.append("    ").append(block.substr(0, end));
+    block.remove_prefix(end);
+  }
+  return out;
+}
+
 std::string Volumes(const Value& volumes) {
   if (volumes.empty()) return "";
   std::string out = Line(0, "Volumes", "");
@@ -250,7 +265,7 @@ std::string DescribeJob(const Value& job, Time now) {
                             counts["succeeded"].AsInt(), counts["failed"].AsInt(),
                             replica["restartPolicy"].AsString("OnFailure")));
     const Value& pod = replica["template"]["spec"];
-    out += Containers("Containers", pod["containers"], Value());
+    out += Deeper(Containers("Containers", pod["containers"], Value()));
   }
   out += Line(0, "Run Policy", "") + Tree(job["spec"]["runPolicy"], 2);
   out += Conditions(status["conditions"], now);

@@ -189,7 +189,10 @@ int RunUp(int argc, char** argv) {
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
   if (const Status status = MakeDataDir(options->data_dir); !status.ok()) return Fail("up", status);
   if (const auto pid = InstanceLock::LastingHolder(options->data_dir); pid && options->detach) {
-    fmt::print("muster is already running on {} (pid {})\n", options->data_dir, *pid);
+    fmt::print(
+        "muster is already running on {} (pid {}); for other options stop it first: "
+        "muster down --data-dir {}\n",
+        options->data_dir, *pid, options->data_dir);
     return 0;
   }
   Result<InstanceLock> lock = InstanceLock::Take(options->data_dir);

@@ -91,7 +91,7 @@ class Resolver:
     def Shape(self, package, go_type):
         """('one'|'list'|'map', type as Named() gives it)."""
         go_type = go_type.lstrip('*')
-        go_type = ALIASES.get(go_type, go_type)
+        go_type = ALIASES.get(go_type.rpartition('.')[2], go_type)
         if go_type == '[]byte':
             return 'one', 'bytes'
         if go_type.startswith('[]'):

@@ -146,6 +146,11 @@ struct Machine {
   void Create(const std::string& text) {
     json::Value pod = *json::Parse(text);
     pod = pod.SetPath({"metadata", "namespace"}, "d").SetPath({"spec", "nodeName"}, "n1");
+    // Its cgroup is the machine's: another run of the tests must not have the same.
+    if (!pod["metadata"].Has("uid")) {
+      pod = pod.SetPath({"metadata", "uid"},
+                        fmt::format("{}-{}", data_dir.substr(data_dir.size() - 6), ++created));
+    }
     api->Put(kPods, pod);
   }
   json::Value Pod(const std::string& name) const {
@@ -180,6 +185,7 @@ struct Machine {
   }
 
   std::string data_dir;
+  int created = 0;
   static constexpr int kSpawners = 6;
   std::deque<SpawnerHandle> spawners;  // not in use yet; a program of tests cannot execute itself
   AsioLoop loop;

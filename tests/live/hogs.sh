@@ -38,17 +38,17 @@ line = "x" * 199 + "\n"
 for i in range(400000): sys.stdout.write(line)
 print("flooded")
 import time; time.sleep(1000)'
-pod descriptors 'import os, resource, time
+pod descriptors 'import ctypes, os, resource, time
+libc = ctypes.CDLL(None)
+n = 0
+while n < 10000 and libc.inotify_init() >= 0: n += 1
+print("inotify instances:", n)
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 100000), hard))
-n = 0
 try:
-    while True: os.open("/dev/null", 0); n += 1
-except OSError as error: print("stopped after", n, error)
-import ctypes
-libc = ctypes.CDLL(None)
-for i in range(5000): libc.inotify_init()
-print("no more inotify"); time.sleep(1000)'
+    while True: os.open("/dev/null", 0)
+except OSError as error: print("no more descriptors", error)
+time.sleep(1000)'
 pod zombies 'import os, time
 for i in range(50):
     if os.fork() == 0: os._exit(0)
@@ -85,7 +85,7 @@ eventually 120 ended silent
 equals "$(exit_code silent)" 3 "exit code without stdout"
 eventually 120 ended unbroken
 equals "$(exit_code unbroken) $(kubectl logs unbroken | wc -c)" "4 5000001" "a line of 5 MB and its newline"
-eventually 120 logged descriptors 'no more inotify'
+eventually 120 logged descriptors 'no more descriptors'
 eventually 120 logged zombies zombies
 eventually 120 logged deep deep
 eventually 120 logged stubborn ignoring
@@ -114,9 +114,11 @@ equals "$(jsonpath "$(kubectl get nodes -o name | head -1)" '.status.conditions[
 
 # Out of memory the kernel takes pods first, then shims, then us; who enters a container counts as the container.
 equals "$(kubectl exec bystander -- cat /proc/self/oom_score_adj)" 1000 "oom_score_adj of a command in a pod"
-equals "$(cat "/proc/$(control_plane_pid)/oom_score_adj")" -999 "oom_score_adj of muster"
+wanted=-999
+sh -c 'echo -999 >/proc/self/oom_score_adj' 2>/dev/null || wanted=0 # this machine gives nobody a lower score
+equals "$(cat "/proc/$(control_plane_pid)/oom_score_adj")" $wanted "oom_score_adj of muster"
 
 kubectl delete pod forks memory flood descriptors zombies stubborn silent unbroken deep after volume layer --timeout=120s >/dev/null
 nothing_left() { [ "$(ls "$DATA/pods" | wc -l)" = 1 ] && [ "$(ls "$DATA/logs/pods" | wc -l)" = 1 ]; }
 eventually 120 nothing_left
-say "result: hogs: fork bomb stopped at $taken of 200, memory hog OOMKilled, 80 MB of log kept as $size MB; others unharmed, nothing left"
+say "result: hogs: fork bomb stopped at $taken of 200, memory hog OOMKilled, 80 MB of log kept as $size MB; oom_score_adj of muster $wanted; others unharmed, nothing left"

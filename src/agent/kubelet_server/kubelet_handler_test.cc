@@ -177,9 +177,9 @@ TEST(KubeletApi, PreviousLogsAreThoseOfTheLastRunThatEnded) {
 TEST(KubeletApi, ExecRunsInTheContainerAndTellsTheExitCode) {
   InNetworkNamespace([] {
     Kubelet k;
-    k.machine.Create(OneContainer("p", "echo mine > /tmp/mark; sleep 1000"));
+    k.machine.Create(OneContainer("p", "echo mine > /tmp/mark; echo up; sleep 1000"));
     ASSERT_TRUE(k.machine.UntilPhase("p", "Running"));
-    ASSERT_TRUE(k.machine.Until([&] { return k.machine.Phase("p") == "Running"; }));
+    ASSERT_TRUE(k.machine.Until([&] { return k.machine.Log("p") == "up\n"; }));
     const auto run = k.Exec(
         "command=sh&command=-c&command=cat+/tmp/mark;hostname;echo+bad+%3E%262;exit+4"
         "&stdout=true&stderr=true");

@@ -2,14 +2,36 @@
 // the server has): applying the same again changes nothing, and nothing is lost that nobody took
 // away.
 
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include "base/check.h"
 #include "base/fuzz_test_support.h"
 #include "cli/three_way.h"
 #include "json/parse.h"
 #include "schema/registry.h"
 
+namespace {
+
+using muster::json::Value;
+
+// Whether items of lists can be told apart by name, which the server asks of lists that merge.
+bool ItemsHaveNames(const Value& value) {
+  std::set<std::string> names;
+  for (const Value& item : value.items()) {
+    if (!ItemsHaveNames(item)) return false;
+    if (!item.IsObject()) continue;
+    if (!item["name"].IsString() || !names.insert(item["name"].Str()).second) return false;
+  }
+  return std::ranges::all_of(value.members(), [](const muster::json::Member& member) {
+    return ItemsHaveNames(member.second);
+  });
+}
+
+}  // namespace
+
 FUZZ_TARGET(apply, input) {
-  using muster::json::Value;
   muster::FuzzInput lines(input);
   const bool typed = (lines.Byte() & 1) != 0;
   const muster::Result<Value> last = muster::json::Parse(lines.Line());
@@ -20,6 +42,7 @@ FUZZ_TARGET(apply, input) {
   if (!last->IsObject() || !wanted->IsObject() || !current->IsObject()) return;
   static const muster::schema::KindPtr kPods =
       muster::schema::Registry::BuiltIn().Find("", "v1", "pods");
+  if (typed && (!ItemsHaveNames(*wanted) || !ItemsHaveNames(*current))) return;
   const muster::schema::Schema* schema = typed ? kPods->schema.get() : nullptr;
   // A null in what is wanted means "not there", which the server says by leaving it out.
   if (wanted_text.find("null") != std::string_view::npos) return;

@@ -6,9 +6,12 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "agent/kubelet_server/log_reader.h"
 #include "agent/shim/cri_log.h"

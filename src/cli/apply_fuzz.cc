@@ -10,19 +10,22 @@
 #include "base/fuzz_test_support.h"
 #include "cli/three_way.h"
 #include "json/parse.h"
+#include "json/write.h"
 #include "schema/registry.h"
 
 namespace {
 
 using muster::json::Value;
 
-// Whether items of lists can be told apart by name, which the server asks of lists that merge.
+// Whether items of lists can be told apart, objects by name, as the server asks of lists that
+// merge.
 bool ItemsHaveNames(const Value& value) {
   std::set<std::string> names;
   for (const Value& item : value.items()) {
-    if (!ItemsHaveNames(item)) return false;
-    if (!item.IsObject()) continue;
-    if (!item["name"].IsString() || !names.insert(item["name"].Str()).second) return false;
+    if (!ItemsHaveNames(item) || item.IsObject() != value.At(0).IsObject()) return false;
+    if (item.IsObject() && !item["name"].IsString()) return false;
+    const std::string name = item.IsObject() ? item["name"].Str() : muster::json::Write(item);
+    if (!names.insert(name).second) return false;
   }
   return std::ranges::all_of(value.members(), [](const muster::json::Member& member) {
     return ItemsHaveNames(member.second);

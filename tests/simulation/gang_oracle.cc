@@ -48,10 +48,16 @@ int64_t GangOracle::RoomFor(int64_t devices) const {
   return room;
 }
 
+// How many members would have a place if all that have room were bound.
+int64_t GangOracle::Reach(const Gang& gang) const {
+  if (gang.waiting.empty()) return gang.occupied;
+  const int64_t waiting = gang.members - gang.occupied;
+  return gang.occupied + std::min(waiting, RoomFor(gang.waiting.begin()->first));
+}
+
 bool GangOracle::IsPlaceable(const GangKey& key, const Gang& gang) const {
   const int64_t minimum = MinimumOf(key);
-  if (minimum == 0 || gang.members < minimum || gang.occupied >= minimum) return false;
-  return RoomFor(gang.waiting.begin()->first) >= minimum - gang.occupied;
+  return minimum != 0 && gang.occupied < minimum && Reach(gang) >= minimum;
 }
 
 bool GangOracle::IsHalf(const GangKey& key, const Gang& gang) const {
@@ -61,6 +67,7 @@ bool GangOracle::IsHalf(const GangKey& key, const Gang& gang) const {
 void GangOracle::BeforeChange() {
   for (auto& [key, gang] : gangs_) {
     if (IsPlaceable(key, gang)) gang.placeable_at = loop_.Steady();
+    gang.reached_at[Reach(gang)] = loop_.Steady();
   }
 }
 
@@ -95,6 +102,10 @@ void GangOracle::CheckBinding(const PodState& pod) {
   if (gang.occupied > 0) counts_.Add("branch: gang went on being bound");
   const Time now = loop_.Steady();
   if (gang.placeable_at && now - *gang.placeable_at <= kPlanAge) return;
+  for (auto at = gang.reached_at.lower_bound(minimum); at != gang.reached_at.end(); ++at) {
+    if (now - at->second > kPlanAge) continue;
+    return counts_.Add("branch: gang bound as its pods were before its PodGroup came");
+  }
   on_violation_(fmt::format(
       "{} was bound though its gang of {} could not be: {} members, {} bound, room for {} more",
       pod.key, minimum, gang.members, gang.occupied, RoomFor(pod.wanted_devices)));

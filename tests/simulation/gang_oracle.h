@@ -5,7 +5,8 @@
 //
 //   begins whole     below minMember, a member is bound only if minMember members were there and
 //                    room for all of them was free at some moment of the last kPlanAge (what the
-//                    scheduler planned with may be that old, no older)
+//                    scheduler planned with may be that old, no older). The watch of pods may lag
+//                    behind that of PodGroups, so pods count that went before their PodGroup came
 //   ends whole       a gang does not stay half bound for kBindWindow while its other members are
 //                    there and have room: bindings are repeated, a new scheduler goes on
 //   comes first      nobody else is given the room that a half bound gang needs
@@ -75,6 +76,7 @@ class GangOracle {
     int64_t bound = 0;                   // of all
     std::map<int64_t, int64_t> waiting;  // unbound members by the devices that they want
     std::optional<Time> placeable_at;    // the last moment
+    std::map<int64_t, Time> reached_at;  // by Reach(): the last moment
     std::optional<Time> half_since;      // though its members are there and have room
     bool whole = false;                  // has been: a member that is lost later is another matter
     bool told = false;
@@ -90,6 +92,7 @@ class GangOracle {
   int64_t MinimumOf(const GangKey& key) const;  // 0: its PodGroup is not there
   int64_t RoomFor(int64_t devices) const;
   bool IsHalf(const GangKey& key, const Gang& gang) const;
+  int64_t Reach(const Gang& gang) const;
   bool IsPlaceable(const GangKey& key, const Gang& gang) const;
   void CheckBinding(const PodState& pod);
   void BeforeChange();

@@ -151,7 +151,8 @@ class Server {
 // The bytes of create requests; only the digits of the pod's number differ.
 class CreateRequests {
  public:
-  CreateRequests() : bytes_(RequestBytes("POST", "/api/v1/namespaces/default/pods", PodBody(0))) {
+  CreateRequests()
+      : bytes_(bench::RequestBytes("POST", "/api/v1/namespaces/default/pods", PodBody(0))) {
     for (size_t at = bytes_.find(kDigits); at != std::string::npos;
          at = bytes_.find(kDigits, at + 1))
       digits_.push_back(at);
@@ -171,7 +172,7 @@ class CreateRequests {
 
 double CreatePods(const Server& server, int count) {
   const CreateRequests requests;
-  LoadGenerator load(server.endpoint.port, server.client_options, kClients);
+  bench::LoadGenerator load(server.endpoint.port, server.client_options, kClients);
   const Duration start = RealClock().Monotonic();
   load.Run(count, 201, [&](int index, std::string& out) { requests.Write(index, out); });
   return Seconds(RealClock().Monotonic() - start);

@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -15,22 +11,10 @@
 #include <openssl/ssl.h>
 
 #include "base/check.h"
+#include "loopback.h"
 
-namespace muster {
+namespace muster::bench {
 namespace {
-
-int ConnectToLoopback(uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  CHECK(fd >= 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  CHECK(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return fd;
-}
 
 SSL_CTX* MakeContext(const net::ClientOptions& identity) {
   SSL_CTX* context = SSL_CTX_new(TLS_client_method());
@@ -154,4 +138,4 @@ std::string RequestBytes(std::string_view method, std::string_view target, std::
   return out.append("\r\n").append(body);
 }
 
-}  // namespace muster
+}  // namespace muster::bench

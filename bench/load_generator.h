@@ -19,7 +19,7 @@
 #include "base/time.h"
 #include "net/client.h"
 
-namespace muster {
+namespace muster::bench {
 
 class LoadGenerator {
  public:
@@ -39,4 +39,4 @@ class LoadGenerator {
 // An HTTP/1.1 request with a JSON body (none if empty) on a kept-alive connection.
 std::string RequestBytes(std::string_view method, std::string_view target, std::string_view body);
 
-}  // namespace muster
+}  // namespace muster::bench

@@ -1,13 +1,9 @@
 #include "tls_readers.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +14,7 @@
 #include <fmt/core.h>
 
 #include "base/check.h"
+#include "loopback.h"
 
 namespace muster::bench {
 
@@ -124,13 +121,7 @@ TlsReaders::~TlsReaders() {
 
 void TlsReaders::Open(int count, uint16_t port, const std::string& request) {
   for (int i = 0; i < count; ++i) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    CHECK(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    const int fd = ConnectToLoopback(port);
     SSL* ssl = SSL_new(impl_->context);
     SSL_set_fd(ssl, fd);
     CHECK_MSG(SSL_connect(ssl) == 1, "a TLS handshake with the server failed");

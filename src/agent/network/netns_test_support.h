@@ -20,6 +20,7 @@
 
 #include "agent/network/ipv4.h"
 #include "agent/network/netlink.h"
+#include "agent/network/socket_address.h"
 #include "base/check.h"
 
 namespace muster::agent {
@@ -97,18 +98,10 @@ class NetworkNamespace {
   int fd_ = -1;
 };
 
-inline sockaddr_in SocketAddress(Ipv4 address, uint16_t port) {
-  sockaddr_in socket_address{};
-  socket_address.sin_family = AF_INET;
-  socket_address.sin_addr.s_addr = htonl(address.value);
-  socket_address.sin_port = htons(port);
-  return socket_address;
-}
-
 // A listening TCP socket on every address.
 inline int Listen(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in here = SocketAddress(Ipv4{}, port);
+  const sockaddr_in here = ToSocketAddress(Ipv4{}, port);
   CHECK(bind(fd, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0 &&
         listen(fd, 16) == 0);
   return fd;
@@ -120,7 +113,7 @@ inline int Connect(Ipv4 address, uint16_t port, int listener = -1, Ipv4* from = 
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval limit{.tv_sec = 3};
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  const sockaddr_in there = SocketAddress(address, port);
+  const sockaddr_in there = ToSocketAddress(address, port);
   const int error =
       connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0 ? 0 : errno;
   if (error == 0 && listener >= 0) {
@@ -143,7 +136,7 @@ inline int SendDatagram(Ipv4 address) {
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   const int on = 1;
   setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on);
-  const sockaddr_in there = SocketAddress(address, 9);
+  const sockaddr_in there = ToSocketAddress(address, 9);
   int error = 0;
   char byte = 0;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0 ||

@@ -30,6 +30,7 @@ namespace muster::bench {
 namespace {
 
 constexpr char kPods[] = "/api/v1/namespaces/default/pods";
+constexpr char kPaper[] = "paper";  // the kind of node that CreateNodes makes
 
 void CreateNodes(ClusterClient& cluster, int count) {
   cluster.CreateAll("/api/v1/nodes", count, [](int index) {
@@ -38,7 +39,8 @@ void CreateNodes(ClusterClient& cluster, int count) {
     return json::Obj(
         {{"apiVersion", "v1"},
          {"kind", "Node"},
-         {"metadata", json::Obj({{"name", fmt::format("paper-{:05}", index)}})},
+         {"metadata", json::Obj({{"name", fmt::format("paper-{:05}", index)},
+                                 {"labels", json::Obj({{"bench/kind", kPaper}})}})},
          {"status", json::Obj({{"capacity", amounts},
                                {"allocatable", amounts},
                                {"conditions", json::List({json::Obj(
@@ -96,7 +98,8 @@ void CreatePods(ClusterClient& cluster, int count, std::string_view goal) {
          .on_end = [](Status status) { CHECK_MSG(false, status.message()); }});
   });
   const Duration start = RealClock().Monotonic();
-  const std::string kind = goal == "pending" ? "none" : "";
+  // Bound pods stay off the real node: starting them there is another bench.
+  const std::string kind = goal == "pending" ? "none" : goal == "bound" ? kPaper : "";
   const double creating_s =
       cluster.CreateAll(kPods, count, [&](int index) { return TrainingPod(index, kind); });
   creating = false;

@@ -49,7 +49,9 @@ class FakeApi final : public net::Handler {
     if (request.method == "POST") return Create(route, body, *writer);
     if (request.method == "PUT") return Replace(route, body, *writer);
     if (request.method == "PATCH") return Patch(route, body, *writer);
-    if (request.method == "DELETE") return Delete(route, body, *writer);
+    if (request.method == "DELETE") {
+      return route.name.empty() ? DeleteCollection(route, *writer) : Delete(route, body, *writer);
+    }
     SendError(*writer, 405, "MethodNotAllowed", request.method);
   }
 
@@ -291,6 +293,18 @@ class FakeApi final : public net::Handler {
     object = object.SetPath({"metadata", "deletionTimestamp"}, FormatTime(loop_.Now()));
     if (!finalizers.empty()) object = object.SetPath({"metadata", "finalizers"}, finalizers);
     Send(writer, 200, Commit(route.collection, KeyOf(route), "MODIFIED", std::move(object)));
+  }
+
+  // Whatever their finalizers say.
+  void DeleteCollection(const Route& route, net::ResponseWriter& writer) {
+    const std::string prefix = route.collection + "|" + route.ns + "/";
+    std::vector<std::string> names;
+    for (auto it = objects.lower_bound(prefix);
+         it != objects.end() && it->first.starts_with(prefix); ++it) {
+      names.push_back(it->first.substr(prefix.size()));
+    }
+    for (const std::string& name : names) Remove(route.collection, route.ns, name);
+    Send(writer, 200, json::Obj({{"kind", "Status"}, {"status", "Success"}}));
   }
 
   static std::string VersionOf(const std::string& collection) {

@@ -77,6 +77,7 @@ struct Reconciled {
   void Update(Target target, json::Value object);
   void UpdateStatus(Target target, json::Value object);
   void PatchMerge(Target target, json::Value patch);
+  // A target without a name is all of its collection.
   void Delete(Target target, DeleteOptions options = {});
   void Event(json::Value object, EventType type, std::string reason, std::string message);
   void Ask(std::string name, Target target);

@@ -33,6 +33,7 @@ inline constexpr char kNamespaces[] = "/api/v1/namespaces";
 inline constexpr char kConfigMaps[] = "/api/v1/configmaps";
 inline constexpr char kServiceAccounts[] = "/api/v1/serviceaccounts";
 inline constexpr char kNodes[] = "/api/v1/nodes";
+inline constexpr char kEvents[] = "/api/v1/events";
 inline constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/leases";
 inline constexpr char kSlices[] = "/apis/discovery.k8s.io/v1/endpointslices";
 
@@ -45,6 +46,7 @@ groupVersion: v1
 resources:
 - {name: pods, kind: Pod, namespaced: true, verbs: [list, watch, delete]}
 - {name: configmaps, kind: ConfigMap, namespaced: true, verbs: [list, watch, delete]}
+- {name: events, kind: Event, namespaced: true, verbs: [list, watch, delete]}
 - {name: nodes, kind: Node, namespaced: false, verbs: [list, watch, delete]}
 )");
   }

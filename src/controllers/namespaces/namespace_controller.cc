@@ -15,6 +15,12 @@ std::string ProbeName(const client::Resource& resource) {
   return resource.group + "/" + resource.plural;
 }
 
+// Events are too many to hold a copy of each, and nothing hangs on one: no informer follows them,
+// and they go last, as a collection.
+bool IsFollowed(const client::ServedKind& kind) {
+  return kind.namespaced && kind.resource != resources::kEvents;
+}
+
 bool HasFinalizer(const json::Value& ns) {
   for (const json::Value& finalizer : ns["spec"]["finalizers"].items()) {
     if (finalizer.AsString() == kFinalizer) return true;
@@ -59,7 +65,7 @@ std::vector<client::Trigger> NamespaceController::Setup(client::InformerSet& inf
 
 void NamespaceController::Attach(std::function<void(const client::ObjectKey&)> wake) {
   discovery_.Subscribe(lifetime_.Guard([this, wake](const client::ServedKind& kind) {
-    if (!kind.namespaced) return;
+    if (!IsFollowed(kind)) return;
     // An object that went may have been the last; one that came into a dying namespace must go.
     informers_->Get(kind.resource)
         .Subscribe({.on_change = lifetime_.Guard([this, wake](const client::ObjectKey& key,
@@ -91,7 +97,7 @@ client::Reconciled NamespaceController::Reconcile(const client::View& view,
   }
   size_t left = 0;
   for (const client::ServedKind& kind : discovery_.kinds()) {
-    if (kind.namespaced) left += Empty(view.Of(kind.resource), key.name, out);
+    if (IsFollowed(kind)) left += Empty(view.Of(kind.resource), key.name, out);
   }
   if (left > 0) return out;
   bool asked = true;
@@ -107,6 +113,7 @@ client::Reconciled NamespaceController::Reconcile(const client::View& view,
   } else if (asked) {
     out.LookAgainAt(now + kLookAgain);
   } else {
+    out.Delete({resources::kEvents, key.name, "", ""});
     for (const client::ServedKind& kind : discovery_.kinds()) {
       if (kind.namespaced) out.Ask(ProbeName(kind.resource), {kind.resource, key.name, "", ""});
     }

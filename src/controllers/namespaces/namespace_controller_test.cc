@@ -1,5 +1,7 @@
 #include "controllers/namespaces/namespace_controller.h"
 
+#include <fmt/core.h>
+
 #include "controllers/controller_test_base.h"
 #include "controllers/namespaces/namespace_furniture.h"
 
@@ -27,6 +29,20 @@ TEST_F(NamespaceTest, EmptiesThenFinalizes) {
   EXPECT_FALSE(Get(kPods, "other", "a").IsNull());
   EXPECT_TRUE(Get(kNamespaces, "", "d").IsNull());
   EXPECT_EQ(Requests("PUT /api/v1/namespaces/d/finalize"), 1u);
+}
+
+TEST_F(NamespaceTest, EventsGoAsACollectionAndNobodyWatchesThem) {
+  for (const char* ns : {"d", "other"}) {
+    Put(kEvents, fmt::format("{{metadata: {{name: a, namespace: {}}}}}", ns));
+  }
+  Put(kNamespaces, kDying);
+  Start(std::make_unique<NamespaceController>(discovery_));
+  Settle();
+  EXPECT_TRUE(Get(kEvents, "d", "a").IsNull());
+  EXPECT_FALSE(Get(kEvents, "other", "a").IsNull());
+  EXPECT_TRUE(Get(kNamespaces, "", "d").IsNull());
+  EXPECT_EQ(Requests("DELETE /api/v1/namespaces/d/events"), 1u);
+  EXPECT_EQ(Requests("GET /api/v1/events"), 0u);
 }
 
 TEST_F(NamespaceTest, WaitsForWhatHasAFinalizer) {

@@ -30,6 +30,7 @@ void Gather(const AgentOptions& options, Gathered& out) {
     Status status = MakeDirs(options.data_dir + dir, 0700);
     if (!status.ok()) out.status = std::move(status);
   }
+  for (const char* dir : {"/pods", "/logs/pods"}) SpreadFolders(options.data_dir + dir);
   out.facts = GatherNodeFacts(options.data_dir);
   out.resolv_conf = ReadSmallFile("/etc/resolv.conf").value_or("");
   out.hosts = ReadSmallFile("/etc/hosts").value_or("127.0.0.1\tlocalhost\n");

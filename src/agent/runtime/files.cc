@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -134,6 +136,14 @@ Status MakeDirs(const std::string& path, mode_t mode) {
   RETURN_IF_ERROR(MakeDirs(path.substr(0, slash), mode));
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return SystemError("mkdir", path, errno);
   return Status::Ok();
+}
+
+void SpreadFolders(const std::string& path) {
+  UniqueFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  int flags = 0;
+  if (!dir.valid() || ioctl(dir.get(), FS_IOC_GETFLAGS, &flags) != 0) return;
+  flags |= FS_TOPDIR_FL;
+  (void)ioctl(dir.get(), FS_IOC_SETFLAGS, &flags);
 }
 
 Status RemoveTree(const std::string& path) {

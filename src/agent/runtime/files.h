@@ -25,6 +25,10 @@ ErrorStatus SystemError(std::string_view what, std::string_view path, int error_
 // Overwrites in place, for kernel files and files that nobody reads at the same time.
 Status WriteFile(const std::string& path, std::string_view text, mode_t mode = 0644);
 Status MakeDirs(const std::string& path, mode_t mode = 0755);
+// Asks the file system to keep the folders in `path` far apart (ext4's top of a hierarchy). Else it
+// keeps them close together, and there, without a journal, making a file steps over everyone that
+// was deleted in the last minutes. Does nothing where a file system knows no such thing.
+void SpreadFolders(const std::string& path);
 // Everything below and the folder itself; symbolic links are removed, never followed. Ok if absent.
 // Does not cross into other file systems. A pod may have made the tree: its depth costs neither
 // stack nor descriptors.

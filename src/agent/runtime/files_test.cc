@@ -1,9 +1,13 @@
 #include "agent/runtime/files.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -23,6 +27,18 @@ class Files : public ::testing::Test {
   ~Files() override { EXPECT_TRUE(RemoveTree(dir_).ok()); }
   std::string dir_;
 };
+
+TEST_F(Files, FoldersAreSpreadWhereTheFileSystemKnowsHow) {
+  SpreadFolders(dir_ + "/absent");
+  SpreadFolders(dir_);
+  struct statfs info = {};
+  ASSERT_EQ(statfs(dir_.c_str(), &info), 0);
+  if (info.f_type != EXT4_SUPER_MAGIC) GTEST_SKIP() << "/tmp is not on ext4";
+  UniqueFd dir(open(dir_.c_str(), O_RDONLY | O_DIRECTORY));
+  int flags = 0;
+  ASSERT_EQ(ioctl(dir.get(), FS_IOC_GETFLAGS, &flags), 0);
+  EXPECT_NE(flags & FS_TOPDIR_FL, 0);
+}
 
 // `depth` folders, each in the one before, with a file in each.
 void MakeDeep(const std::string& dir, int depth) {

@@ -151,7 +151,7 @@ Status MaskKernel(const std::string& root) {
   return Status::Ok();
 }
 
-Status MountKernel(const std::string& root) {
+Status MountKernel(const std::string& root, Cgroups::Mode cgroups) {
   constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   RETURN_IF_ERROR(Mount("proc", root + "/proc", "proc", kPlain));
   const Status sys = Mount("sysfs", root + "/sys", "sysfs", kPlain | MS_RDONLY);
@@ -162,7 +162,7 @@ Status MountKernel(const std::string& root) {
     UniqueFd mounted(open((root + "/sys").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     RETURN_IF_ERROR(Restrict(mounted.get(), MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV));
   }
-  if (Cgroups::DetectSystem().mode() == Cgroups::Mode::kV2) {
+  if (cgroups == Cgroups::Mode::kV2) {
     (void)Mount("cgroup2", root + "/sys/fs/cgroup", "cgroup2", kPlain | MS_RDONLY);
   }
   return MaskKernel(root);
@@ -294,7 +294,7 @@ Result<int> OpenInRoot(int root_fd, const std::string& path, bool create, bool a
 Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place) {
   const std::string root = place.base + "/root";
   RETURN_IF_ERROR(MountOverlay(place, root));
-  RETURN_IF_ERROR(MountKernel(root));
+  RETURN_IF_ERROR(MountKernel(root, place.cgroups));
   RETURN_IF_ERROR(MountDev(spec, place, root));
   UniqueFd root_fd(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd.valid()) return SystemError("open", root, errno);

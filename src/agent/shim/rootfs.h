@@ -23,6 +23,7 @@ struct RootfsPlace {
   std::string base;   // DIR/pods/<uid>/containers/<name>/<attempt>: upper, work and mount point are
                       // made below it
   std::string shm;    // the pod's /dev/shm
+  Cgroups::Mode cgroups = Cgroups::Mode::kNone;
 };
 
 // Builds it and makes it the root of the calling process.

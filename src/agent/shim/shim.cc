@@ -226,7 +226,8 @@ Result<json::Value> Shim::Start(const json::Value& request) {
   container.started_at = FormatNanoTime(RealClock().Wall());
   RETURN_IF_ERROR(WriteFile(base + ".start", container.started_at));
 
-  const RootfsPlace place = {SandboxLayer(config_.pod_dir), base, SandboxShm(config_.pod_dir)};
+  const RootfsPlace place = {SandboxLayer(config_.pod_dir), base, SandboxShm(config_.pod_dir),
+                             cgroups_.mode()};
   Result<Launched> launched = LaunchContainer(made, place, cgroups_);
   if (!launched) {
     container.exit = {
@@ -417,10 +418,8 @@ Result<UniqueFd> WatchChildren() {
   return fd;
 }
 
-Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config) {
+Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config, const Cgroups& cgroups) {
   RETURN_IF_ERROR(TakeProcessLock(config.pod_dir + "/" + kShimLockName));
-  // Read before /proc is replaced; the mount points stay.
-  Cgroups cgroups = Cgroups::DetectSystem();
   if (!config.hostname.empty() &&
       sethostname(config.hostname.data(), config.hostname.size()) != 0) {
     return SystemError("set hostname", config.hostname, errno);
@@ -428,15 +427,14 @@ Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config) {
   RETURN_IF_ERROR(MountSandbox(config.pod_dir));
   ASSIGN_OR_RETURN(UniqueFd signals, WatchChildren());
   ASSIGN_OR_RETURN(UniqueFd listener, ListenUnix(config.pod_dir, kShimSocketName));
-  return std::make_unique<Shim>(config, std::move(cgroups), std::move(listener),
-                                std::move(signals));
+  return std::make_unique<Shim>(config, cgroups, std::move(listener), std::move(signals));
 }
 
 }  // namespace
 
-void RunShim(const ShimConfig& config, UniqueFd starter) {
+void RunShim(const ShimConfig& config, const Cgroups& cgroups, UniqueFd starter) {
   Detach(config, starter);
-  Result<std::unique_ptr<Shim>> shim = MakeShim(config);
+  Result<std::unique_ptr<Shim>> shim = MakeShim(config, cgroups);
   const std::string_view answer = shim ? kShimReady : std::string_view(shim.error().message());
   if (send(starter.get(), answer.data(), answer.size(), MSG_NOSIGNAL) < 0 || !shim) _exit(1);
   char heard[8] = {};

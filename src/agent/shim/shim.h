@@ -32,6 +32,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/cgroups/cgroups.h"
 #include "agent/runtime/unique_fd.h"
 
 namespace muster::agent {
@@ -55,7 +56,7 @@ struct ShimConfig {
 
 // Says kShimReady, or what failed, to `starter`, a SOCK_SEQPACKET socket; serves once it has heard
 // kShimGo. REQUIRES: runs in the pod's namespaces, in a process with one thread.
-[[noreturn]] void RunShim(const ShimConfig& config, UniqueFd starter);
+[[noreturn]] void RunShim(const ShimConfig& config, const Cgroups& cgroups, UniqueFd starter);
 
 // Where things of a pod are.
 std::string SandboxLayer(const std::string& pod_dir);  // the pod's overlay layer

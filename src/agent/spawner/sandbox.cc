@@ -60,7 +60,7 @@ namespace {
 constexpr int kMaxEndTurns = 50;
 constexpr int kEndTurnMs = 10;
 
-Result<pid_t> CloneShim(const SandboxRequest& request, int shim_end) {
+Result<pid_t> CloneShim(const SandboxRequest& request, const Cgroups& cgroups, int shim_end) {
   clone_args arguments = {};
   arguments.flags = CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNS;
   if (!request.host_network) arguments.flags |= CLONE_NEWNET;
@@ -68,7 +68,7 @@ Result<pid_t> CloneShim(const SandboxRequest& request, int shim_end) {
   const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
   if (pid < 0) return SystemError("clone", "the pod's namespaces", errno);
   if (pid == 0) {
-    RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname},
+    RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname}, cgroups,
             UniqueFd(shim_end));
   }
   return pid;
@@ -135,7 +135,7 @@ Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroup
     return SystemError("make", "a socket pair", errno);
   UniqueFd shim(fds[0]);
   UniqueFd shim_end(fds[1]);
-  ASSIGN_OR_RETURN(const pid_t pid, CloneShim(request, shim_end.get()));
+  ASSIGN_OR_RETURN(const pid_t pid, CloneShim(request, cgroups, shim_end.get()));
   shim_end.Reset();
   // The link is made while the shim prepares itself.
   Status status = Connect(request, pid, netlink);

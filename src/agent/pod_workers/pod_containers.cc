@@ -185,10 +185,10 @@ void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
   container.is = Is::kRunning;
   container.started_at = *started_at;
   container.waiting_message.clear();
+  WriteStatusNow();  // before the events: it is what others wait for
   Event(client::EventType::kNormal, "Created",
         fmt::format("Created container: {}", container.name));
   Event(client::EventType::kNormal, "Started", fmt::format("Started container {}", container.name));
-  MarkStatus();
 }
 
 void PodWorker::RecordExit(size_t index, const ContainerExit& exit) {

@@ -1,11 +1,11 @@
 #include "json/patch.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "json/draft.h"
 #include "json/parse.h"
 #include "json/write.h"
 
@@ -13,8 +13,8 @@ namespace muster::json {
 namespace {
 
 // RFC 6901: "/a~1b/0" -> {"a/b", "0"}; nullopt if malformed.
-std::optional<std::vector<std::string>> Tokens(std::string_view pointer) {
-  std::vector<std::string> tokens;
+std::optional<Tokens> ReadPointer(std::string_view pointer) {
+  Tokens tokens;
   if (pointer.empty()) return tokens;
   if (pointer[0] != '/') return std::nullopt;
   for (size_t i = 0; i < pointer.size(); ++i) {
@@ -31,24 +31,14 @@ std::optional<std::vector<std::string>> Tokens(std::string_view pointer) {
   return tokens;
 }
 
-// An array index below `bound`, without leading zeros.
-std::optional<size_t> Index(std::string_view token, size_t bound) {
-  if (token.empty() || (token.size() > 1 && token[0] == '0')) return std::nullopt;
-  size_t index = 0;
-  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
-  if (error != std::errc() || end != token.data() + token.size() || index >= bound)
-    return std::nullopt;
-  return index;
-}
-
 const Value* Step(const Value& at, std::string_view token) {
   if (at.IsObject()) return at.Find(token);
   if (!at.IsArray()) return nullptr;
-  const std::optional<size_t> index = Index(token, at.size());
+  const std::optional<size_t> index = ArrayIndex(token, at.size());
   return index ? &at.At(*index) : nullptr;
 }
 
-const Value* Walk(const Value& root, const std::vector<std::string>& tokens) {
+const Value* Walk(const Value& root, const Tokens& tokens) {
   const Value* at = &root;
   for (const std::string& token : tokens) {
     at = Step(*at, token);
@@ -57,45 +47,10 @@ const Value* Walk(const Value& root, const std::vector<std::string>& tokens) {
   return at;
 }
 
-enum class Change { kAdd, kReplace, kRemove };
-
-// The tree with one change at tokens[depth...]; nullopt if the place does not exist.
-std::optional<Value> Apply(const Value& at, const std::vector<std::string>& tokens, size_t depth,
-                           Change change, const Value& value) {
-  if (depth == tokens.size()) return value;
-  const std::string& token = tokens[depth];
-  const bool last = depth + 1 == tokens.size();
-  if (!last) {
-    const Value* child = Step(at, token);
-    if (child == nullptr) return std::nullopt;
-    std::optional<Value> changed = Apply(*child, tokens, depth + 1, change, value);
-    if (!changed) return std::nullopt;
-    return at.IsObject() ? at.Set(token, std::move(*changed))
-                         : at.SetAt(*Index(token, at.size()), std::move(*changed));
-  }
-  if (at.IsObject()) {
-    if (change != Change::kAdd && !at.Has(token)) return std::nullopt;
-    return change == Change::kRemove ? at.Remove(token) : at.Set(token, value);
-  }
-  if (!at.IsArray()) return std::nullopt;
-  if (change == Change::kAdd && token == "-") return at.Append(value);
-  const std::optional<size_t> index = Index(token, at.size() + (change == Change::kAdd ? 1 : 0));
-  if (!index) return std::nullopt;
-  if (change == Change::kReplace) return at.SetAt(*index, value);
-  Array items = at.items();
-  const auto place = items.begin() + static_cast<ptrdiff_t>(*index);
-  if (change == Change::kAdd) {
-    items.insert(place, value);
-  } else {
-    items.erase(place);
-  }
-  return Value(std::move(items));
-}
-
 struct Operation {
   std::string op;
   std::string path_text, from_text;
-  std::vector<std::string> path, from;
+  Tokens path, from;
   Value value;
 };
 
@@ -114,12 +69,12 @@ Result<Operation> ReadOperation(const Value& json, size_t number) {
   }
   if (!json["path"].IsString()) return bad("\"path\" must be a string");
   operation.path_text = json["path"].Str();
-  auto path = Tokens(operation.path_text);
+  auto path = ReadPointer(operation.path_text);
   if (!path) return bad("\"path\" must be a JSON pointer such as \"/spec/replicas\"");
   operation.path = std::move(*path);
   if (moves) {
     operation.from_text = json["from"].Str();
-    auto from = Tokens(operation.from_text);
+    auto from = ReadPointer(operation.from_text);
     if (!json["from"].IsString() || !from) return bad("\"from\" must be a JSON pointer");
     operation.from = std::move(*from);
   }
@@ -137,66 +92,70 @@ ErrorStatus CannotApply(const Operation& operation, std::string_view path, std::
                operation.op, why, path);
 }
 
-bool IsPrefix(const std::vector<std::string>& prefix, const std::vector<std::string>& path) {
+bool IsPrefix(const Tokens& prefix, const Tokens& path) {
   return prefix.size() < path.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
 }
 
-// Levels of nesting; 0 for a scalar. REQUIRES: at most about kMaxDepth of them.
-size_t DepthOf(const Value& value) {
-  size_t deepest = 0;
-  for (const Value& item : value.items()) deepest = std::max(deepest, DepthOf(item));
-  for (const auto& [key, member] : value.members()) deepest = std::max(deepest, DepthOf(member));
-  return value.IsArray() || value.IsObject() ? deepest + 1 : 0;
+constexpr std::string_view kMissing = "doc is missing path";
+
+Status Test(Draft& draft, const Operation& operation) {
+  const std::optional<Value> found = draft.Get(operation.path);
+  // Upstream's patch library takes a missing place for null.
+  if (found ? *found == operation.value : operation.value.IsNull()) return Status::Ok();
+  return CannotApply(operation, operation.path_text, "testing value failed at");
 }
 
-// `copied`: how many bytes all copies so far have added.
-Result<Value> ApplyOperation(const Value& root, const Operation& operation, size_t& copied) {
-  constexpr std::string_view kMissing = "doc is missing path";
+// `copied`: how many bytes all copies so far have added. Copies of copies double the document each
+// time.
+Result<Draft::Node> Copy(Draft& draft, const Operation& operation, size_t& copied) {
+  std::optional<Value> found = draft.Get(operation.from);
+  if (!found) return CannotApply(operation, operation.from_text, kMissing);
+  copied += Write(*found).size();
+  if (copied > kMaxPatchCopiedBytes) {
+    return Error(Reason::kInvalid,
+                 "Unable to complete the copy, the accumulated size increase of copy is {}, "
+                 "exceeding the limit {}",
+                 copied, kMaxPatchCopiedBytes);
+  }
+  return Draft::Node(std::move(*found));
+}
+
+Result<Draft::Node> Take(Draft& draft, const Operation& operation, const Tokens& place,
+                         const std::string& text) {
+  std::optional<Draft::Node> taken = draft.Take(place);
+  if (!taken) return CannotApply(operation, text, kMissing);
+  return std::move(*taken);
+}
+
+Status ApplyOperation(Draft& draft, Operation& operation, size_t& copied) {
   const std::string& op = operation.op;
-  Value value = operation.value;
-  Value document = root;
-  if (op == "test") {
-    const Value* found = Walk(root, operation.path);
-    // Upstream's patch library takes a missing place for null.
-    if (found == nullptr ? value.IsNull() : *found == value) return root;
-    return CannotApply(operation, operation.path_text, "testing value failed at");
+  if (op == "test") return Test(draft, operation);
+  if (op == "remove") {
+    const Result<Draft::Node> taken = Take(draft, operation, operation.path, operation.path_text);
+    return taken ? Status::Ok() : taken.error();
   }
-  if (op == "move" || op == "copy") {
-    const Value* found = Walk(root, operation.from);
-    if (found == nullptr) return CannotApply(operation, operation.from_text, kMissing);
-    if (op == "move" && IsPrefix(operation.from, operation.path)) {
+  Draft::Node node(std::move(operation.value));
+  if (op == "copy") {
+    ASSIGN_OR_RETURN(node, Copy(draft, operation, copied));
+  } else if (op == "move") {
+    if (IsPrefix(operation.from, operation.path))
       return CannotApply(operation, operation.path_text, "a value cannot move into itself at");
-    }
-    value = *found;
-    if (op == "copy") {
-      // Copies of copies double the document each time.
-      copied += Write(value).size();
-      if (copied > kMaxPatchCopiedBytes) {
-        return Error(Reason::kInvalid,
-                     "Unable to complete the copy, the accumulated size increase of copy is {}, "
-                     "exceeding the limit {}",
-                     copied, kMaxPatchCopiedBytes);
-      }
-    }
-    if (op == "move")
-      document = Apply(root, operation.from, 0, Change::kRemove, Value()).value_or(Value());
+    ASSIGN_OR_RETURN(node, Take(draft, operation, operation.from, operation.from_text));
   }
-  const Change change = op == "remove"    ? Change::kRemove
-                        : op == "replace" ? Change::kReplace
-                                          : Change::kAdd;
-  if (change != Change::kRemove && operation.path.size() + DepthOf(value) > kMaxDepth) {
+  const bool no_deeper = op == "move" && operation.path.size() <= operation.from.size();
+  if (!no_deeper && operation.path.size() + draft.DepthOf(node) > kMaxDepth) {
     return CannotApply(operation, operation.path_text,
                        fmt::format("more than {} levels of nesting at", kMaxDepth));
   }
-  std::optional<Value> changed = Apply(document, operation.path, 0, change, value);
-  if (!changed) return CannotApply(operation, operation.path_text, kMissing);
-  return std::move(*changed);
+  const auto change = op == "replace" ? Draft::Change::kReplace : Draft::Change::kAdd;
+  if (draft.Put(operation.path, std::move(node), change)) return Status::Ok();
+  return CannotApply(operation, operation.path_text, kMissing);
 }
 
 }  // namespace
 
 const Value* FindPointer(const Value& root, std::string_view pointer) {
-  const auto tokens = Tokens(pointer);
+  const auto tokens = ReadPointer(pointer);
   return tokens ? Walk(root, *tokens) : nullptr;
 }
 
@@ -213,26 +172,32 @@ Result<Value> ApplyJsonPatch(const Value& root, const Value& patch) {
     ASSIGN_OR_RETURN(Operation operation, ReadOperation(patch.At(i), i));
     operations.push_back(std::move(operation));
   }
-  Value document = root;
+  Draft draft(root);
   size_t copied = 0;
-  for (const Operation& operation : operations) {
-    ASSIGN_OR_RETURN(document, ApplyOperation(document, operation, copied));
+  for (Operation& operation : operations) {
+    RETURN_IF_ERROR(ApplyOperation(draft, operation, copied));
+    if (draft.steps() > kMaxPatchSteps) {
+      return Error(Reason::kRequestEntityTooLarge,
+                   "the JSON patch moves or compares more than {} list items and members: send "
+                   "fewer operations, or replace a whole list or object in one",
+                   kMaxPatchSteps);
+    }
   }
-  return document;
+  return *draft.Get({});
 }
 
 Value ApplyMergePatch(const Value& target, const Value& patch) {
   if (!patch.IsObject()) return patch;
-  Value merged = target.IsObject() ? target : Obj();
+  MemberTable<Value> merged(target.members());
   for (const auto& [key, change] : patch.members()) {
     if (change.IsNull()) {
-      merged = merged.Remove(key);
+      merged.Take(key);
     } else {
-      const Value old = merged[key];
-      merged = std::move(merged).Set(key, ApplyMergePatch(old, change));
+      const Value* old = merged.Find(key);
+      merged.Put(key, ApplyMergePatch(old == nullptr ? Value() : *old, change));
     }
   }
-  return merged;
+  return TakeObject(merged);
 }
 
 Value CreateMergePatch(const Value& from, const Value& to) {

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "base/status.h"
@@ -17,6 +18,8 @@ namespace muster::json {
 inline constexpr size_t kMaxPatchOperations = 10'000;  // as upstream
 // All that the copy operations of one patch add, as JSON text; as upstream.
 inline constexpr size_t kMaxPatchCopiedBytes = 3 * 1024 * 1024;
+// Values that one patch copies, looks at or shifts (Draft::steps()): a tenth of a second of work.
+inline constexpr uint64_t kMaxPatchSteps = 4'000'000;
 
 // nullptr if the pointer leads nowhere or is malformed.
 const Value* FindPointer(const Value& root, std::string_view pointer);

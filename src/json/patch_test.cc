@@ -164,6 +164,54 @@ TEST(MergePatch, DoesTheExamplesOfRfc7386) {
     EXPECT_EQ(Write(ApplyMergePatch(J(row[0]), J(row[1]))), row[2]) << row[0] << row[1];
 }
 
+TEST(JsonPatch, HasABoundOnTheItemsThatItShifts) {
+  const Value document = Obj({{"list", Value(Array(100'000, Value(1)))}});
+  const auto patch = [](size_t count) {
+    const Value insert = *Parse(R"({"op":"add","path":"/list/0","value":0})");
+    return Value(Array(count, insert));
+  };
+  EXPECT_EQ((*ApplyJsonPatch(document, patch(1000)))["list"].size(), 101'000u);
+  const Result<Value> refused = ApplyJsonPatch(document, patch(kMaxPatchOperations));
+  ASSERT_FALSE(refused.has_value()) << "a thousand million items moved";
+  EXPECT_EQ(refused.error().reason(), Reason::kRequestEntityTooLarge);
+  EXPECT_NE(refused.error().message().find("replace a whole list"), std::string::npos);
+}
+
+TEST(JsonPatch, HasABoundOnWhatItCompares) {
+  // Each pair of operations puts the whole list together again.
+  const Value document = Obj({{"list", Value(Array(10'000, Value(1)))}});
+  Array patch;
+  for (int i = 0; i < 1000; ++i) {
+    patch.push_back(*Parse(R"({"op":"replace","path":"/list/0","value":1})"));
+    patch.push_back(Obj({{"op", "test"}, {"path", "/list"}, {"value", document["list"]}}));
+  }
+  const Result<Value> refused = ApplyJsonPatch(document, Value(patch));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().reason(), Reason::kRequestEntityTooLarge);
+  patch.clear();
+  for (int i = 0; i < 1000; ++i) {
+    patch.push_back(*Parse(R"({"op":"move","from":"/list","path":"/list2"})"));
+    patch.push_back(*Parse(R"({"op":"move","from":"/list2","path":"/list"})"));
+  }
+  EXPECT_EQ(*ApplyJsonPatch(document, Value(patch)), document) << "moving a list copies nothing";
+}
+
+TEST(MergePatch, TakesThousandsOfMembers) {
+  Object members;
+  Object patch;
+  for (int i = 0; i < 3000; ++i) {
+    members.emplace_back("k" + std::to_string(i), i);
+    if (i % 3 != 0) patch.emplace_back("k" + std::to_string(i), i % 3 == 1 ? Value() : Value("x"));
+  }
+  patch.emplace_back("new", 1);
+  const Value merged = ApplyMergePatch(Value(members), Value(patch));
+  ASSERT_EQ(merged.size(), 2001u);
+  EXPECT_EQ(merged.members()[0].first, "k0");
+  EXPECT_EQ(merged.members()[1].first, "k2");
+  EXPECT_EQ(merged["k2"].AsString(), "x");
+  EXPECT_EQ(merged.members().back().first, "new");
+}
+
 TEST(MergePatch, CreatesWhatApplyUndoes) {
   const Value from = J(R"({"a":1,"b":{"c":2,"d":[1]},"e":"x"})");
   const Value to = J(R"({"a":1,"b":{"c":3,"d":[1,2]},"f":{"g":1}})");

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "base/time.h"
+#include "schema/defaulting.h"
 #include "schema/path.h"
 #include "schema/quantity_syntax.h"
 #include "schema/type_names.h"
@@ -350,8 +351,10 @@ Result<json::Value> Conform(const Kind& kind, const json::Value& object,
   ConformOptions options;
   options.drop_empty = options.check_types = !kind.custom;
   Result<json::Value> result = Conform(*kind.schema, object, options, unknown);
-  if (result) return result;
-  return Error(result.error().WithPrefix(fmt::format(
+  Status status = result ? Status::Ok() : result.error();
+  if (result && kind.custom) status = CheckCostOfDefaults(*kind.schema, *result);
+  if (status.ok()) return result;
+  return Error(status.WithPrefix(fmt::format(
       "{} in version \"{}\" cannot be handled as a {}: ", kind.kind, kind.version, kind.kind)));
 }
 

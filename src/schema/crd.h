@@ -16,6 +16,11 @@
 namespace muster::schema {
 
 inline constexpr int kMaxSchemaDepth = 100;  // nesting of a CRD's schema; deeper is Invalid
+// Of all patterns of a CRD, as RE2 compiles them.
+inline constexpr size_t kMaxPatternInstructions = 100'000;
+// Matching one object against its patterns: instructions times characters. RE2 has no exponential
+// case, but a long text against a large pattern still takes that many steps.
+inline constexpr size_t kMaxPatternSteps = 10'000'000;
 
 // One Kind per served version, the stored one with storage = true. REQUIRES: a CRD that Validate
 // accepts; what it would refuse is answered with Invalid.

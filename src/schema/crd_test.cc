@@ -1,5 +1,7 @@
 #include "schema/crd.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "json/parse.h"
@@ -223,6 +225,52 @@ TEST(Crd, OurOwnKindsPass) {
     ASSERT_TRUE(kinds.has_value());
     EXPECT_EQ(kinds->size(), 1u);
   }
+}
+
+// Each of these took minutes, or all the memory there is.
+TEST(Crd, ABoundOnWhatASchemaCosts) {
+  const auto schema = [](const char* text) { return *SchemaFromJson(J(text)); };
+  const SchemaPtr slow = schema(R"({"type":"string","pattern":"(((x{10}){10}){9})*y"})");
+  EXPECT_TRUE(ValidateStructural(*slow, "y").empty());
+  const auto causes = ValidateStructural(*slow, std::string(100'000, 'x'));
+  ASSERT_EQ(causes.size(), 1u);
+  EXPECT_NE(causes[0].message.find("too much text for the pattern"), std::string::npos);
+
+  const SchemaPtr wide = schema(R"({"type":"array","items":{"type":"object","properties":{
+      "a":{"type":"string","default":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+      "b":{"type":"object","default":{},"properties":{"c":{"type":"integer","default":1}}}}}})");
+  const auto items = [](size_t count) { return json::Value(json::Array(count, json::Obj())); };
+  EXPECT_TRUE(CheckCostOfDefaults(*wide, items(1000)).ok());
+  const Status status = CheckCostOfDefaults(*wide, items(100'000));
+  EXPECT_EQ(status.reason(), Reason::kRequestEntityTooLarge);
+  EXPECT_EQ(ApplySchemaDefaults(*wide, items(2)).At(1)["b"]["c"].AsInt(), 1);
+
+  json::Array choices;
+  for (int i = 0; i < 1000; ++i) choices.emplace_back(i);
+  const SchemaPtr many =
+      *SchemaFromJson(json::Obj({{"type", "integer"}, {"enum", json::Value(choices)}}));
+  EXPECT_TRUE(ValidateStructural(*many, 999).empty());
+  EXPECT_TRUE(ValidateStructural(*many, json::Value::Number("1e1")).empty()) << "equal to 10";
+  const auto unknown = ValidateStructural(*many, 1000);
+  ASSERT_EQ(unknown.size(), 1u);
+  EXPECT_TRUE(unknown[0].message.ends_with(", \"99\", ...")) << unknown[0].message;
+}
+
+TEST(Crd, ABoundOnItsPatterns) {
+  json::Object properties;
+  for (int i = 0; i < 200; ++i)
+    properties.emplace_back("f" + std::to_string(i), J(R"({"type":"string","pattern":"a{900}b"})"));
+  json::Value crd = OwnCrds()[0].SetPath({"metadata", "name"}, "x.y.z");
+  json::Value version = OwnCrds()[0]["spec"]["versions"].At(0);
+  version = version.SetPath({"schema", "openAPIV3Schema", "properties", "spec"},
+                            json::Obj({{"type", "object"}, {"properties", properties}}));
+  crd = crd.SetPath({"spec", "versions"}, json::List({version}));
+  const KindPtr kind =
+      Registry::BuiltIn().Find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+  const auto causes = Validate(*kind, crd);
+  EXPECT_TRUE(std::ranges::any_of(causes, [](const StatusCause& cause) {
+    return cause.message.find("patterns of one definition") != std::string::npos;
+  })) << InvalidError(*kind, "x", causes).message();
 }
 
 TEST(Crd, APyTorchJobGoesThroughItsCrd) {

@@ -8,11 +8,18 @@
 
 #pragma once
 
+#include "base/status.h"
 #include "json/value.h"
 #include "schema/kind.h"
 #include "schema/schema.h"
 
 namespace muster::schema {
+
+// Fields that defaulting may look at plus bytes that it may add. A body of three megabytes with
+// items that say nothing, against a schema of one with many defaults, would become terabytes.
+inline constexpr size_t kMaxDefaultsCost = 2'000'000;
+// RequestEntityTooLarge beyond that. Stops counting there.
+Status CheckCostOfDefaults(const Schema& schema, const json::Value& value);
 
 // REQUIRES: an object that Conform has seen.
 json::Value ApplyDefaults(const Kind& kind, json::Value object);

@@ -154,9 +154,7 @@ Result<LabelRequirement> ParseRequirement(Lexer& lexer) {
 }  // namespace
 
 bool LabelRequirement::Matches(std::optional<std::string_view> value) const {
-  const auto listed = [&] {
-    return std::find(values.begin(), values.end(), *value) != values.end();
-  };
+  const auto listed = [&] { return std::binary_search(values.begin(), values.end(), *value); };
   switch (op) {
     case LabelOperator::kIn:
       return value && listed();

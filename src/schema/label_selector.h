@@ -21,7 +21,7 @@
 
 namespace muster::schema {
 
-inline constexpr size_t kMaxSelectorRequirements = 1000;  // more is a BadRequest
+inline constexpr size_t kMaxSelectorRequirements = 250;  // more is a BadRequest
 
 enum class LabelOperator : uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGreaterThan, kLessThan };
 

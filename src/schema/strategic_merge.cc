@@ -5,12 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "json/member_table.h"
+#include "json/value_hash.h"
 #include "json/write.h"
 
 namespace muster::schema {
 namespace {
 
 using json::Array;
+using json::MemberTable;
 using json::Value;
 
 constexpr std::string_view kDirective = "$patch";
@@ -51,34 +54,57 @@ const Value& IdentityOf(const Value& item, std::string_view key) {
   return key.empty() ? item : item[key];
 }
 
-std::optional<size_t> FindItem(const Array& items, const Value& identity, std::string_view key) {
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (IdentityOf(items[i], key) == identity) return i;
+// Finds the items of a list by what identifies them; of several that are the same, the first.
+class ItemIndex {
+ public:
+  explicit ItemIndex(std::string_view key) : key_(key) {}
+  ItemIndex(const Array& items, std::string_view key) : key_(key) {
+    positions_.reserve(items.size());
+    for (const Value& item : items) Add(item);
   }
-  return std::nullopt;
-}
+
+  // At the next position; false if it was there already.
+  bool Add(const Value& item) {
+    const size_t position = size_++;
+    return positions_.try_emplace(IdentityOf(item, key_), position).second;
+  }
+  // The position of an item with the identity of this one.
+  std::optional<size_t> Find(const Value& item) const {
+    const auto found = positions_.find(IdentityOf(item, key_));
+    return found == positions_.end() ? std::nullopt : std::optional<size_t>(found->second);
+  }
+
+ private:
+  std::string_view key_;
+  size_t size_ = 0;
+  json::ValueMap<size_t> positions_;
+};
 
 // Items named in `wanted` in that order, and between them the others where the live list has them:
 // each before the first later item that stands after it in `live`.
 Array InOrder(const Array& merged, const Array& wanted, const Array& live, std::string_view key) {
-  Array ordered;
+  const ItemIndex in_merged(merged, key);
+  const ItemIndex in_live(live, key);
+  ItemIndex in_wanted(key);
+  Array named;
   for (const Value& item : wanted) {
-    const auto found = FindItem(merged, IdentityOf(item, key), key);
-    if (found && !FindItem(ordered, IdentityOf(item, key), key)) ordered.push_back(merged[*found]);
+    const auto found = in_merged.Find(item);
+    if (in_wanted.Add(item) && found) named.push_back(merged[*found]);
   }
-  size_t from = 0;
+  Array ordered;
+  ordered.reserve(merged.size());
+  auto next = named.begin();
   for (const Value& item : merged) {
-    const Value& identity = IdentityOf(item, key);
-    if (FindItem(wanted, identity, key)) continue;
-    const std::optional<size_t> place_in_live = FindItem(live, identity, key);
-    size_t at = from;
-    for (; at < ordered.size(); ++at) {
-      const std::optional<size_t> other = FindItem(live, IdentityOf(ordered[at], key), key);
-      if (place_in_live && other && *other > *place_in_live) break;
+    if (in_wanted.Find(item)) continue;
+    const std::optional<size_t> place = in_live.Find(item);
+    for (; next != named.end(); ++next) {
+      const std::optional<size_t> other = in_live.Find(*next);
+      if (place && other && *other > *place) break;
+      ordered.push_back(*next);
     }
-    ordered.insert(ordered.begin() + static_cast<ptrdiff_t>(at), item);
-    from = at + 1;
+    ordered.push_back(item);
   }
+  ordered.insert(ordered.end(), next, named.end());
   return ordered;
 }
 
@@ -126,21 +152,24 @@ Result<ListPatch> ReadListPatch(const Value& patch, std::string_view key) {
 
 Result<Array> MergeItems(const ListRule& rule, const Array& original, const ListPatch& patch) {
   Array merged;
+  ItemIndex in_merged(rule.key);
+  const ItemIndex deleted(patch.to_delete, rule.key);
   for (const Value& item : original) {
-    if (!patch.replaces && !FindItem(patch.to_delete, IdentityOf(item, rule.key), rule.key))
-      merged.push_back(item);
+    if (patch.replaces || deleted.Find(item)) continue;
+    in_merged.Add(item);
+    merged.push_back(item);
   }
   for (const Value& item : patch.items) {
-    const std::optional<size_t> found = FindItem(merged, IdentityOf(item, rule.key), rule.key);
-    if (rule.key.empty()) {
-      if (!found) merged.push_back(item);
-      continue;
+    const std::optional<size_t> found = in_merged.Find(item);
+    if (found && rule.key.empty()) continue;
+    Value result = item;
+    if (!rule.key.empty()) {
+      ASSIGN_OR_RETURN(result, MergeMap(rule.items, found ? merged[*found] : json::Obj(), item));
     }
-    ASSIGN_OR_RETURN(Value result,
-                     MergeMap(rule.items, found ? merged[*found] : json::Obj(), item));
     if (found) {
       merged[*found] = std::move(result);
     } else {
+      in_merged.Add(item);
       merged.push_back(std::move(result));
     }
   }
@@ -196,9 +225,8 @@ Result<Value> RetainKeys(const Value& original, const Value& patch) {
   const Value* retained = patch.Find(kRetainKeys);
   if (retained == nullptr) return original;
   if (!retained->IsArray()) return BadPatch("$retainKeys must be a list of field names");
-  const auto keeps = [&](std::string_view key) {
-    return FindItem(retained->items(), Value(key), "").has_value();
-  };
+  const ItemIndex kept_keys(retained->items(), "");
+  const auto keeps = [&](std::string_view key) { return kept_keys.Find(Value(key)).has_value(); };
   for (const auto& [key, value] : patch.members()) {
     if (key.starts_with('$') || value.IsNull() || keeps(key)) continue;
     return BadPatch(
@@ -212,29 +240,30 @@ Result<Value> RetainKeys(const Value& original, const Value& patch) {
 }
 
 // Order and removal of list items that the patch does not otherwise touch.
-Result<Value> ApplyListDirectives(const Schema* schema, Value merged, const Value& original,
-                                  const Value& patch) {
+Status ApplyListDirectives(const Schema* schema, MemberTable<Value>& merged, const Value& original,
+                           const Value& patch) {
   for (const auto& [key, value] : patch.members()) {
-    if (key.starts_with(kDeleteFromList)) {
-      const std::string_view name = std::string_view(key).substr(kDeleteFromList.size());
-      if (!value.IsArray()) return BadPatch(fmt::format("{} must be a list", key));
-      if (!merged[name].IsArray()) continue;
+    const bool deletes = key.starts_with(kDeleteFromList);
+    if (!deletes && !key.starts_with(kSetElementOrder)) continue;
+    if (!value.IsArray()) return BadPatch(fmt::format("{} must be a list", key));
+    const size_t prefix = deletes ? kDeleteFromList.size() : kSetElementOrder.size();
+    const std::string_view name = std::string_view(key).substr(prefix);
+    Value* list = merged.Find(name);
+    if (list == nullptr || !list->IsArray()) continue;
+    if (deletes) {
+      const ItemIndex deleted(value.items(), "");
       Array kept;
-      for (const Value& item : merged[name].items()) {
-        if (!FindItem(value.items(), item, "")) kept.push_back(item);
+      for (const Value& item : list->items()) {
+        if (!deleted.Find(item)) kept.push_back(item);
       }
-      merged = std::move(merged).Set(name, Value(std::move(kept)));
-    } else if (key.starts_with(kSetElementOrder)) {
-      const std::string_view name = std::string_view(key).substr(kSetElementOrder.size());
-      if (!value.IsArray()) return BadPatch(fmt::format("{} must be a list", key));
-      const ListRule rule = RuleOf(FieldOf(schema, name));
-      if (patch.Has(name) || !rule.merges || !merged[name].IsArray()) continue;
-      Array ordered =
-          InOrder(merged[name].items(), value.items(), original[name].items(), rule.key);
-      merged = std::move(merged).Set(name, Value(std::move(ordered)));
+      *list = Value(std::move(kept));
+      continue;
     }
+    const ListRule rule = RuleOf(FieldOf(schema, name));
+    if (patch.Has(name) || !rule.merges) continue;
+    *list = Value(InOrder(list->items(), value.items(), original[name].items(), rule.key));
   }
-  return merged;
+  return Status::Ok();
 }
 
 Result<Value> MergeMap(const Schema* schema, const Value& original, const Value& patch) {
@@ -245,21 +274,24 @@ Result<Value> MergeMap(const Schema* schema, const Value& original, const Value&
     if (text != "merge")
       return BadPatch(fmt::format("unknown patch type \"{}\" found in a map", text));
   }
-  ASSIGN_OR_RETURN(Value merged, RetainKeys(original, patch));
+  ASSIGN_OR_RETURN(const Value retained, RetainKeys(original, patch));
+  MemberTable<Value> merged(retained.members());
   for (const auto& [key, value] : patch.members()) {
     if (key == kDirective || key == kRetainKeys || key.starts_with(kDeleteFromList) ||
         key.starts_with(kSetElementOrder))
       continue;
     if (value.IsNull()) {
-      merged = merged.Remove(key);
+      merged.Take(key);
       continue;
     }
-    const Value order = patch[fmt::format("{}{}", kSetElementOrder, key)];
-    const Value old = merged[key];
-    ASSIGN_OR_RETURN(Value member, MergeMember(schema, key, old, value, order));
-    merged = std::move(merged).Set(key, std::move(member));
+    const Value& order = patch[fmt::format("{}{}", kSetElementOrder, key)];
+    const Value* old = merged.Find(key);
+    ASSIGN_OR_RETURN(Value member,
+                     MergeMember(schema, key, old == nullptr ? Value() : *old, value, order));
+    merged.Put(key, std::move(member));
   }
-  return ApplyListDirectives(schema, std::move(merged), original, patch);
+  RETURN_IF_ERROR(ApplyListDirectives(schema, merged, original, patch));
+  return json::TakeObject(merged);
 }
 
 }  // namespace

@@ -93,6 +93,26 @@ TEST(StrategicMerge, OrdersByWhatThePatchStates) {
                   .starts_with("BadRequest"));
 }
 
+TEST(StrategicMerge, OrdersThousandsOfItems) {
+  json::Array live, order, expected;
+  for (int i = 0; i < 2000; ++i) live.emplace_back("a/" + std::to_string(i));
+  for (int i = 1999; i >= 1000; --i) order.emplace_back("a/" + std::to_string(i));
+  const KindPtr kind = Registry::BuiltIn().Find("", "v1", "configmaps");
+  const auto object = [](const char* key, const json::Array& list) {
+    return json::Obj({{"metadata", json::Obj({{key, json::Value(list)}})}});
+  };
+  const Result<json::Value> merged = StrategicMerge(*kind->schema, object("finalizers", live),
+                                                    object("$setElementOrder/finalizers", order));
+  ASSERT_TRUE(merged.has_value()) << merged.error().message();
+  expected.assign(live.begin(), live.begin() + 1000);
+  expected.insert(expected.end(), order.begin(), order.end());
+  EXPECT_EQ((*merged)["metadata"]["finalizers"], json::Value(expected));
+  const Result<json::Value> pruned =
+      StrategicMerge(*kind->schema, *merged, object("$deleteFromPrimitiveList/finalizers", order));
+  live.resize(1000);
+  EXPECT_EQ((*pruned)["metadata"]["finalizers"], json::Value(live));
+}
+
 TEST(StrategicMerge, MergesAndPrunesScalarLists) {
   constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
   EXPECT_EQ(Merged(R"({"finalizers":["a","b"]})", R"({"finalizers":["c","a"]})", kMeta),

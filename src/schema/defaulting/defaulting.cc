@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "schema/defaulting/kind_defaults.h"
 
@@ -58,28 +59,87 @@ std::optional<json::Value> Walk(const Schema& schema, const json::Value& value) 
   if (schema.items == nullptr ||
       (schema.items->type != Type::kObject && schema.items->items == nullptr))
     return std::nullopt;
-  json::Value result = value;
   bool differs = false;
   if (schema.type == Type::kArray) {
+    json::Array items;
     for (size_t i = 0; i < value.size(); ++i) {
-      if (std::optional<json::Value> item = Walk(*schema.items, value.At(i))) {
-        result = result.SetAt(i, std::move(*item));
-        differs = true;
-      }
+      std::optional<json::Value> item = Walk(*schema.items, value.At(i));
+      if (!item) continue;
+      if (!std::exchange(differs, true)) items = value.items();
+      items[i] = std::move(*item);
     }
-  } else {
-    for (const auto& [key, member] : value.members()) {
-      if (std::optional<json::Value> changed = Walk(*schema.items, member)) {
-        result = std::move(result).Set(key, std::move(*changed));
-        differs = true;
-      }
+    if (!differs) return std::nullopt;
+    return json::Value(std::move(items));
+  }
+  json::Value result = value;
+  for (const auto& [key, member] : value.members()) {
+    if (std::optional<json::Value> changed = Walk(*schema.items, member)) {
+      result = std::move(result).Set(key, std::move(*changed));
+      differs = true;
     }
   }
   if (!differs) return std::nullopt;
   return result;
 }
 
+// Goes where Walk goes, and counts instead of building.
+class CostCounter {
+ public:
+  explicit CostCounter(size_t limit) : limit_(limit) {}
+  size_t cost() const { return cost_; }
+
+  void Any(const Schema& schema, const json::Value& value, bool added) {
+    if (cost_ > limit_) return;
+    if (schema.type == Type::kObject && value.IsObject()) return Fields(schema, value, added);
+    const bool walked = schema.items != nullptr && (value.IsArray() || value.IsObject());
+    if (!walked && added) AddText(value);
+    if (!walked) return;
+    if (added) cost_ += value.size();
+    for (const json::Value& item : value.items()) Any(*schema.items, item, added);
+    for (const auto& [key, member] : value.members()) Any(*schema.items, member, added);
+  }
+
+ private:
+  void Fields(const Schema& schema, const json::Value& value, bool added) {
+    cost_ += schema.fields.size();
+    for (const Field& field : schema.fields) {
+      const json::Value* member = value.Find(field.name);
+      const bool absent = member == nullptr || (member->IsNull() && !field.schema->nullable);
+      if (!absent) {
+        Any(*field.schema, *member, added);
+      } else if (!field.default_value.IsNull()) {
+        cost_ += field.name.size();
+        Any(*field.schema, field.default_value, true);
+      }
+      if (cost_ > limit_) return;
+    }
+  }
+
+  void AddText(const json::Value& value) {
+    if (cost_ > limit_) return;
+    cost_ += 1 + value.AsString().size();
+    for (const json::Value& item : value.items()) AddText(item);
+    for (const auto& [key, member] : value.members()) {
+      cost_ += key.size();
+      AddText(member);
+    }
+  }
+
+  const size_t limit_;
+  size_t cost_ = 0;
+};
+
 }  // namespace
+
+Status CheckCostOfDefaults(const Schema& schema, const json::Value& value) {
+  CostCounter counter(kMaxDefaultsCost);
+  counter.Any(schema, value, false);
+  if (counter.cost() <= kMaxDefaultsCost) return Status::Ok();
+  return Error(Reason::kRequestEntityTooLarge,
+               "its items times the fields and defaults of their schema are more than {}: make the "
+               "object smaller, or the schema in the CustomResourceDefinition simpler",
+               kMaxDefaultsCost);
+}
 
 json::Value ApplySchemaDefaults(const Schema& schema, json::Value value) {
   std::optional<json::Value> changed = Walk(schema, value);

@@ -1,9 +1,9 @@
 // Namespace, Node, PersistentVolumeClaim, Event, PriorityClass, Lease, EndpointSlice:
 // k8s.io/kubernetes pkg/apis/{core,scheduling,coordination,discovery}/validation.
 
-#include <algorithm>
 #include <set>
 
+#include "json/value_hash.h"
 #include "schema/quantity_syntax.h"
 #include "schema/validation/kind_validation.h"
 #include "schema/validation/pod_parts.h"
@@ -78,11 +78,9 @@ void ValidateNodeStatus(const Value& node_status, FieldErrors& errors) {
     ValidateQuantities(node_status[key], status.Child(key), errors);
   const Path list = status.Child("addresses");
   const json::Array& addresses = node_status["addresses"].items();
+  json::ValueSet seen;
   for (size_t i = 0; i < addresses.size(); ++i) {
-    if (std::find(addresses.begin(), addresses.begin() + static_cast<ptrdiff_t>(i), addresses[i]) !=
-        addresses.begin() + static_cast<ptrdiff_t>(i)) {
-      errors.Duplicate(list.Index(i), addresses[i]);
-    }
+    if (!seen.insert(addresses[i]).second) errors.Duplicate(list.Index(i), addresses[i]);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <set>
 
+#include "json/value_hash.h"
 #include "schema/crd.h"
 #include "schema/validation.h"
 #include "schema/validation/kind_validation.h"
@@ -40,6 +41,22 @@ void ValidateType(const Value& schema, const Path& path, Level level, FieldError
 }
 
 // Words of JSON Schema that the API server does not take.
+void ValidatePattern(const Value& pattern, const Path& path, size_t& pattern_size,
+                     FieldErrors& errors) {
+  if (pattern.AsString().empty() || pattern_size > kMaxPatternInstructions) return;
+  const RE2 compiled(pattern.Str(), RE2::Quiet);
+  if (!compiled.ok()) {
+    return errors.Invalid(
+        path, pattern,
+        fmt::format("must be a valid regular expression, but isn't: {}", compiled.error()));
+  }
+  pattern_size += static_cast<size_t>(compiled.ProgramSize());
+  if (pattern_size <= kMaxPatternInstructions) return;
+  errors.Forbidden(path, fmt::format("the patterns of one definition may compile to {} "
+                                     "instructions together: use simpler or fewer ones",
+                                     kMaxPatternInstructions));
+}
+
 void ValidateWords(const Value& schema, const Path& path, FieldErrors& errors) {
   for (const char* word :
        {"id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"}) {
@@ -55,14 +72,6 @@ void ValidateWords(const Value& schema, const Path& path, FieldErrors& errors) {
   if (open.IsBool() && !open.AsBool()) {
     errors.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), open,
                    "must be true or undefined");
-  }
-  const Value& pattern = schema["pattern"];
-  if (pattern.AsString().empty()) return;
-  const RE2 compiled(pattern.Str(), RE2::Quiet);
-  if (!compiled.ok()) {
-    errors.Invalid(
-        path.Child("pattern"), pattern,
-        fmt::format("must be a valid regular expression, but isn't: {}", compiled.error()));
   }
 }
 
@@ -80,6 +89,8 @@ void ValidateMapKeys(const Value& schema, const Path& path, FieldErrors& errors)
   }
   const Path properties = items.Child("properties");
   std::set<std::string> seen;
+  const json::Array& required_names = item["required"].items();
+  const json::ValueSet required(required_names.begin(), required_names.end());
   for (const Value& key : keys.items()) {
     const std::string name = key.Str();
     const Value& property = item["properties"][name];
@@ -95,8 +106,7 @@ void ValidateMapKeys(const Value& schema, const Path& path, FieldErrors& errors)
       errors.Invalid(place.Child("type"), type,
                      "must be a scalar type if parent array's x-kubernetes-list-type is map");
     }
-    const auto& required = item["required"].items();
-    if (std::ranges::find(required, key) == required.end() && property["default"].IsNull()) {
+    if (!required.contains(key) && property["default"].IsNull()) {
       errors.Required(place.Child("default"),
                       "this property is in x-kubernetes-list-map-keys, so it must have a default "
                       "or be a required property");
@@ -128,19 +138,21 @@ void ValidateMerging(const Value& schema, const Path& path, FieldErrors& errors)
 }
 
 void ValidateNode(const Value& schema, const Path& path, Level level, int depth,
-                  FieldErrors& errors);
+                  size_t& pattern_size, FieldErrors& errors);
 
 void ValidateChildren(const Value& schema, const Path& path, Level level, int depth,
-                      FieldErrors& errors) {
+                      size_t& pattern_size, FieldErrors& errors) {
   const Value& more = schema["additionalProperties"];
   const Path more_path = path.Child("additionalProperties");
   if (!more.IsNull() && level == Level::kRoot)
     errors.Forbidden(more_path, "must not be used at the root");
   if (!schema["properties"].empty() && (more.IsObject() || (more.IsBool() && !more.AsBool())))
     errors.Forbidden(more_path, "additionalProperties and properties are mutual exclusive");
-  if (more.IsObject()) ValidateNode(more, more_path, Level::kField, depth + 1, errors);
+  if (more.IsObject())
+    ValidateNode(more, more_path, Level::kField, depth + 1, pattern_size, errors);
   if (!schema["items"].IsNull())
-    ValidateNode(schema["items"], path.Child("items"), Level::kItem, depth + 1, errors);
+    ValidateNode(schema["items"], path.Child("items"), Level::kItem, depth + 1, pattern_size,
+                 errors);
   const Path properties = path.Child("properties");
   for (const auto& [name, property] : schema["properties"].members()) {
     const Path place = properties.Key(name);
@@ -154,46 +166,53 @@ void ValidateChildren(const Value& schema, const Path& path, Level level, int de
       }
       continue;
     }
-    ValidateNode(property, place, Level::kField, depth + 1, errors);
+    ValidateNode(property, place, Level::kField, depth + 1, pattern_size, errors);
   }
 }
 
 void ValidateNode(const Value& schema, const Path& path, Level level, int depth,
-                  FieldErrors& errors) {
+                  size_t& pattern_size, FieldErrors& errors) {
   if (depth > kMaxSchemaDepth) {
     return errors.Forbidden(path,
                             fmt::format("schemas may be at most {} levels deep", kMaxSchemaDepth));
   }
   ValidateType(schema, path, level, errors);
   ValidateWords(schema, path, errors);
+  ValidatePattern(schema["pattern"], path.Child("pattern"), pattern_size, errors);
   ValidateMerging(schema, path, errors);
-  ValidateChildren(schema, path, level, depth, errors);
+  ValidateChildren(schema, path, level, depth, pattern_size, errors);
 }
 
-// A default must fit the schema that it stands in.
-void ValidateDefaults(const Value& schema, const Path& path, FieldErrors& errors) {
+// A default must fit the schema that it stands in. `built`: what `schema` says.
+void ValidateDefaults(const Value& schema, const Schema& built, const Path& path,
+                      FieldErrors& errors) {
   if (!schema["default"].IsNull()) {
-    if (const Result<SchemaPtr> built = SchemaFromJson(schema)) {
-      const Path place = path.Child("default");
-      errors.Append(ValidateStructural(**built, schema["default"], place.ToString()));
-    }
+    const Path place = path.Child("default");
+    errors.Append(ValidateStructural(built, schema["default"], place.ToString()));
   }
-  if (schema["additionalProperties"].IsObject())
-    ValidateDefaults(schema["additionalProperties"], path.Child("additionalProperties"), errors);
-  if (!schema["items"].IsNull()) ValidateDefaults(schema["items"], path.Child("items"), errors);
+  for (const char* key : {"additionalProperties", "items"}) {
+    if (schema[key].IsObject() && built.items != nullptr)
+      ValidateDefaults(schema[key], *built.items, path.Child(key), errors);
+  }
   const Path properties = path.Child("properties");
-  for (const auto& [name, property] : schema["properties"].members())
-    ValidateDefaults(property, properties.Key(name), errors);
+  for (const auto& [name, property] : schema["properties"].members()) {
+    if (const Field* field = built.Find(name))
+      ValidateDefaults(property, *field->schema, properties.Key(name), errors);
+  }
 }
 
 }  // namespace
 
-void ValidateRootSchema(const Value& schema, const Path& path, FieldErrors& errors) {
+void ValidateRootSchema(const Value& schema, const Path& path, size_t& pattern_size,
+                        FieldErrors& errors) {
   if (schema["nullable"].AsBool())
     errors.Forbidden(path.Child("nullable"), "nullable cannot be true at the root");
   const size_t faults = errors.size();
-  ValidateNode(schema, path, Level::kRoot, 0, errors);
-  if (errors.size() == faults) ValidateDefaults(schema, path, errors);
+  ValidateNode(schema, path, Level::kRoot, 0, pattern_size, errors);
+  if (errors.size() != faults) return;
+  // Built once: with a default at each level the innermost parts would be built for each of them.
+  if (const Result<SchemaPtr> built = SchemaFromJson(schema))
+    ValidateDefaults(schema, **built, path, errors);
 }
 
 }  // namespace muster::schema

@@ -106,10 +106,10 @@ void ValidateVersion(const Value& version, const Path& path, FieldErrors& errors
 
 void ValidateParts(const Value& version, const Path& schema, const Path& subresources,
                    const Path& columns, bool with_schema, bool with_subresources, bool with_columns,
-                   FieldErrors& errors) {
+                   size_t& pattern_size, FieldErrors& errors) {
   const Value& root = version["schema"]["openAPIV3Schema"];
   if (with_schema && !root.IsNull())
-    ValidateRootSchema(root, schema.Child("openAPIV3Schema"), errors);
+    ValidateRootSchema(root, schema.Child("openAPIV3Schema"), pattern_size, errors);
   if (with_subresources) ValidateSubresources(version["subresources"], subresources, errors);
   const Value& list = version["additionalPrinterColumns"];
   for (size_t i = 0; with_columns && i < list.size(); ++i)
@@ -124,6 +124,7 @@ void ValidateVersions(const Value& versions, const Path& spec, FieldErrors& erro
   std::set<std::string> names;
   int stored = 0;
   bool unique = true;
+  size_t pattern_size = 0;
   for (size_t i = 0; i < versions.size(); ++i) {
     const Value& version = versions.At(i);
     const Path place = path.Index(i);
@@ -133,10 +134,11 @@ void ValidateVersions(const Value& versions, const Path& spec, FieldErrors& erro
     ValidateVersion(version, place, errors);
     ValidateParts(version, place.Child("schema"), place.Child("subresources"),
                   place.Child("additionalPrinterColumns"), !schema, !subresources, !columns,
-                  errors);
+                  pattern_size, errors);
   }
   ValidateParts(versions.At(0), spec.Child("validation"), spec.Child("subresources"),
-                spec.Child("additionalPrinterColumns"), schema, subresources, columns, errors);
+                spec.Child("additionalPrinterColumns"), schema, subresources, columns, pattern_size,
+                errors);
   if (!unique) errors.Invalid(path, versions, "must contain unique version names");
   if (stored != 1)
     errors.Invalid(path, versions, "must have exactly one version marked as storage version");

@@ -37,6 +37,8 @@ std::string Shown(const json::Value& value) {
   return value.IsString() ? GoQuote(value.AsString()) : json::Write(value);
 }
 
+bool FieldErrors::full() const { return causes_.size() >= kMaxCauses; }
+
 void FieldErrors::Add(std::string_view reason, const Path& path, std::string message) {
   Append({{std::string(reason), path.ToString(), std::move(message)}});
 }
@@ -50,46 +52,58 @@ void FieldErrors::Append(std::vector<StatusCause> causes) {
 }
 
 void FieldErrors::Required(const Path& path, std::string_view detail) {
+  if (full()) return;
   Add("FieldValueRequired", path,
       detail.empty() ? "Required value" : fmt::format("Required value: {}", detail));
 }
 
 void FieldErrors::Invalid(const Path& path, const json::Value& value, std::string_view detail) {
+  if (full()) return;
   Add("FieldValueInvalid", path, fmt::format("Invalid value: {}: {}", Shown(value), detail));
 }
 
 void FieldErrors::TypeInvalid(const Path& path, const json::Value& value, std::string_view detail) {
+  if (full()) return;
   Add("FieldValueTypeInvalid", path, fmt::format("Invalid value: {}: {}", Shown(value), detail));
 }
 
 void FieldErrors::Forbidden(const Path& path, std::string_view detail) {
+  if (full()) return;
   Add("FieldValueForbidden", path, fmt::format("Forbidden: {}", detail));
 }
 
 void FieldErrors::Duplicate(const Path& path, const json::Value& value, std::string_view detail) {
+  if (full()) return;
   Add("FieldValueDuplicate", path,
       fmt::format("Duplicate value: {}{}{}", Shown(value), detail.empty() ? "" : ": ", detail));
 }
 
 void FieldErrors::NotFound(const Path& path, const json::Value& value) {
+  if (full()) return;
   Add("FieldValueNotFound", path, fmt::format("Not found: {}", Shown(value)));
 }
 
 void FieldErrors::NotSupported(const Path& path, const json::Value& value,
                                const std::vector<std::string_view>& supported) {
+  if (full()) return;
   std::vector<std::string> quoted;
-  for (const std::string_view text : supported) quoted.push_back(GoQuote(text));
+  for (const std::string_view text : supported) {
+    quoted.push_back(quoted.size() < kMaxShownChoices ? GoQuote(text) : "...");
+    if (quoted.size() > kMaxShownChoices) break;
+  }
   std::string message = fmt::format("Unsupported value: {}", Shown(value));
   if (!quoted.empty()) message += ": supported values: " + Join(quoted, ", ");
   Add("FieldValueNotSupported", path, std::move(message));
 }
 
 void FieldErrors::TooLong(const Path& path, size_t most_bytes) {
+  if (full()) return;
   Add("FieldValueTooLong", path,
       fmt::format("Too long: may not be more than {} bytes", most_bytes));
 }
 
 void FieldErrors::TooMany(const Path& path, size_t actual, size_t most) {
+  if (full()) return;
   Add("FieldValueTooMany", path,
       fmt::format("Too many: {}: must have at most {} items", actual, most));
 }

@@ -20,6 +20,8 @@
 
 namespace muster::schema {
 
+inline constexpr size_t kMaxShownChoices = 100;  // supported values that one cause names
+
 class FieldErrors {
  public:
   void Required(const Path& path, std::string_view detail = {});
@@ -43,6 +45,8 @@ class FieldErrors {
   void Append(std::vector<StatusCause> causes);
 
   bool empty() const { return causes_.empty(); }
+  // Whatever is added now is left out.
+  bool full() const;
   size_t size() const { return causes_.size(); }
   std::vector<StatusCause> Take() { return std::move(causes_); }
 

@@ -68,7 +68,9 @@ void ValidateEndpointSlice(const json::Value& slice, FieldErrors& errors);
 void ValidateEndpointSliceUpdate(const json::Value& before, const json::Value& after,
                                  FieldErrors& errors);
 // The schema of a version: structural, and nothing in it that the API server does not take.
-void ValidateRootSchema(const json::Value& schema, const Path& path, FieldErrors& errors);
+// `pattern_size`: what all patterns of the definition so far compile to (kMaxPatternInstructions).
+void ValidateRootSchema(const json::Value& schema, const Path& path, size_t& pattern_size,
+                        FieldErrors& errors);
 void ValidateCustomResourceDefinition(const json::Value& crd, FieldErrors& errors);
 void ValidateCustomResourceDefinitionUpdate(const json::Value& before, const json::Value& after,
                                             FieldErrors& errors);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "json/value_hash.h"
 #include "schema/validation/kind_validation.h"
 
 namespace muster::schema {
@@ -153,10 +154,10 @@ void ValidateMetadataUpdate(const Value& before, const Value& after, FieldErrors
   }
   if (before["deletionTimestamp"].IsNull()) return;
   std::vector<std::string> added;
+  const json::Array& finalizers = before["finalizers"].items();
+  const json::ValueSet old(finalizers.begin(), finalizers.end());
   for (const Value& finalizer : after["finalizers"].items()) {
-    const auto& old = before["finalizers"].items();
-    if (std::find(old.begin(), old.end(), finalizer) == old.end())
-      added.push_back(GoQuote(finalizer.AsString()));
+    if (!old.contains(finalizer)) added.push_back(GoQuote(finalizer.AsString()));
   }
   if (!added.empty()) {
     errors.Forbidden(path.Child("finalizers"),

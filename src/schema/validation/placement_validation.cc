@@ -1,6 +1,7 @@
 // Affinity, tolerations, spread: k8s.io/kubernetes pkg/apis/core/validation.
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/strings.h"
 #include "schema/validation/kind_validation.h"
@@ -219,6 +220,8 @@ void ValidateTopologySpread(const Value& constraints, const Path& path, FieldErr
     return fmt::format("{{{}, {}}}", constraint["topologyKey"].AsString(),
                        constraint["whenUnsatisfiable"].AsString());
   };
+  std::unordered_map<std::string, size_t> left;  // how many of a kind are still to come
+  for (const Value& constraint : constraints.items()) ++left[kind_of(constraint)];
   for (size_t i = 0; i < constraints.size(); ++i) {
     const Value& constraint = constraints.At(i);
     const Path place = path.Index(i);
@@ -228,11 +231,8 @@ void ValidateTopologySpread(const Value& constraints, const Path& path, FieldErr
       errors.Required(place.Child("topologyKey"), "can not be empty");
     errors.OneOf(place.Child("whenUnsatisfiable"), constraint["whenUnsatisfiable"],
                  {"DoNotSchedule", "ScheduleAnyway"});
-    for (size_t j = i + 1; j < constraints.size(); ++j) {
-      if (kind_of(constraint) != kind_of(constraints.At(j))) continue;
+    if (--left[kind_of(constraint)] > 0)
       errors.Duplicate(place.Child("{topologyKey, whenUnsatisfiable}"), kind_of(constraint));
-      break;
-    }
     ValidateSpreadDetails(constraint, place, errors);
     ValidateLabelSelector(constraint["labelSelector"], place.Child("labelSelector"), errors);
   }

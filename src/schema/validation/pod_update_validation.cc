@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/strings.h"
+#include "json/value_hash.h"
 #include "schema/validation/kind_validation.h"
 #include "schema/validation/pod_parts.h"
 
@@ -48,19 +49,19 @@ void Differences(const Value& before, const Value& after, const Path& path,
   }
 }
 
-bool SameButSeconds(const Value& a, const Value& b) {
-  return a.Remove("tolerationSeconds") == b.Remove("tolerationSeconds");
-}
-
 // Every toleration must stay; only its seconds may change, and more may come.
 void ValidateTolerationsKept(const Value& before, const Value& after, const Path& path,
                              FieldErrors& errors) {
+  json::ValueSet now;
+  json::ValueSet now_without_seconds;
+  for (const Value& toleration : after.items()) {
+    now.insert(toleration);
+    now_without_seconds.insert(toleration.Remove("tolerationSeconds"));
+  }
   for (const Value& old : before.items()) {
     const bool kept =
-        std::any_of(after.items().begin(), after.items().end(), [&](const Value& now) {
-          return old == now ||
-                 (old["effect"].AsString() == "NoExecute" && SameButSeconds(old, now));
-        });
+        now.contains(old) || (old["effect"].AsString() == "NoExecute" &&
+                              now_without_seconds.contains(old.Remove("tolerationSeconds")));
     if (!kept)
       errors.Forbidden(path,
                        "existing toleration can not be modified except its tolerationSeconds");
@@ -80,9 +81,9 @@ void ValidateDeadline(const Value& before, const Value& after, const Path& path,
 // Scheduling gates may only go away.
 void ValidateGatesRemoved(const Value& before, const Value& after, const Path& path,
                           FieldErrors& errors) {
+  const json::ValueSet old(before.items().begin(), before.items().end());
   for (size_t i = 0; i < after.size(); ++i) {
-    const auto& old = before.items();
-    if (std::find(old.begin(), old.end(), after.At(i)) != old.end()) continue;
+    if (old.contains(after.At(i))) continue;
     const Path place = path.Index(i);
     errors.Forbidden(place.Child("name"),
                      "only deletion is allowed, but found new scheduling gate '" +
@@ -175,17 +176,13 @@ void ValidateAddresses(const Value& status, const char* key, const Path& path,
                        FieldErrors& errors) {
   const Path list = path.Child(key);
   size_t v4 = 0, v6 = 0;
+  json::ValueSet seen;
   for (size_t i = 0; i < status[key].size(); ++i) {
     const std::string_view ip = status[key].At(i)["ip"].AsString();
     errors.Check(CheckIp, list.Index(i), ip);
     v4 += IsIpv4(ip) ? 1 : 0;
     v6 += IsIpv6(ip) ? 1 : 0;
-    for (size_t j = 0; j < i; ++j) {
-      if (status[key].At(j) == status[key].At(i)) {
-        errors.Duplicate(list.Index(i), status[key].At(i));
-        break;
-      }
-    }
+    if (!seen.insert(status[key].At(i)).second) errors.Duplicate(list.Index(i), status[key].At(i));
   }
   if (status[key].size() > 1 && (v4 > 1 || v6 > 1 || status[key].size() > 2))
     errors.Invalid(list, status[key], "may specify no more than one IP for each IP family");
@@ -196,15 +193,17 @@ void ValidateStatesKept(const Value& before, const Value& after, const char* key
                         std::string_view policy, const Path& path, FieldErrors& errors) {
   if (policy == "Always") return;
   const Path list = path.Child(key);
+  json::ValueSet running;  // names of containers that have not ended
+  for (const Value& now : after[key].items()) {
+    if (now["state"]["terminated"].IsNull()) running.insert(now["name"]);
+  }
   for (size_t i = 0; i < before[key].size(); ++i) {
     const Value& old = before[key].At(i);
     const Value& ended = old["state"]["terminated"];
     if (ended.IsNull() || (ended["exitCode"].AsInt() != 0 && policy == "OnFailure")) continue;
-    for (const Value& now : after[key].items()) {
-      const Path place = list.Index(i);
-      if (now["name"] == old["name"] && now["state"]["terminated"].IsNull())
-        errors.Forbidden(place.Child("state"), "may not be transitioned to non-terminated state");
-    }
+    const Path place = list.Index(i);
+    if (running.contains(old["name"]))
+      errors.Forbidden(place.Child("state"), "may not be transitioned to non-terminated state");
   }
 }
 

@@ -7,11 +7,13 @@
 #include <charconv>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "base/strings.h"
 #include "base/time.h"
 #include "json/utf8.h"
+#include "json/value_hash.h"
 #include "json/write.h"
 #include "schema/crd.h"
 #include "schema/type_names.h"
@@ -76,6 +78,7 @@ class Structural {
   explicit Structural(FieldErrors& errors) : errors_(errors) {}
 
   void Any(const Schema& schema, const Field* field, const Value& value, const Path& path) {
+    if (errors_.full()) return;
     if (value.IsNull() && (schema.nullable || schema.type == Type::kAny)) return;
     if (!HasType(schema, value)) {
       const std::string_view found = OpenApiType(value);
@@ -105,9 +108,14 @@ class Structural {
   }
 
   void Enum(const std::vector<Value>& allowed, const Value& value, const Path& path) {
-    if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
-    std::vector<std::string> texts;
-    for (const Value& one : allowed) texts.push_back(one.IsString() ? one.Str() : json::Write(one));
+    // A schema of a megabyte and an object of three may have a hundred thousand of each.
+    json::ValueSet& known = enums_[&allowed];
+    if (known.empty()) known.insert(allowed.begin(), allowed.end());
+    if (known.contains(value)) return;
+    std::vector<std::string> texts;  // one more than are shown
+    for (const Value& one :
+         std::span(allowed).first(std::min(allowed.size(), kMaxShownChoices + 1)))
+      texts.push_back(one.IsString() ? one.Str() : json::Write(one));
     errors_.NotSupported(path, value, std::vector<std::string_view>(texts.begin(), texts.end()));
   }
 
@@ -188,6 +196,13 @@ class Structural {
     }
     if (!bounds.pattern.empty()) {
       const RE2& pattern = Compiled(bounds.pattern);
+      if (pattern.ok()) pattern_steps_ += static_cast<size_t>(pattern.ProgramSize()) * text.size();
+      if (pattern_steps_ > kMaxPatternSteps) {
+        return errors_.Invalid(
+            path, fmt::format("{} bytes", text.size()),
+            "too much text for the pattern of its schema: make the text shorter, or the pattern "
+            "in the CustomResourceDefinition simpler");
+      }
       if (pattern.ok() && !RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), pattern)) {
         errors_.Invalid(path, value,
                         InBody(path, fmt::format("should match '{}'", bounds.pattern)));
@@ -235,6 +250,8 @@ class Structural {
   }
 
   FieldErrors& errors_;
+  size_t pattern_steps_ = 0;
+  std::unordered_map<const std::vector<Value>*, json::ValueSet> enums_;  // by where they are listed
 };
 
 }  // namespace

@@ -175,7 +175,7 @@ TEST_F(DiskTest, FullDiskRefusesWritesWithTheReasonAndGoesOnReading) {
     EXPECT_EQ(refused->status, 500);
     const json::Value status = TestServer::Json(*refused);
     EXPECT_EQ(status["reason"].AsString(), "InternalError");
-    for (const char* text : {"is full", "muster.db", "read-only", "restart"})
+    for (const char* text : {"is full", "muster.db", "read-only", "goes on by itself"})
       EXPECT_TRUE(status["message"].Str().contains(text)) << status["message"].Str();
     refused = Create("next");
   }

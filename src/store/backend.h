@@ -5,11 +5,11 @@
 // the core no longer has in memory.
 //
 // Life cycle: Load() once, then the rest.
-// Thread:     Append, CompactStep and Maintain on the writer (one thread or the loop); Load and
-//             ReadLog on the loop thread, ReadAt on any, possibly while the writer writes.
+// Thread:     Append, CompactStep, Maintain and Recover on the writer (one thread or the loop);
+//             Load and ReadLog on the loop thread, ReadAt on any, possibly while the writer writes.
 // Invariants: Append is atomic and in order; with `durable` it returns after the bytes are on
 //             stable storage. After an error of Append, CompactStep or Maintain nothing more may be
-//             written: what a failed sync has lost, a later one does not bring back.
+//             written until Recover: what a failed sync has lost, a later one does not bring back.
 
 #pragma once
 
@@ -59,6 +59,11 @@ inline Status ExpiredError(Revision revision, Revision compacted) {
                compacted);
 }
 
+// An error that goes away, and after which the log is whole: the disk was full. What a broken disk
+// has, only a new start finds out.
+Status RecoverableError(std::string message);
+bool IsRecoverable(const Status& status);
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -72,6 +77,10 @@ class Backend {
   virtual Result<bool> CompactStep(Revision target) = 0;
   // Housekeeping between commits. `idle`: nothing waits for the writer.
   virtual Status Maintain(bool idle) = 0;
+
+  // After a recoverable error: as a new life would begin, with a durable write. Ok only if the log
+  // on stable storage then ends at `last`, which is what its users know of it.
+  virtual Status Recover(Revision last) = 0;
 
   // Whether ReadAt and ReadLog reach behind the history in memory.
   virtual bool KeepsLog() const = 0;

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -61,6 +62,12 @@ class LoopCommitter final : public Committer {
     Schedule();
   }
 
+  void Recover(Revision last) override {
+    queue_.clear();
+    recovering_ = last;
+    Schedule();
+  }
+
  private:
   void Schedule() {
     if (scheduled_) return;
@@ -72,6 +79,7 @@ class LoopCommitter final : public Committer {
 
   void Work() {
     scheduled_ = false;
+    if (recovering_) return TryRecovery(*std::exchange(recovering_, std::nullopt));
     if (failed_) return;
     Revision committed = 0;
     bool durable = false;
@@ -88,12 +96,21 @@ class LoopCommitter final : public Committer {
     if (failed_) on_commit_(Error(std::move(status)));
   }
 
+  void TryRecovery(Revision last) {
+    Status status = backend_.Recover(last);
+    failed_ = !status.ok();
+    if (!failed_ && compacting_) Schedule();
+    if (failed_) return on_commit_(Error(std::move(status)));
+    on_commit_(last);
+  }
+
   Loop& loop_;
   Backend& backend_;
   OnCommit on_commit_;
   std::deque<LogRecord> queue_;
   Revision target_ = 0;
   bool compacting_ = false;
+  std::optional<Revision> recovering_;  // where the log ends
   bool scheduled_ = false;
   bool failed_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
@@ -136,6 +153,15 @@ class ThreadCommitter final : public Committer {
     wake_.notify_one();
   }
 
+  void Recover(Revision last) override {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.clear();
+      recovering_ = last;
+    }
+    wake_.notify_one();
+  }
+
  private:
   void Run(const std::weak_ptr<OnCommit>& on_commit) {
     std::unique_lock lock(mutex_);
@@ -156,12 +182,19 @@ class ThreadCommitter final : public Committer {
         batch.clear();
       }
       if (status.ok()) status = HouseKeep(backend_, compacting, target, QueueIsEmpty());
-      if (!status.ok()) {
-        Report(on_commit, Error(std::move(status)));
-        return;  // nothing may follow a hole in the log
-      }
       lock.lock();
       compacting_ = compacting_ || compacting;
+      // Nothing may follow a hole in the log.
+      while (!status.ok()) {
+        Report(on_commit, Error(std::move(status)));
+        wake_.wait(lock, [this] { return stopping_ || recovering_; });
+        if (stopping_) return;
+        const Revision last = *std::exchange(recovering_, std::nullopt);
+        lock.unlock();
+        status = backend_.Recover(last);
+        if (status.ok()) Report(on_commit, last);
+        lock.lock();
+      }
     }
   }
 
@@ -180,11 +213,12 @@ class ThreadCommitter final : public Committer {
   Backend& backend_;
   std::shared_ptr<OnCommit> on_commit_;
 
-  std::mutex mutex_;  // guards the five below
+  std::mutex mutex_;  // guards the six below
   std::condition_variable wake_;
   std::deque<LogRecord> queue_;
   Revision target_ = 0;
   bool compacting_ = false;
+  std::optional<Revision> recovering_;  // where the log ends
   bool stopping_ = false;
 
   std::thread thread_;  // last: starts when everything else is there

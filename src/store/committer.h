@@ -10,8 +10,8 @@
 //             disk.
 // Invariants: batches are what was queued when the last commit ended (no added delay), at most
 //             kMaxBatchWrites or kMaxBatchBytes; a batch is synced if it holds a durable record;
-//             after the first failure nothing more is written. The callback comes on the loop
-//             thread, in order, and never after destruction began.
+//             after a failure nothing more is written until Recover() has succeeded. The callback
+//             comes on the loop thread, in order, and never after destruction began.
 
 #pragma once
 
@@ -31,6 +31,9 @@ class Committer {
   virtual ~Committer() = default;
   virtual void Enqueue(LogRecord record) = 0;
   virtual void Compact(Revision target) = 0;
+  // After a failure: forgets what is queued and makes the backend, whose log ends at `last`,
+  // writable again. The answer is a call of OnCommit with `last`, or with why not.
+  virtual void Recover(Revision last) = 0;
 };
 
 // REQUIRES: backend and loop outlive the committer.

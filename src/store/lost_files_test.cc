@@ -9,6 +9,7 @@
 #include "store/sqlite_backend.h"
 #include "store/sqlite_db.h"
 #include "store/sqlite_store.h"
+#include "store/store_check.h"
 #include "store/store_core.h"
 #include "store/store_test_support.h"
 
@@ -93,7 +94,11 @@ TEST_F(LostFilesTest, LostOrCutLogIsNoticed) {
     } else {
       fs::resize_file(Crashed() + "-wal", static_cast<uintmax_t>(bytes * left));
     }
+    const Result<StoreReport> report = CheckStore(Crashed(), {}, {});
+    ASSERT_TRUE(report.has_value()) << report.error().message();
+    ASSERT_EQ(report->fault_count, 1) << "as `muster up` sees it";
     const std::string text = Refusal(Crashed());
+    EXPECT_TRUE(report->faults[0].contains("but revision 50 was acknowledged"));
     EXPECT_TRUE(text.contains("but revision 50 was acknowledged")) << text;
     EXPECT_TRUE(text.contains("muster restore --force")) << text;
   }

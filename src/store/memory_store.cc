@@ -16,6 +16,7 @@ class MemoryBackend final : public Backend {
   Status Append(std::span<const LogRecord>, bool) override { return Status::Ok(); }
   Result<bool> CompactStep(Revision) override { return false; }
   Status Maintain(bool) override { return Status::Ok(); }
+  Status Recover(Revision) override { return Status::Ok(); }
   bool KeepsLog() const override { return false; }
   Result<ReadAtResult> ReadAt(std::string_view, std::string_view, size_t,
                               Revision revision) override {

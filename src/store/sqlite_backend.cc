@@ -98,6 +98,7 @@ class SqliteBackend final : public Backend {
   Status Append(std::span<const LogRecord> batch, bool durable) override;
   Result<bool> CompactStep(Revision target) override;
   Status Maintain(bool idle) override;
+  Status Recover(Revision last) override;
   bool KeepsLog() const override { return true; }
   Result<ReadAtResult> ReadAt(std::string_view prefix, std::string_view after, size_t limit,
                               Revision revision) override;
@@ -112,9 +113,9 @@ class SqliteBackend final : public Backend {
 
   Status CheckPresence() const;
   Status OpenWriter();
-  Status CheckNothingLost(Revision last) const;
+  Status PrepareWriter();
   Status StartEpoch();
-  Status Rewrite();
+  Result<bool> Rewrite();
   Status PrepareStatements();
   Status SetDurable(bool durable);
   Status AppendRows(std::span<const LogRecord> batch);
@@ -194,22 +195,13 @@ Status SqliteBackend::OpenWriter() {
   return tables == 0 ? CreateSchema(writer_) : CheckFormat(writer_);
 }
 
-Status SqliteBackend::CheckNothingLost(Revision last) const {
-  if (!lock_.recorded() || last >= *lock_.recorded()) return Status::Ok();
-  return Error(Reason::kInternalError,
-               "store: the database {} ends at revision {}, but revision {} was acknowledged: the "
-               "file or its log {}-wal was lost, cut, or replaced by an older copy. Put the newest "
-               "files back; or accept the loss: muster backup, then muster restore --force",
-               path_, last, *lock_.recorded(), path_);
-}
-
 // Each life begins with a durable commit. In a new boot of the machine revisions go on
 // kMaxUnsyncedRevisions higher: what was not synced may be lost, and its numbers, which clients may
 // have seen, must not come back with another meaning. The past before the jump counts as compacted,
 // so those clients are told to list again.
 Status SqliteBackend::StartEpoch() {
   ASSIGN_OR_RETURN(Revision last, LastRevision(writer_));
-  RETURN_IF_ERROR(CheckNothingLost(last));
+  RETURN_IF_ERROR(CheckNothingLost(path_, last, lock_.recorded()));
   const int32_t boot = BootNumber(options_.boot_id);
   ASSIGN_OR_RETURN(const int64_t last_boot, writer_.QueryInt("PRAGMA user_version"));
   const bool jump = last_boot != 0 && last_boot != boot;
@@ -219,7 +211,8 @@ Status SqliteBackend::StartEpoch() {
                   jump ? fmt::format("UPDATE store_info SET compact_revision = {}", last)
                        : "UPDATE store_info SET format_version = format_version")
           .c_str()));
-  RETURN_IF_ERROR(Rewrite());
+  ASSIGN_OR_RETURN(const bool whole, Rewrite());
+  if (!whole) LOG_WARN("store: another program reads the database file={}", path_);
   lock_.Record(last);
   return Status::Ok();
 }
@@ -227,18 +220,50 @@ Status SqliteBackend::StartEpoch() {
 // Writes everything that the log holds into the database and begins the log anew. The last life may
 // have ended because a sync failed: then the system shows us what the disk does not have, and a
 // commit behind that would be lost with it.
-Status SqliteBackend::Rewrite() {
+// False if another program reads the database: then some of that is left to do.
+Result<bool> SqliteBackend::Rewrite() {
   const int code = sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
                                              nullptr, nullptr);
-  if (code == SQLITE_BUSY) {
-    LOG_WARN("store: another program reads the database file={}", path_);
-  } else if (code != SQLITE_OK) {
-    return SqliteError(writer_.handle(), "checkpoint");
+  if (code == SQLITE_OK || code == SQLITE_BUSY) return code == SQLITE_OK;
+  return Error(SqliteError(writer_.handle(), "checkpoint"));
+}
+
+// As a new life begins, but for the state: what the disk has must be what memory has.
+Status SqliteBackend::Recover(Revision last) {
+  for (Statement* statement : {&begin_, &commit_, &rollback_, &insert_, &delete_, &set_compacted_})
+    *statement = Statement();
+  writer_ = Database();
+  wal_pages_ = 0;
+  durable_ = true;
+  unsynced_ = 0;
+  RETURN_IF_ERROR(OpenWriter());
+  // First what was written before the error: a later commit must not stand behind a gap.
+  ASSIGN_OR_RETURN(const bool whole, Rewrite());
+  if (!whole) return RecoverableError(fmt::format("another program reads {}", path_));
+  ASSIGN_OR_RETURN(const Revision found, LastRevision(writer_));
+  if (found != last) {
+    return Error(Reason::kInternalError, "store: the database {} ends at revision {}, memory at {}",
+                 path_, found, last);
   }
-  return Status::Ok();
+  RETURN_IF_ERROR(writer_.Exec(
+      "BEGIN IMMEDIATE; UPDATE store_info SET format_version = format_version; COMMIT"));
+  lock_.Record(last);
+  return PrepareWriter();
 }
 
 Status SqliteBackend::PrepareStatements() {
+  RETURN_IF_ERROR(PrepareWriter());
+  ASSIGN_OR_RETURN(read_row_, reader_.Prepare(kSelectRow));
+  ASSIGN_OR_RETURN(
+      read_log_, reader_.Prepare("SELECT revision FROM log WHERE revision > ?1 AND revision <= ?2 "
+                                 "ORDER BY revision"));
+  ASSIGN_OR_RETURN(read_previous_,
+                   reader_.Prepare("SELECT revision, deleted FROM log WHERE key = ?1 AND "
+                                   "revision < ?2 ORDER BY revision DESC LIMIT 1"));
+  return Status::Ok();
+}
+
+Status SqliteBackend::PrepareWriter() {
   ASSIGN_OR_RETURN(begin_, writer_.Prepare("BEGIN IMMEDIATE"));
   ASSIGN_OR_RETURN(commit_, writer_.Prepare("COMMIT"));
   ASSIGN_OR_RETURN(rollback_, writer_.Prepare("ROLLBACK"));
@@ -248,13 +273,6 @@ Status SqliteBackend::PrepareStatements() {
                       "VALUES(?1, ?2, ?3, ?4, ?5, ?6)"));
   ASSIGN_OR_RETURN(delete_, writer_.Prepare("DELETE FROM log WHERE revision = ?1"));
   ASSIGN_OR_RETURN(set_compacted_, writer_.Prepare("UPDATE store_info SET compact_revision = ?1"));
-  ASSIGN_OR_RETURN(read_row_, reader_.Prepare(kSelectRow));
-  ASSIGN_OR_RETURN(
-      read_log_, reader_.Prepare("SELECT revision FROM log WHERE revision > ?1 AND revision <= ?2 "
-                                 "ORDER BY revision"));
-  ASSIGN_OR_RETURN(read_previous_,
-                   reader_.Prepare("SELECT revision, deleted FROM log WHERE key = ?1 AND "
-                                   "revision < ?2 ORDER BY revision DESC LIMIT 1"));
   return Status::Ok();
 }
 

@@ -1,21 +1,35 @@
 #include "store/sqlite_db.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 
 #include <fmt/core.h>
 
+#include "store/backend.h"
+
 namespace muster::store {
 
 namespace {
 
+bool IsFull(int code, int system_error) {
+  const bool no_room = system_error == ENOSPC || system_error == EDQUOT;
+  return (code & 0xFF) == SQLITE_FULL || ((code & 0xFF) == SQLITE_IOERR && no_room);
+}
+
 // The user's part of the message: which file, what it means, what helps. "" if nobody can tell.
 std::string Advice(int code, int system_error, const std::string& file) {
   switch (code & 0xFF) {
-    case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
+      return fmt::format(
+          "{} is not a muster store, or its first page is overwritten: name another file, restore "
+          "a backup (muster restore), or start with a new data directory",
+          file);
+    case SQLITE_CORRUPT:
       return fmt::format(
           "the database {} is damaged: restore a backup (muster restore), or start with a new data "
           "directory",
@@ -35,10 +49,8 @@ std::string Advice(int code, int system_error, const std::string& file) {
           "muster",
           file);
     case SQLITE_FULL:
-      return fmt::format("the disk that holds {} is full", file);
+      return fmt::format("the disk that holds {} is full: make room", file);
     case SQLITE_IOERR:
-      if (system_error == ENOSPC || system_error == EDQUOT)
-        return fmt::format("the disk that holds {} is full", file);
       return fmt::format("the disk that holds {} does not work ({})", file,
                          system_error == 0 ? "no reason given" : std::strerror(system_error));
     default:
@@ -58,7 +70,12 @@ Status SqliteError(sqlite3* handle, std::string_view doing, const std::string& p
   const std::string file = path.empty() ? FileOf(handle) : path;
   const std::string why =
       fmt::format("sqlite: {}: {} (code {})", doing, sqlite3_errmsg(handle), code);
-  const std::string advice = Advice(code, sqlite3_system_errno(handle), file);
+  const int system_error = sqlite3_system_errno(handle);
+  const bool full = IsFull(code, system_error);
+  const std::string advice = Advice(full ? SQLITE_FULL : code, system_error, file);
+  // A sync that failed may have lost what was written before: only a new start finds out.
+  if (full && code != SQLITE_IOERR_FSYNC)
+    return RecoverableError(fmt::format("store: {} ({})", advice, why));
   if (!advice.empty()) return Error(Reason::kInternalError, "store: {} ({})", advice, why);
   return Error(Reason::kInternalError, "store: {}: {}", file, why);
 }
@@ -114,10 +131,27 @@ std::string_view Statement::Text(int column) const {
   return {bytes, static_cast<size_t>(sqlite3_column_bytes(handle_.get(), column))};
 }
 
-Status Database::Open(const std::string& path) {
+Status Database::Open(const std::string& path) { return Open(path, path, SQLITE_OPEN_READWRITE); }
+
+// Readers of a WAL coordinate through a file beside it. Where none can be made nobody writes, so
+// there is nothing to coordinate: the log is read by one who locks nothing, or there is none.
+Status Database::OpenReadOnly(const std::string& path) {
+  struct stat info{};
+  const bool has_log = stat((path + "-wal").c_str(), &info) == 0 && info.st_size > 0;
+  std::string uri = "file:";
+  for (const char c : path) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                       std::string_view("/-._~").find(c) != std::string_view::npos;
+    uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  uri += has_log ? "?mode=ro&vfs=unix-none" : "?mode=ro&immutable=1";
+  RETURN_IF_ERROR(Open(path, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI));
+  return has_log ? Exec("PRAGMA locking_mode=EXCLUSIVE") : Status::Ok();
+}
+
+Status Database::Open(const std::string& path, const std::string& name, int flags) {
   sqlite3* handle = nullptr;
-  const int code =
-      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(handle);
   if (code != SQLITE_OK) {
     const Status status = SqliteError(handle, "open", path);
@@ -130,6 +164,7 @@ Status Database::Open(const std::string& path) {
 }
 
 Status Database::OpenAsGuest(const std::string& path) {
+  if (access(path.c_str(), W_OK) != 0 && errno == EROFS) return OpenReadOnly(path);
   RETURN_IF_ERROR(Open(path));
   sqlite3_db_config(handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   return Status::Ok();

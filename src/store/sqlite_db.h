@@ -50,7 +50,8 @@ class Statement {
 class Database {
  public:
   Status Open(const std::string& path);
-  // For a look at a file that may be another process': leaves its log as it is.
+  // For a look at a file that may be another process', or on a read-only medium: leaves its log as
+  // it is.
   Status OpenAsGuest(const std::string& path);
   void SetBusyTimeout(Duration timeout);  // kBusyTimeout unless set
   Result<Statement> Prepare(const char* sql);
@@ -59,6 +60,9 @@ class Database {
   sqlite3* handle() const { return handle_.get(); }
 
  private:
+  Status Open(const std::string& path, const std::string& name, int flags);
+  Status OpenReadOnly(const std::string& path);
+
   struct Close {
     void operator()(sqlite3* handle) const;
   };

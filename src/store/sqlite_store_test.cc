@@ -143,11 +143,11 @@ TEST_F(SqliteStoreTest, RefusesForeignAndNewerFiles) {
 }
 
 TEST_F(SqliteStoreTest, SaysWhichFileIsDamagedAndWhatHelps) {
-  const auto expect_advice = [&] {
+  const auto expect_advice = [&](const std::string& what) {
     const Result<std::unique_ptr<Store>> store = OpenSqliteStore(loop_, Path());
     ASSERT_FALSE(store.has_value());
     const std::string& text = store.error().message();
-    EXPECT_NE(text.find("the database " + Path() + " is damaged"), std::string::npos) << text;
+    EXPECT_NE(text.find(what), std::string::npos) << text;
     EXPECT_NE(text.find("start with a new data directory"), std::string::npos) << text;
   };
   Open();
@@ -160,9 +160,9 @@ TEST_F(SqliteStoreTest, SaysWhichFileIsDamagedAndWhatHelps) {
     const std::string garbage(std::filesystem::file_size(Path()) - 4096, '\x5a');
     file.write(garbage.data(), static_cast<std::streamsize>(garbage.size()));
   }
-  expect_advice();
+  expect_advice("the database " + Path() + " is damaged");
   std::ofstream(Path(), std::ios::trunc) << std::string(8192, 'x');
-  expect_advice();
+  expect_advice(Path() + " is not a muster store");
 }
 
 TEST_F(SqliteStoreTest, ReadsAndWatchesThePastFromTheFileAfterAReopen) {

@@ -9,6 +9,7 @@
 #include "store/backend.h"
 #include "store/sqlite_db.h"
 #include "store/sqlite_format.h"
+#include "store/store_lock.h"
 
 namespace muster::store {
 
@@ -18,16 +19,20 @@ constexpr int64_t kProgressRows = 1000;
 
 class Checker {
  public:
-  Checker(Database& database, const ValueCheck& check_value, const Progress& progress)
-      : database_(database), check_value_(check_value), progress_(progress) {}
+  Checker(Database& database, const std::string& path, const ValueCheck& check_value,
+          const Progress& progress)
+      : database_(database), path_(path), check_value_(check_value), progress_(progress) {}
 
   Result<StoreReport> Run() {
-    // Everything below is of one moment.
+    const std::optional<Revision> recorded = StoreLock::RecordedOf(path_);
+    // Everything below is of one moment, which is not before that.
     RETURN_IF_ERROR(database_.Exec("BEGIN"));
     RETURN_IF_ERROR(CheckFormat(database_));
     ASSIGN_OR_RETURN(report_.compacted,
                      database_.QueryInt("SELECT compact_revision FROM store_info"));
     ASSIGN_OR_RETURN(report_.revision, LastRevision(database_));
+    if (const Status lost = CheckNothingLost(path_, report_.revision, recorded); !lost.ok())
+      Fault(lost.message());
     RETURN_IF_ERROR(CheckFile());
     // What is damaged below SQLite makes these fail; then the faults above are the answer.
     Status status = CheckRevisions();
@@ -131,6 +136,7 @@ class Checker {
   }
 
   Database& database_;
+  const std::string& path_;
   const ValueCheck& check_value_;
   const Progress& progress_;
   StoreReport report_;
@@ -142,7 +148,7 @@ Result<StoreReport> CheckStore(const std::string& path, const ValueCheck& check_
                                const Progress& progress) {
   Database database;
   RETURN_IF_ERROR(database.OpenAsGuest(path));
-  return Checker(database, check_value, progress).Run();
+  return Checker(database, path, check_value, progress).Run();
 }
 
 }  // namespace muster::store

@@ -1,7 +1,8 @@
 // src/store/store_check.h
 //
 // Reads a whole store file and says what is wrong with it: SQLite's own check, the revisions (no
-// gaps after the compacted one), each key's life, and every value.
+// gaps after the compacted one, none missing that were acknowledged), each key's life, and every
+// value. Works on a read-only medium, too.
 //
 // Thread: any; blocking. The store may be in use: one read transaction sees one moment of it.
 

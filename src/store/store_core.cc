@@ -11,6 +11,8 @@ namespace muster::store {
 
 namespace {
 
+constexpr std::string_view kRecoverable = "Recoverable";
+
 // A replay does at most this much in one loop task.
 constexpr Revision kReplayRevisionsPerTask = 5000;
 constexpr Revision kReplayRevisionsFromBackendPerTask = 200;
@@ -37,6 +39,17 @@ EntryPtr MakeLoadedEntry(const Store::Decorator& decorator, LogRecord record) {
 size_t EntryBytes(const Entry& entry) { return entry.key.size() + entry.value->size(); }
 
 }  // namespace
+
+Status RecoverableError(std::string message) {
+  StatusDetails details;
+  details.causes.push_back({std::string(kRecoverable), "", ""});
+  return Status(Reason::kInternalError, std::move(message), std::move(details));
+}
+
+bool IsRecoverable(const Status& status) {
+  const auto& causes = status.details().causes;
+  return causes.size() == 1 && causes[0].reason == kRecoverable;
+}
 
 StoreCore::StoreCore(Loop& loop, std::unique_ptr<Backend> backend, Options options)
     : loop_(loop), backend_(std::move(backend)), options_(std::move(options)) {}
@@ -168,7 +181,15 @@ Revision StoreCore::Submit(WatchEvent event, Durability durability, Done done) {
 
 void StoreCore::OnCommit(Result<Revision> last) {
   if (!last) {
-    FailPending(last.error());
+    const bool recoverable = IsRecoverable(last.error());
+    if (health_.ok() || !recoverable) TurnReadOnly(last.error());
+    if (recoverable) ScheduleRecovery();
+    return;
+  }
+  if (!health_.ok()) {
+    LOG_INFO("store: takes writes again revision={}", committed_);
+    health_ = Status::Ok();
+    recovery_delay_ = Duration(0);
     return;
   }
   Publish(*last);
@@ -204,15 +225,19 @@ void StoreCore::Publish(Revision last) {
   }
 }
 
-void StoreCore::FailPending(const Status& reason) {
-  health_ = Status(
-      Reason::kInternalError,
-      fmt::format(
-          "the store is read-only since a write failed ({}); make room or repair the disk, then "
-          "restart",
-          reason.message()));
+void StoreCore::TurnReadOnly(const Status& reason) {
+  const std::string_view remedy = IsRecoverable(reason) ? "make room, and it goes on by itself"
+                                                        : "repair the disk, then restart";
+  health_ = Status(Reason::kInternalError,
+                   fmt::format("the store is read-only since a write failed ({}); {}",
+                               reason.message(), remedy));
   LOG_ERROR("store: turned read-only revision={} pending={} error={:?}", committed_,
             pending_.size(), reason.message());
+  FailPending();
+}
+
+// Their revisions were told to nobody and are given again.
+void StoreCore::FailPending() {
   std::deque<Pending> failed = std::move(pending_);
   pending_.clear();
   latest_.clear();
@@ -221,6 +246,13 @@ void StoreCore::FailPending(const Status& reason) {
   for (Pending& write : failed) {
     if (write.done) write.done(Error(health_));
   }
+}
+
+void StoreCore::ScheduleRecovery() {
+  recovery_delay_ = std::clamp(2 * recovery_delay_, kMinRecoveryDelay, kMaxRecoveryDelay);
+  loop_.After(recovery_delay_, [this, alive = std::weak_ptr<int>(alive_)] {
+    if (alive.lock()) committer_->Recover(committed_);
+  });
 }
 
 // --- reads

@@ -7,6 +7,8 @@
 //             calling anybody back. Not to be destroyed from one of its callbacks.
 // Thread:     the loop thread.
 // Invariants: those of store.h, and:
+//             - a read-only store has no pending writes; one whose disk was full tries now and then
+//               whether it has room again;
 //             - `pending_` holds the revisions after committed_ without gaps, oldest first;
 //             - latest_ has exactly the keys that pending_ changes.
 
@@ -27,6 +29,10 @@
 #include "store/watch_hub.h"
 
 namespace muster::store {
+
+// A store whose disk was full looks after this long, then twice as long, whether there is room.
+inline constexpr Duration kMinRecoveryDelay = seconds(1);
+inline constexpr Duration kMaxRecoveryDelay = seconds(30);
 
 using CommitterFactory = std::function<std::unique_ptr<Committer>(Loop& loop, Backend& backend,
                                                                   Committer::OnCommit on_commit)>;
@@ -85,7 +91,9 @@ class StoreCore final : public Store {
 
   void OnCommit(Result<Revision> last);
   void Publish(Revision last);
-  void FailPending(const Status& reason);
+  void TurnReadOnly(const Status& reason);
+  void FailPending();
+  void ScheduleRecovery();
 
   WatchEvent MakeLoggedEvent(LogChange change) const;
   RangeResult RangeNow(std::string_view prefix, std::string_view after, size_t limit) const;
@@ -105,6 +113,7 @@ class StoreCore final : public Store {
   const Options options_;
 
   Status health_;
+  Duration recovery_delay_{};  // before the next try; 0 while the store is healthy
   Revision committed_ = 0;
   Revision assigned_ = 0;   // the last revision given to a write
   Revision compacted_ = 0;  // what readers are told

@@ -213,6 +213,8 @@ struct FakeBackendState {
   std::vector<bool> durable;
   bool fail = false;
   bool fail_housekeeping = false;
+  bool recoverable = false;  // what `fail` says of itself
+  int recoveries = 0;
   bool keeps_log = false;
 };
 
@@ -221,7 +223,7 @@ class FakeBackend final : public Backend {
   explicit FakeBackend(FakeBackendState& state) : state_(state) {}
   Result<LoadedState> Load(const std::function<void(LogRecord)>&) override { return LoadedState{}; }
   Status Append(std::span<const LogRecord> batch, bool durable) override {
-    if (state_.fail) return Error(Reason::kInternalError, "no space left on device");
+    if (state_.fail) return Failure();
     state_.batches.emplace_back(batch.begin(), batch.end());
     state_.durable.push_back(durable);
     return Status::Ok();
@@ -230,6 +232,11 @@ class FakeBackend final : public Backend {
   Status Maintain(bool) override {
     if (state_.fail_housekeeping) return Error(Reason::kInternalError, "the sync failed");
     return Status::Ok();
+  }
+  Status Recover(Revision last) override {
+    ++state_.recoveries;
+    EXPECT_EQ(last, state_.batches.empty() ? 0 : state_.batches.back().back().revision);
+    return state_.fail ? Failure() : Status::Ok();
   }
   bool KeepsLog() const override { return state_.keeps_log; }
   Result<ReadAtResult> ReadAt(std::string_view, std::string_view, size_t, Revision) override {
@@ -240,6 +247,10 @@ class FakeBackend final : public Backend {
   }
 
  private:
+  Status Failure() const {
+    const std::string text = "no space left on device";
+    return state_.recoverable ? RecoverableError(text) : Status(Reason::kInternalError, text);
+  }
   FakeBackendState& state_;
 };
 
@@ -281,6 +292,55 @@ TEST_F(FakeBackendTest, FailedCommitFailsEveryPendingWriteAndLeavesReads) {
   EXPECT_EQ(store->Range("/", "", 0, 0)->entries.size(), 1U);
   EXPECT_TRUE(seen.empty());
   EXPECT_EQ(backend_.batches.size(), 1U);
+}
+
+TEST_F(FakeBackendTest, ComesBackByItselfWhenThereIsRoomAgain) {
+  const std::unique_ptr<StoreCore> store = Open();
+  ASSERT_TRUE(store->Write(MakePut("/a", "1"), {}));
+  loop_.RunReady();
+  backend_.fail = backend_.recoverable = true;
+  std::vector<Result<EntryPtr>> results;
+  const auto keep = [&](Result<EntryPtr> result) { results.push_back(std::move(result)); };
+  std::vector<std::string> seen;
+  ASSERT_TRUE(store->Watch("/", 1, [&](const std::vector<WatchEvent>& events) {
+    for (const WatchEvent& event : events) seen.push_back(Describe(event));
+  }));
+  for (size_t i = 0; i < kMaxBatchWrites + 10; ++i)
+    ASSERT_TRUE(store->Write(MakePut("/lost", "2"), keep));
+  loop_.RunReady();
+  ASSERT_EQ(results.size(), kMaxBatchWrites + 10);
+  EXPECT_NE(store->Health().message().find("make room, and it goes on by itself"),
+            std::string::npos)
+      << store->Health().message();
+  // It tries less and less often, but it tries.
+  loop_.RunFor(minutes(5));
+  EXPECT_GE(backend_.recoveries, 10);
+  EXPECT_LE(backend_.recoveries, 16);
+  EXPECT_FALSE(store->Write(MakePut("/b", "1"), keep));
+  backend_.fail = false;
+  loop_.RunFor(kMaxRecoveryDelay);
+  ASSERT_TRUE(store->Health().ok()) << store->Health().message();
+  // Memory, the log and watchers are as if the failed writes had never been.
+  EXPECT_EQ(store->Get("/lost"), nullptr);
+  EXPECT_EQ(*store->Write(MakePut("/b", "1"), keep), 2);
+  loop_.RunReady();
+  EXPECT_EQ(store->CommittedRevision(), 2);
+  EXPECT_EQ(backend_.batches.size(), 2U);
+  EXPECT_EQ(seen.size(), 1U);
+  const int recoveries = backend_.recoveries;
+  loop_.RunFor(minutes(5));
+  EXPECT_EQ(backend_.recoveries, recoveries) << "a healthy store looks no more";
+}
+
+TEST_F(FakeBackendTest, ABrokenDiskNeedsARestart) {
+  const std::unique_ptr<StoreCore> store = Open();
+  backend_.fail = true;
+  ASSERT_TRUE(store->Write(MakePut("/a", "1"), {}));
+  loop_.RunFor(minutes(5));
+  backend_.fail = false;
+  loop_.RunFor(minutes(5));
+  EXPECT_EQ(backend_.recoveries, 0);
+  EXPECT_NE(store->Health().message().find("repair the disk, then restart"), std::string::npos);
 }
 
 TEST_F(FakeBackendTest, BatchesAreBoundedAndSyncedOnlyForDurableWrites) {

@@ -66,6 +66,21 @@ Result<StoreLock> StoreLock::Take(const std::string& database) {
   return lock;
 }
 
+std::optional<Revision> StoreLock::RecordedOf(const std::string& database) {
+  const Descriptor file(open((database + ".lock").c_str(), O_RDONLY | O_CLOEXEC));
+  return file.get() < 0 ? std::nullopt : ReadRevision(file.get());
+}
+
+Status CheckNothingLost(const std::string& database, Revision last,
+                        std::optional<Revision> recorded) {
+  if (!recorded || last >= *recorded) return Status::Ok();
+  return Error(Reason::kInternalError,
+               "store: the database {} ends at revision {}, but revision {} was acknowledged: the "
+               "file or its log {}-wal was lost, cut, or replaced by an older copy. Put the newest "
+               "files back; or accept the loss: muster backup, then muster restore --force",
+               database, last, *recorded, database);
+}
+
 void StoreLock::Record(Revision revision) const {
   // Always as long as before: an overwrite needs no room. Nobody waits for it and nothing depends
   // on it but a warning, so a failure is not worth a word.

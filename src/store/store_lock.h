@@ -42,6 +42,9 @@ class StoreLock {
   // Conflict if another process holds it.
   static Result<StoreLock> Take(const std::string& database);
 
+  // What recorded() of its holder says, for others; nullopt also if there is no such file.
+  static std::optional<Revision> RecordedOf(const std::string& database);
+
   // The last synced revision that an earlier life recorded; nullopt if there was none.
   std::optional<Revision> recorded() const { return recorded_; }
   void Record(Revision revision) const;
@@ -50,6 +53,10 @@ class StoreLock {
   Descriptor file_;
   std::optional<Revision> recorded_;
 };
+
+// That a database which ends at `last` is all that was `recorded`.
+Status CheckNothingLost(const std::string& database, Revision last,
+                        std::optional<Revision> recorded);
 
 // The folder of `database` with mode 0700.
 Status MakeStoreFolder(const std::string& database);

@@ -37,6 +37,7 @@ class HastyCommitter final : public store::Committer {
     committer_->Enqueue(std::move(record));
   }
   void Compact(Revision target) override { committer_->Compact(target); }
+  void Recover(Revision last) override { committer_->Recover(last); }
 
  private:
   Loop& loop_;

@@ -45,6 +45,12 @@ printf 'garbage%.0s' {1..800} | dd of="$SCRATCH/bad.db" bs=1 seek=20480 conv=not
 refused muster check-store "$SCRATCH/bad.db" >/dev/null
 contains "$(refused muster restore "$SCRATCH/bad.db" --data-dir "$DATA" --force)" "nothing was changed"
 
+say "== what check-store tells apart"
+printf 'no database' >"$SCRATCH/text"
+contains "$(refused muster check-store "$SCRATCH/text")" "is not a muster store"
+contains "$(muster check-store --help)" "--data-dir"
+! muster check-store --help | grep -q -- --namespace || fail "check-store asks no cluster"
+
 say "== a lost database is not started anew"
 mv "$DATA/store/muster.db" "$SCRATCH/away.db"
 contains "$(refused up)" "missing or empty" "start without the database"
@@ -76,8 +82,13 @@ contains "$(kubectl get --raw '/readyz?verbose' 2>&1 || true)" "is full" "readyz
 contains "$(muster status)" "is full" "muster status"
 kill -0 "$(control_plane_pid)" || fail "the control plane died"
 rm "$DATA/pods/ballast"
+# It goes on by itself, and a restart finds what it did.
+eventually 60 kubectl create configmap by-itself --from-literal=a=1
+equals "$(kubectl get --raw /readyz)" ok "readyz with room again"
 muster down --data-dir "$DATA"
+contains "$(muster check-store --data-dir "$DATA")" "no faults" "check after a full disk"
 up
+equals "$(jsonpath configmap/by-itself .data.a)" 1 "what was written since"
 equals "$(jsonpath configmap/kept .data.a)" 1 "state after the disk has room again"
 kubectl create configmap again --from-literal=a=1
 muster down --data-dir "$DATA"
@@ -85,6 +96,7 @@ muster down --data-dir "$DATA"
 say "== a read-only disk"
 mount -o remount,ro "$DATA"
 contains "$(refused up)" "Read-only file system" "start on a read-only disk"
+contains "$(muster check-store --data-dir "$DATA")" "no faults" "check on a read-only disk"
 mount -o remount,rw "$DATA"
 up
 equals "$(jsonpath configmap/again .data.a)" 1 "state after that"

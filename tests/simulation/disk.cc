@@ -65,6 +65,7 @@ class DiskBackend final : public store::Backend {
   }
 
   Status Maintain(bool) override { return Status::Ok(); }
+  Status Recover(Revision) override { return Status::Ok(); }  // this disk does not break
   bool KeepsLog() const override { return true; }
 
   Result<store::ReadAtResult> ReadAt(std::string_view prefix, std::string_view after, size_t limit,
@@ -140,6 +141,7 @@ class MortalCommitter final : public store::Committer {
             })) {}
   void Enqueue(LogRecord record) override { committer_->Enqueue(std::move(record)); }
   void Compact(Revision target) override { committer_->Compact(target); }
+  void Recover(Revision last) override { committer_->Recover(last); }
 
  private:
   SlowLoop slow_;

@@ -153,7 +153,12 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   server_options.host = options.listen_host;
   server_options.port = options.listen_port;
   server_options.tls = std::move(tls);
-  ASSIGN_OR_RETURN(listener, net::HttpServer::Start(loop, io, *api, std::move(server_options)));
+  auto started = net::HttpServer::Start(loop, io, *api, std::move(server_options));
+  if (!started) {
+    return started.error().WithPrefix(
+        fmt::format("--listen {}:{}: ", options.listen_host, options.listen_port));
+  }
+  listener = *std::move(started);
   address = listener->address();
   return Status::Ok();
 }

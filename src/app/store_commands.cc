@@ -225,6 +225,7 @@ std::vector<Command> StoreCommands() {
   backup.flags = {kDataDirFlag};
   backup.examples = {{"muster backup /safe/monday.db", "of the cluster on this machine"},
                      {"muster backup b.db --data-dir /srv/muster", "of another one"}};
+  backup.local = true;
   backup.run_offline = BackUp;
 
   Command restore;
@@ -240,6 +241,7 @@ std::vector<Command> StoreCommands() {
   restore.flags = {kDataDirFlag, {"force", 0, "", "replace the cluster that is there", "", {}}};
   restore.examples = {{"muster restore /safe/monday.db --data-dir /srv/new", "on a new machine"},
                       {"muster down && muster restore b.db --force", "go back to a backup"}};
+  restore.local = true;
   restore.run_offline = Restore;
 
   Command check;
@@ -248,11 +250,14 @@ std::vector<Command> StoreCommands() {
   check.usage = "[FILE] [flags]";
   check.details =
       "Reads every page and every object of the store, or of a backup: the file's structure, the\n"
-      "revisions (none missing), each object's JSON, name and revision. Changes nothing; the\n"
-      "cluster may be running. Exit code 1 if anything is wrong.";
+      "revisions (none missing, none lost that were acknowledged), each object's JSON, name and\n"
+      "revision. Changes nothing, works on a read-only disk; the cluster may be running. Exit "
+      "code\n"
+      "1 if anything is wrong.";
   check.flags = {kDataDirFlag};
   check.examples = {{"muster check-store", "the cluster on this machine"},
                     {"muster check-store monday.db", "a backup"}};
+  check.local = true;
   check.run_offline = CheckStoreFile;
   return {std::move(backup), std::move(restore), std::move(check)};
 }

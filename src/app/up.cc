@@ -31,9 +31,19 @@ namespace {
 // How long `muster down` waits for a graceful stop before it kills.
 constexpr Duration kStopTimeout = seconds(20);
 
+// With what helps where whoever failed did not know: any file may be the one for which there is no
+// room.
+std::string Explained(const Status& status) {
+  const std::string& message = status.message();
+  const bool full =
+      message.contains(std::strerror(ENOSPC)) || message.contains(std::strerror(EDQUOT));
+  return full && !message.contains("make room") ? message + ": the disk is full, make room"
+                                                : message;
+}
+
 int Fail(std::string_view command, const Status& status) {
   if (status.message().empty()) return 0;  // help was printed
-  fmt::print(stderr, "muster {}: {}\n", command, status.message());
+  fmt::print(stderr, "muster {}: {}\n", command, Explained(status));
   return status.reason() == Reason::kBadRequest ? 2 : 1;
 }
 
@@ -111,7 +121,7 @@ int Serve(const UpOptions& options, agent::SpawnerHandle spawner, StartReport re
   Result<std::unique_ptr<ControlPlane>> opened =
       ControlPlane::Open(options, loop, std::move(spawner));
   if (!opened.has_value()) {
-    report.Send(false, "muster up: " + opened.error().message());
+    report.Send(false, "muster up: " + Explained(opened.error()));
     return Fail("up", opened.error());
   }
   std::unique_ptr<ControlPlane> plane = std::move(*opened);
@@ -127,7 +137,7 @@ int Serve(const UpOptions& options, agent::SpawnerHandle spawner, StartReport re
   loop.Post([&] {
     plane->Start([&](Status status) {
       if (!status.ok()) {
-        report.Send(false, "muster up: " + status.message());
+        report.Send(false, "muster up: " + Explained(status));
         exit_code = Fail("up", status);
         return stop();
       }
@@ -213,7 +223,7 @@ int RunUp(int argc, char** argv) {
   Result<agent::SpawnerHandle> spawner =
       agent::SpawnerProcess::Fork(agent::SpawnerLockFile(options->data_dir));
   if (!spawner.has_value()) {
-    report.Send(false, "muster up: " + spawner.error().message());
+    report.Send(false, "muster up: " + Explained(spawner.error()));
     return Fail("up", spawner.error());
   }
   RaiseDescriptorLimit();  // after the fork: pods keep the limit that we were started with

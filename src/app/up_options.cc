@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "agent/simulated/simulated_nodes.h"
 #include "base/strings.h"
+#include "cli/arguments.h"
 #include "cli/session.h"
 
 namespace muster::app {
@@ -36,6 +37,13 @@ Status Parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return Status(Reason::kBadRequest, "");
+  } catch (const CLI::ExtrasError& error) {
+    std::vector<std::string> flags;
+    for (const CLI::Option* option : app.get_options())
+      flags.push_back("--" + option->get_single_name());
+    return Error(Reason::kBadRequest, "{}{} (see `{} --help`)", error.what(),
+                 cli::UnknownFlagHint(std::vector<std::string>(argv + 1, argv + argc), flags),
+                 app.get_name());
   } catch (const CLI::Error& error) {
     return Error(Reason::kBadRequest, "{} (see `{} --help`)", error.what(), app.get_name());
   }

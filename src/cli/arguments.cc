@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/strings.h"
+#include "cli/help.h"
 
 namespace muster::cli {
 namespace {
@@ -29,7 +30,28 @@ Status CheckChoice(const Flag& flag, const std::string& value) {
                Join(flag.choices, ", "));
 }
 
+// " (did you mean --x?)" for the first word that is no flag and looks like one.
+std::string FlagHint(const std::vector<std::string>& words, const std::vector<Flag>& flags) {
+  std::vector<std::string> names;
+  names.reserve(flags.size());
+  for (const Flag& flag : flags) names.push_back("--" + flag.name);
+  return UnknownFlagHint(words, names);
+}
+
 }  // namespace
+
+std::string UnknownFlagHint(const std::vector<std::string>& words,
+                            const std::vector<std::string>& flags) {
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name == "--") break;
+    if (!name.starts_with("--") || std::find(flags.begin(), flags.end(), name) != flags.end())
+      continue;
+    const std::string nearest = Nearest(name, flags);
+    return nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest);
+  }
+  return "";
+}
 
 std::string Arguments::Get(std::string_view flag) const {
   if (const auto found = values.find(flag); found != values.end()) return found->second.back();
@@ -64,7 +86,7 @@ Result<Arguments> ParseArguments(const Command& command, const std::vector<std::
   app.set_help_flag();
   std::vector<std::unique_ptr<Bound>> bounds;
   std::vector<Flag> flags = command.flags;
-  flags.insert(flags.end(), GlobalFlags().begin(), GlobalFlags().end());
+  for (Flag& flag : GlobalFlags(command)) flags.push_back(std::move(flag));
   for (const Flag& flag : flags) {
     Bound& bound = *bounds.emplace_back(std::make_unique<Bound>(&flag));
     if (flag.value.empty()) {
@@ -88,6 +110,8 @@ Result<Arguments> ParseArguments(const Command& command, const std::vector<std::
   }
   try {
     app.parse(std::move(reversed));
+  } catch (const CLI::ExtrasError& error) {
+    return Error(Reason::kInvalid, "{}{}", error.what(), FlagHint(words, flags));
   } catch (const CLI::Error& error) {
     return Error(Reason::kInvalid, "{}", error.what());
   }

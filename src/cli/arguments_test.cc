@@ -27,6 +27,27 @@ TEST(ParseArguments, ReadsFlagsAsKubectlUsersWriteThem) {
   EXPECT_EQ(parsed->positionals, (std::vector<std::string>{"pods", "x"}));
 }
 
+TEST(ParseArguments, SuggestsTheFlagThatWasMeant) {
+  const auto message = [](const char* command, const char* word) {
+    const auto parsed = ParseArguments(*FindCommand(command), {"pods", word});
+    return parsed ? "" : parsed.error().message();
+  };
+  const std::string text = message("get", "--namespce=x");
+  EXPECT_NE(text.find("(did you mean --namespace?)"), text.npos) << text;
+  EXPECT_NE(message("logs", "--folow").find("--follow"), text.npos);
+  EXPECT_EQ(message("get", "--nonsense").find("did you mean"), text.npos);
+  EXPECT_EQ(UnknownFlagHint({"--", "--data-dur"}, {"--data-dir"}), "") << "the program's";
+}
+
+TEST(ParseArguments, ACommandOnFilesHasNoFlagsOfAClient) {
+  Command command;
+  command.name = "check";
+  command.local = true;
+  EXPECT_FALSE(ParseArguments(command, {"--namespace", "x"}).has_value());
+  EXPECT_TRUE(ParseArguments(command, {"--help"}).has_value());
+  EXPECT_EQ(HelpFor(command).find("kubeconfig"), std::string::npos) << HelpFor(command);
+}
+
 TEST(ParseArguments, LeavesTheProgramAlone) {
   auto parsed = ParseArguments(*FindCommand("exec"),
                                {"-it", "web-0", "-n", "team", "--", "ls", "-n", "--help"});

@@ -69,7 +69,7 @@ std::vector<Command>& MutableCommands() {
 
 }  // namespace
 
-const std::vector<Flag>& GlobalFlags() {
+std::vector<Flag> GlobalFlags(const Command& command) {
   static const std::vector<Flag> kFlags = {
       {"namespace",
        'n',
@@ -85,6 +85,7 @@ const std::vector<Flag>& GlobalFlags() {
        {}},
       {"context", 0, "NAME", "a context of the kubeconfig (default: its current one)", "", {}},
       {"help", 'h', "", "this text", "", {}}};
+  if (command.local) return {kFlags.back()};
   return kFlags;
 }
 

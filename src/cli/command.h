@@ -63,6 +63,7 @@ struct Command {
   std::vector<Example> examples;
   bool takes_program = false;  // "-- CMD ARGS..."
   bool names_objects = false;  // completion offers types and names
+  bool local = false;          // works on this machine's files: has no flags that choose a cluster
   // Exactly one. A Status becomes an error message and exit code 1.
   Result<int> (*run)(Invocation&) = nullptr;
   Result<int> (*run_offline)(const Arguments&, Console&) = nullptr;  // needs no cluster
@@ -72,8 +73,8 @@ const std::vector<Command>& AllCommands();
 // Commands of folders below this one, before RunCli().
 void AddCommands(std::vector<Command> commands);
 const Command* FindCommand(std::string_view name);
-// --namespace, --kubeconfig, --context: every command has them.
-const std::vector<Flag>& GlobalFlags();
+// --namespace, --kubeconfig, --context, --help: those that a command has besides its own.
+std::vector<Flag> GlobalFlags(const Command& command);
 
 // The subcommands, one file each.
 Command ApplyCommand();

@@ -53,8 +53,8 @@ std::string HelpFor(const Command& command) {
     out += "\nFlags:\n";
     for (const Flag& flag : command.flags) out += FlagLine(flag);
   }
-  out += "\nEvery command:\n";
-  for (const Flag& flag : GlobalFlags()) out += FlagLine(flag);
+  out += command.local ? "\n" : "\nEvery command:\n";
+  for (const Flag& flag : GlobalFlags(command)) out += FlagLine(flag);
   return out;
 }
 
@@ -86,19 +86,23 @@ std::string GeneralHelp() {
   return out;
 }
 
-std::string NearestCommand(const std::string& name) {
+std::string Nearest(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
   size_t best_distance = 3;  // three letters off is another word
-  auto look_at = [&](const std::string& candidate) {
-    const size_t distance = EditDistance(name, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  };
-  for (const Command& command : AllCommands()) look_at(command.name);
-  for (const OtherCommand& other : OtherCommands()) look_at(other.name);
+  for (const std::string& candidate : candidates) {
+    const size_t distance = EditDistance(word, candidate);
+    if (distance >= best_distance) continue;
+    best_distance = distance;
+    best = candidate;
+  }
   return best;
+}
+
+std::string NearestCommand(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : AllCommands()) names.push_back(command.name);
+  for (const OtherCommand& other : OtherCommands()) names.emplace_back(other.name);
+  return Nearest(name, names);
 }
 
 const std::vector<OtherCommand>& OtherCommands() {

@@ -15,7 +15,7 @@ std::string FlagWords(const Command& command) {
   std::string out;
   auto add = [&out](const Flag& flag) { out += (out.empty() ? "--" : " --") + flag.name; };
   for (const Flag& flag : command.flags) add(flag);
-  for (const Flag& flag : GlobalFlags()) add(flag);
+  for (const Flag& flag : GlobalFlags(command)) add(flag);
   return out;
 }
 

@@ -32,6 +32,13 @@ bool IsOver(const json::Value& pod) {
   return schema::IsFinalPhase(pod["status"]["phase"].AsString());
 }
 
+// A person reads "31.2 GiB", not "32767412Ki".
+std::string Readable(const std::string& resource, const cluster::Quantity& amount) {
+  if (resource != "memory") return amount.ToString();
+  return fmt::format("{:.1f} GiB",
+                     static_cast<double>(amount.Units()) / (1024.0 * 1024.0 * 1024.0));
+}
+
 void PrintNodes(Console& console, const json::Value& nodes, const json::Value& pods) {
   Amounts offered;
   Amounts used;
@@ -51,7 +58,8 @@ void PrintNodes(Console& console, const json::Value& nodes, const json::Value& p
     const auto found = used.find(name);
     console.Print("{:<10} {} of {} requested\n",
                   name == "memory" || name == "cpu" ? name : name.substr(name.find('/') + 1),
-                  found == used.end() ? "0" : found->second.ToString(), amount.ToString());
+                  found == used.end() ? "0" : Readable(name, found->second),
+                  Readable(name, amount));
   }
 }
 

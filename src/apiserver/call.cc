@@ -46,7 +46,13 @@ void Call::Reply(int code, std::string json) {
   Send(std::move(response));
 }
 
-void Call::Reply(int code, const json::Value& value) { Reply(code, json::Write(value)); }
+void Call::Reply(int code, const json::Value& value) {
+  if (yaml_ || !writer_->TakesValues()) return Reply(code, json::Write(value));
+  net::Response response;
+  response.status = code;
+  response.value = value;
+  Send(std::move(response));
+}
 
 void Call::ReplyText(int code, std::string text) {
   net::Response response;

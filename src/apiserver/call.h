@@ -44,6 +44,7 @@ class Call {
   void Fail(const Status& status);
   // `json` is the body; YAML is made from it when the client asked for that.
   void Reply(int code, std::string json);
+  // A caller in this process gets the tree itself.
   void Reply(int code, const json::Value& value);
   void ReplyText(int code, std::string text);
   void Send(net::Response response);

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "apiserver/metrics.h"
+#include "apiserver/recent_trees.h"
 #include "apiserver/resource_registry.h"
 #include "apiserver/server.h"
 #include "apiserver/watch/event_hub.h"
@@ -34,6 +35,7 @@ struct Core {
   Rng rng;
   Metrics metrics;
   ResourceRegistry registry;
+  RecentTrees trees;
   EventHubs hubs;
   std::unique_ptr<CrdLifecycle> crds;
   bool shutting_down = false;

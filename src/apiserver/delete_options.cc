@@ -70,9 +70,9 @@ Result<DeleteOptions> ParseDeleteOptions(const Call& call) {
   std::optional<bool> orphan;
   if (query.Has("orphanDependents")) orphan = query.GetBool("orphanDependents");
   RETURN_IF_ERROR(ReadPropagation(options, query.Get("propagationPolicy"), orphan));
-  if (!call.request().body.empty()) {
+  if (!call.request().body.empty() || !call.request().value.IsNull()) {
     ASSIGN_OR_RETURN(const DecodedBody body,
-                     DecodeBody(call.request().headers.Get("Content-Type"), call.request().body));
+                     DecodeBody(call.request().headers.Get("Content-Type"), call.request()));
     RETURN_IF_ERROR(ReadBody(options, body.value));
   }
   if (options.grace_period_seconds && *options.grace_period_seconds < 0) {

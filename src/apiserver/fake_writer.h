@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/task.h"
 #include "net/http.h"
@@ -22,6 +23,7 @@ class FakeWriter : public net::ResponseWriter {
     status = response.status;
     headers = std::move(response.headers);
     body = std::move(response.body);
+    if (!response.value.IsNull()) values.push_back(std::move(response.value));
     if (response.source != nullptr) {
       while (response.source->Next(piece_bytes, body)) {
       }
@@ -38,6 +40,10 @@ class FakeWriter : public net::ResponseWriter {
     body += *bytes;
     ++writes;
   }
+  void WriteValue(json::Value value, size_t) override {
+    if (!gone) values.push_back(std::move(value));
+  }
+  bool TakesValues() const override { return takes_values; }
   void End() override { ended = true; }
   size_t BufferedBytes() const override { return buffered_bytes; }
   std::unique_ptr<net::ByteStream> Upgrade(net::Headers head) override {
@@ -55,6 +61,8 @@ class FakeWriter : public net::ResponseWriter {
   int status = 0;  // 0: not answered yet
   net::Headers headers;
   std::string body;
+  bool takes_values = false;        // as a caller in this process
+  std::vector<json::Value> values;  // what came as trees
   bool streaming = false, ended = false, gone = false;
   int writes = 0;
   size_t buffered_bytes = 0;                 // what BufferedBytes() says

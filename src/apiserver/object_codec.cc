@@ -28,7 +28,9 @@ Status CheckTypeMeta(const schema::Kind& kind, const json::Value& object) {
 
 }  // namespace
 
-Result<DecodedBody> DecodeBody(std::string_view content_type, std::string_view body) {
+Result<DecodedBody> DecodeBody(std::string_view content_type, const net::Request& request) {
+  if (!request.value.IsNull()) return DecodedBody{request.value, {}};
+  const std::string_view body = request.body;
   if (body.size() > kMaxObjectBytes) {
     return Error(Reason::kRequestEntityTooLarge, "Request entity too large: limit is {}",
                  kMaxObjectBytes);
@@ -73,7 +75,7 @@ Result<FieldValidation> FieldValidationOf(const RequestInfo& info) {
 
 Result<json::Value> DecodeObject(Call& call, const schema::Kind& kind) {
   ASSIGN_OR_RETURN(DecodedBody body,
-                   DecodeBody(call.request().headers.Get("Content-Type"), call.request().body));
+                   DecodeBody(call.request().headers.Get("Content-Type"), call.request()));
   if (!body.value.IsObject()) {
     return Error(Reason::kBadRequest, "the body must be an object of kind {} in version {:?}",
                  kind.kind, kind.GroupVersion());

@@ -25,7 +25,7 @@ struct DecodedBody {
   std::vector<std::string> duplicate_keys;
 };
 // UnsupportedMediaType, BadRequest or RequestEntityTooLarge.
-Result<DecodedBody> DecodeBody(std::string_view content_type, std::string_view body);
+Result<DecodedBody> DecodeBody(std::string_view content_type, const net::Request& request);
 
 enum class FieldValidation : uint8_t { kIgnore, kWarn, kStrict };
 Result<FieldValidation> FieldValidationOf(const RequestInfo& info);

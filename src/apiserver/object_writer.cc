@@ -59,19 +59,27 @@ store::Put MakePut(const Resource& resource, const WriteContext& context, const 
   return put;
 }
 
+// What was just written is about to be read.
+void RememberLatest(Core& core, const Resource& resource, const WriteContext& context,
+                    const json::Value& object) {
+  const store::EntryPtr entry =
+      core.store.GetLatest(ObjectKey(*resource.kind, context.ns, context.name));
+  if (entry != nullptr) core.trees.Remember(*resource.kind, *entry, object);
+}
+
 // The metadata of a new object: what the server decides replaces what the client sent.
 json::Value MetadataForCreate(Core& core, const Resource& resource, const WriteContext& context,
                               json::Value metadata) {
   for (std::string_view field :
        {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"}) {
-    metadata = metadata.Remove(field);
+    if (metadata.Has(field)) metadata = metadata.Remove(field);
   }
-  metadata = metadata.Set("name", context.name);
-  metadata = resource.kind->namespaced ? metadata.Set("namespace", context.ns)
+  metadata = std::move(metadata).Set("name", context.name);
+  metadata = resource.kind->namespaced ? std::move(metadata).Set("namespace", context.ns)
                                        : metadata.Remove("namespace");
-  metadata = metadata.Set("uid", core.rng.Uuid());
-  metadata = metadata.Set("creationTimestamp", FormatTime(context.now));
-  return resource.strategy->has_generation() ? metadata.Set("generation", 1)
+  metadata = std::move(metadata).Set("uid", core.rng.Uuid());
+  metadata = std::move(metadata).Set("creationTimestamp", FormatTime(context.now));
+  return resource.strategy->has_generation() ? std::move(metadata).Set("generation", 1)
                                              : metadata.Remove("generation");
 }
 
@@ -99,7 +107,7 @@ Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view 
   Found found;
   found.entry = core.store.GetLatest(ObjectKey(kind, ns, name));
   if (found.entry == nullptr) return Error(NotFoundError(kind, name));
-  found.object = DecodeStored(kind, *found.entry->value);
+  found.object = core.trees.Of(kind, *found.entry);
   return found;
 }
 
@@ -160,8 +168,9 @@ void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json:
       });
   if (!written) {
     resource->strategy->Abandon(object);
-    (*shared_done)(Error(written.error()));
+    return (*shared_done)(Error(written.error()));
   }
+  RememberLatest(core, *resource, context, object);
 }
 
 void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, const Found& before,
@@ -191,7 +200,8 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
         if (entry && watches) resource->strategy->Committed(&old, &after);
         (*shared_done)(std::move(entry));
       });
-  if (!written) (*shared_done)(Error(written.error()));
+  if (!written) return (*shared_done)(Error(written.error()));
+  RememberLatest(core, *resource, context, after);
 }
 
 void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& found,

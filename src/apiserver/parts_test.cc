@@ -114,6 +114,8 @@ TEST(StoredObject, KeepsMetadataFirstWithAPlaceForTheRevision) {
   EXPECT_EQ(wire.members()[0].first, "kind");
   EXPECT_EQ(wire["apiVersion"].AsString(), "v1");
   EXPECT_EQ(DecodeStored(*pods, form.bytes), wire);
+  EXPECT_EQ(json::Write(StoredTree(*pods, pod, 7)),
+            json::Write(wire.SetPath({"metadata", "resourceVersion"}, "7")));
 
   // What is loaded from disk gets the same facts as what was just written.
   const auto loaded = MakeDecorator()(ObjectKey(*pods, "d", "p"), form.bytes);

@@ -12,6 +12,9 @@ Result<AnswerFormat> FormatOf(Call& call, const ResourcePtr& resource) {
 void ReplyEntry(Core& core, Call& call, const AnswerFormat& format, int code,
                 const Result<store::EntryPtr>& entry) {
   if (!entry) return call.Fail(entry.error());
+  if (format.form == AnswerForm::kObject && call.writer()->TakesValues()) {
+    return call.Reply(code, core.trees.Of(*format.kind, **entry));
+  }
   std::string body;
   AppendObject(body, format, **entry, core.loop.Now());
   call.Reply(code, std::move(body));

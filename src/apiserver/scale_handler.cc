@@ -51,7 +51,7 @@ Result<json::Value> WantedScale(const Call& call, const json::Value& current) {
   const bool patch = call.info().verb == "patch";
   const std::string type = ParseMediaType(call.request().headers.Get("Content-Type")).type;
   ASSIGN_OR_RETURN(const DecodedBody body,
-                   DecodeBody(patch ? "application/json" : type, call.request().body));
+                   DecodeBody(patch ? "application/json" : type, call.request()));
   if (!patch) return body.value;
   if (type == "application/json-patch+json") return json::ApplyJsonPatch(current, body.value);
   if (type == "application/merge-patch+json" || type == "application/strategic-merge-patch+json") {

@@ -77,7 +77,7 @@ Core::Core(Loop& the_loop, store::Store& the_store, ServerOptions the_options)
       options(std::move(the_options)),
       rng(options.seed),
       registry(MakeStrategies(store, MakeAllocator(options), MakeCrdStrategy(*this))),
-      hubs(loop, store),
+      hubs(loop, store, trees),
       crds(std::make_unique<CrdLifecycle>(*this)) {}
 
 Core::~Core() = default;

@@ -28,6 +28,7 @@ FUZZ_TARGET(stored, input) {
     return value.RemovePath({"metadata", "resourceVersion"});
   };
   CHECK(without_revision(muster::apiserver::DecodeStored(*kPods, stored.bytes)) == wanted);
+  CHECK(without_revision(muster::apiserver::StoredTree(*kPods, object, 7)) == wanted);
   const auto wire = muster::json::Parse(muster::apiserver::WireObject(*kPods, stored.bytes));
   CHECK(wire.has_value() && without_revision(*wire) == wanted);
 }

@@ -222,6 +222,33 @@ json::Value DecodeStored(const schema::Kind& kind, std::string_view bytes) {
   return json::Value(std::move(object));
 }
 
+json::Value StoredTree(const schema::Kind& kind, const json::Value& object,
+                       store::Revision revision) {
+  const json::Value& metadata = object["metadata"];
+  json::Object fields;
+  fields.reserve(metadata.size() + 1);
+  for (std::string_view key : kMetadataOrder) {
+    if (key == "resourceVersion") {
+      fields.emplace_back(key, std::to_string(revision));
+      continue;
+    }
+    const json::Value* value = metadata.Find(key);
+    if (value != nullptr && !value->IsNull()) fields.emplace_back(key, *value);
+  }
+  for (const auto& [key, value] : metadata.members()) {
+    if (!Contains(kMetadataOrder, key) && !Contains(kMetadataDropped, key))
+      fields.emplace_back(key, value);
+  }
+  json::Object tree = {{"kind", kind.kind},
+                       {"apiVersion", kind.GroupVersion()},
+                       {"metadata", json::Value(std::move(fields))}};
+  tree.reserve(object.size() + 3);
+  for (const auto& [key, value] : object.members()) {
+    if (key != "kind" && key != "apiVersion" && key != "metadata") tree.emplace_back(key, value);
+  }
+  return json::Value(std::move(tree));
+}
+
 void AppendWire(std::string& out, const schema::Kind& kind, std::string_view bytes) {
   AppendTypeMeta(out, kind);
   out += ',';

@@ -84,6 +84,9 @@ StoredForm EncodeStored(const schema::Kind& kind, const json::Value& object);
 
 // The tree, kind and apiVersion first. REQUIRES: bytes that EncodeStored made.
 json::Value DecodeStored(const schema::Kind& kind, std::string_view bytes);
+// What DecodeStored makes of EncodeStored(kind, object) with `revision` in its place.
+json::Value StoredTree(const schema::Kind& kind, const json::Value& object,
+                       store::Revision revision);
 
 // {"kind":"Pod","apiVersion":"v1",... appended to `out` without parsing.
 void AppendWire(std::string& out, const schema::Kind& kind, std::string_view bytes);

@@ -77,7 +77,7 @@ Status Patch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "PatchOptions"));
   ASSIGN_OR_RETURN(const std::string type, PatchTypeOf(kind, call->request()));
-  ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody("application/json", call->request().body));
+  ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody("application/json", call->request()));
   WriteContext context = ContextOf(core, kind, call->info(), dry_run);
   ASSIGN_OR_RETURN(const Found found, FindObject(core, kind, context.ns, context.name));
   ASSIGN_OR_RETURN(json::Value patched, ApplyPatch(kind, type, found.object, body.value));

@@ -81,6 +81,7 @@ Status StatusFromJson(const json::Value& value, int http_code) {
 
 Result<json::Value> Decode(const net::Response& response) {
   if (Status status = ApiClient::StatusOf(response); !status.ok()) return Error(std::move(status));
+  if (!response.value.IsNull()) return response.value;
   if (response.body.empty()) return json::Value();
   return json::Parse(response.body, nullptr, json::kMaxAnswerDepth);
 }
@@ -111,10 +112,17 @@ struct WatchState {
       Result<std::optional<WatchFrame>> frame = decoder.Next();
       if (!frame) return End(frame.error());
       if (!frame->has_value()) return;
-      WatchFrame& event = **frame;
-      if (event.type == "ERROR") return End(StatusFromJson(event.object, 500));
-      callbacks.on_event(event.type, std::move(event.object));
+      OnFrame((*frame)->type, std::move((*frame)->object));
     }
+  }
+
+  void OnValue(const json::Value& frame) {
+    if (!closed) OnFrame(frame["type"].AsString(), frame["object"]);
+  }
+
+  void OnFrame(std::string_view type, json::Value object) {
+    if (type == "ERROR") return End(StatusFromJson(object, 500));
+    callbacks.on_event(type, std::move(object));
   }
 
   void OnEnd(Status status) {
@@ -170,13 +178,20 @@ Status ApiClient::StatusOf(const net::Response& response) {
 }
 
 void ApiClient::Call(std::string method, std::string target, std::string_view content_type,
-                     std::string body, Done done) {
+                     json::Value body, Done done) {
   net::Request request;
   request.method = std::move(method);
   request.target = std::move(target);
   request.headers.Add("Accept", std::string(kJsonType));
-  if (!body.empty()) request.headers.Add("Content-Type", std::string(content_type));
-  request.body = std::move(body);
+  request.takes_values = transport_.CarriesValues();
+  if (!body.IsNull()) {
+    request.headers.Add("Content-Type", std::string(content_type));
+    if (request.takes_values) {
+      request.value = std::move(body);
+    } else {
+      request.body = json::Write(body);
+    }
+  }
   Raw(std::move(request), [done = std::move(done)](Result<net::Response> response) mutable {
     done(response ? Decode(*response)
                   : Result<json::Value>(std::unexpected(std::move(response.error()))));
@@ -193,14 +208,16 @@ std::unique_ptr<StreamHandle> ApiClient::RawStream(net::Request request,
   if (!request.headers.Has("User-Agent")) request.headers.Add("User-Agent", user_agent_);
   if (!callbacks.on_head) callbacks.on_head = [](int, const net::Headers&) {};
   if (!callbacks.on_data) callbacks.on_data = [](std::string_view) {};
+  if (!callbacks.on_value) callbacks.on_value = [](const json::Value&) {};
   return transport_.Stream(std::move(request),
                            {.on_head = lifetime_.Guard(std::move(callbacks.on_head)),
                             .on_data = lifetime_.Guard(std::move(callbacks.on_data)),
+                            .on_value = lifetime_.Guard(std::move(callbacks.on_value)),
                             .on_end = lifetime_.Guard(std::move(callbacks.on_end))});
 }
 
 void ApiClient::Get(const Target& target, Done done) {
-  Call("GET", PathOf(target), kJsonType, {}, std::move(done));
+  Call("GET", PathOf(target), kJsonType, json::Value(), std::move(done));
 }
 
 void ApiClient::List(const Resource& resource, std::string_view ns, const ListOptions& options,
@@ -211,7 +228,7 @@ void ApiClient::List(const Resource& resource, std::string_view ns, const ListOp
   query.Add("limit", options.limit);
   query.Add("continue", options.continue_token);
   query.Add("resourceVersion", options.resource_version);
-  Call("GET", query.Take(), kJsonType, {}, std::move(done));
+  Call("GET", query.Take(), kJsonType, json::Value(), std::move(done));
 }
 
 void ApiClient::Create(const Target& target, const json::Value& object, Done done) {
@@ -221,24 +238,24 @@ void ApiClient::Create(const Target& target, const json::Value& object, Done don
   if (where.subresource.empty()) where.name.clear();
   Query query(PathOf(where));
   query.Add("fieldManager", user_agent_);
-  Call("POST", query.Take(), kJsonType, json::Write(object), std::move(done));
+  Call("POST", query.Take(), kJsonType, object, std::move(done));
 }
 
 void ApiClient::Update(const Target& target, const json::Value& object, Done done) {
   Query query(PathOf(target));
   query.Add("fieldManager", user_agent_);
-  Call("PUT", query.Take(), kJsonType, json::Write(object), std::move(done));
+  Call("PUT", query.Take(), kJsonType, object, std::move(done));
 }
 
 void ApiClient::Patch(const Target& target, PatchType type, const json::Value& patch, Done done) {
   Query query(PathOf(target));
   query.Add("fieldManager", user_agent_);
   if (type == PatchType::kApply) query.Add("force", "true");
-  Call("PATCH", query.Take(), ContentTypeOf(type), json::Write(patch), std::move(done));
+  Call("PATCH", query.Take(), ContentTypeOf(type), patch, std::move(done));
 }
 
 void ApiClient::Delete(const Target& target, const DeleteOptions& options, Done done) {
-  Call("DELETE", PathOf(target), kJsonType, json::Write(BodyOf(options)), std::move(done));
+  Call("DELETE", PathOf(target), kJsonType, BodyOf(options), std::move(done));
 }
 
 std::unique_ptr<StreamHandle> ApiClient::Watch(const Resource& resource, std::string_view ns,
@@ -256,6 +273,7 @@ std::unique_ptr<StreamHandle> ApiClient::Watch(const Resource& resource, std::st
   request.method = "GET";
   request.target = query.Take();
   request.headers.Add("Accept", std::string(kJsonType));
+  request.takes_values = transport_.CarriesValues();
 
   auto state = std::make_shared<WatchState>();
   state->callbacks = std::move(callbacks);
@@ -263,6 +281,7 @@ std::unique_ptr<StreamHandle> ApiClient::Watch(const Resource& resource, std::st
       std::move(request),
       {.on_head = [state](int status, const net::Headers&) { state->http_status = status; },
        .on_data = [state](std::string_view bytes) { state->OnData(bytes); },
+       .on_value = [state](const json::Value& frame) { state->OnValue(frame); },
        .on_end = [state](Status status) { state->OnEnd(std::move(status)); }});
   return std::make_unique<WatchHandle>(std::move(state), std::move(stream));
 }

@@ -118,7 +118,7 @@ class ApiClient {
   const std::string& user_agent() const { return user_agent_; }
 
  private:
-  void Call(std::string method, std::string target, std::string_view content_type, std::string body,
+  void Call(std::string method, std::string target, std::string_view content_type, json::Value body,
             Done done);
 
   Loop& loop_;

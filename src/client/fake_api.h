@@ -45,7 +45,8 @@ class FakeApi final : public net::Handler {
     if (route.collection.empty()) return SendError(*writer, 404, "NotFound", path + " not found");
     if (request.method == "GET")
       return route.name.empty() ? List(route, query, writer) : Get(route, *writer);
-    const json::Value body = json::Parse(request.body).value_or(json::Value());
+    const json::Value body =
+        request.value.IsNull() ? json::Parse(request.body).value_or(json::Value()) : request.value;
     if (request.method == "POST") return Create(route, body, *writer);
     if (request.method == "PUT") return Replace(route, body, *writer);
     if (request.method == "PATCH") return Patch(route, body, *writer);
@@ -53,6 +54,11 @@ class FakeApi final : public net::Handler {
       return route.name.empty() ? DeleteCollection(route, *writer) : Delete(route, body, *writer);
     }
     SendError(*writer, 405, "MethodNotAllowed", request.method);
+  }
+
+  static json::Value BodyOf(const net::Request& request) {
+    if (!request.value.IsNull()) return request.value;
+    return json::Parse(request.body).value_or(json::Value());
   }
 
   // Straight into the store, as another client would.

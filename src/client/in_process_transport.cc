@@ -12,8 +12,8 @@ constexpr size_t kDrainPieceBytes = 256 << 10;
 // callbacks. Every callback goes through the loop, so neither side ever runs inside the other.
 class Call final : public net::ResponseWriter, public std::enable_shared_from_this<Call> {
  public:
-  Call(Loop& loop, std::weak_ptr<const bool> transport)
-      : loop_(loop), transport_(std::move(transport)) {}
+  Call(Loop& loop, std::weak_ptr<const bool> transport, bool takes_values)
+      : loop_(loop), transport_(std::move(transport)), takes_values_(takes_values) {}
 
   // The handler let go of the last reference: what it did not finish is an error of its own.
   ~Call() override {
@@ -64,6 +64,17 @@ class Call final : public net::ResponseWriter, public std::enable_shared_from_th
       call.stream_.on_data(*bytes);
     });
   }
+
+  void WriteValue(json::Value value, size_t bytes) override {
+    if (ended_) return;
+    buffered_ += bytes;
+    Later([value = std::move(value), bytes](Call& call) mutable {
+      call.buffered_ -= bytes;
+      call.stream_.on_value(std::move(value));
+    });
+  }
+
+  bool TakesValues() const override { return takes_values_; }
 
   void End() override {
     if (ended_) return;
@@ -139,6 +150,7 @@ class Call final : public net::ResponseWriter, public std::enable_shared_from_th
  private:
   Loop& loop_;
   const std::weak_ptr<const bool> transport_;
+  const bool takes_values_;
   Function<void(Result<net::Response>)> done_;
   StreamCallbacks stream_;
   net::Response collected_;
@@ -171,7 +183,7 @@ InProcessTransport::~InProcessTransport() = default;
 
 void InProcessTransport::Send(net::Request request, Function<void(Result<net::Response>)> done) {
   request.peer = peer_;
-  auto call = std::make_shared<Call>(loop_, lifetime_.Watch());
+  auto call = std::make_shared<Call>(loop_, lifetime_.Watch(), request.takes_values);
   call->Expect(lifetime_.Guard(std::move(done)));
   loop_.Post(
       lifetime_.Guard([this, request = std::move(request), call = std::move(call)]() mutable {
@@ -182,7 +194,7 @@ void InProcessTransport::Send(net::Request request, Function<void(Result<net::Re
 std::unique_ptr<StreamHandle> InProcessTransport::Stream(net::Request request,
                                                          StreamCallbacks callbacks) {
   request.peer = peer_;
-  auto call = std::make_shared<Call>(loop_, lifetime_.Watch());
+  auto call = std::make_shared<Call>(loop_, lifetime_.Watch(), request.takes_values);
   call->Expect(std::move(callbacks));
   auto handle = std::make_unique<CallHandle>(call);
   loop_.Post(

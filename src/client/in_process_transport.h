@@ -30,6 +30,7 @@ class InProcessTransport final : public Transport {
 
   void Send(net::Request request, Function<void(Result<net::Response>)> done) override;
   std::unique_ptr<StreamHandle> Stream(net::Request request, StreamCallbacks callbacks) override;
+  bool CarriesValues() const override { return true; }
 
  private:
   Loop& loop_;

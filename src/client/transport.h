@@ -25,6 +25,8 @@ class StreamHandle {
 struct StreamCallbacks {
   Function<void(int status, const net::Headers& headers)> on_head;
   Function<void(std::string_view bytes)> on_data;
+  // A piece that came as a tree; only if the request takes values.
+  Function<void(json::Value value)> on_value;
   // Ok: the server ended the stream. Otherwise how it broke.
   Function<void(Status)> on_end;
 };
@@ -36,6 +38,8 @@ class Transport {
   // Timeout.
   virtual void Send(net::Request request, Function<void(Result<net::Response>)> done) = 0;
   virtual std::unique_ptr<StreamHandle> Stream(net::Request request, StreamCallbacks callbacks) = 0;
+  // The other end is in this process: bodies need not become text (net::Request::value).
+  virtual bool CarriesValues() const { return false; }
 };
 
 }  // namespace muster::client

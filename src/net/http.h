@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "base/task.h"
+#include "json/value.h"
 
 namespace muster::net {
 
@@ -46,6 +47,9 @@ struct Request {
   Headers headers;
   std::string body;
   Peer peer;
+  // Between parts of one process a body may travel as its tree; then `body` is empty.
+  json::Value value;
+  bool takes_values = false;  // the answer may, too
 };
 
 // A body that is produced piece by piece on an I/O thread (a LIST of 30 MB never exists as one
@@ -63,6 +67,7 @@ struct Response {
   Headers headers;
   std::string body;
   std::unique_ptr<BodySource> source;  // instead of body
+  json::Value value;                   // instead of body, for a writer that TakesValues()
 };
 
 // Whoever paused for a slow stream goes on at this much.
@@ -99,6 +104,12 @@ class ResponseWriter {
   virtual void StartStream(int status, Headers headers) = 0;
   // Shared: a watch event is encoded once and sent to every watcher.
   virtual void Write(std::shared_ptr<const std::string> bytes) = 0;
+  // For who TakesValues(): a piece of the stream as a tree, which counts as `bytes`.
+  virtual void WriteValue(json::Value value, size_t bytes) {
+    (void)value;
+    (void)bytes;
+  }
+  virtual bool TakesValues() const { return false; }
   virtual void End() = 0;
   // Bytes accepted by Write but not yet by the kernel. A handler closes a stream whose reader is
   // too slow.

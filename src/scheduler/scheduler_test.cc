@@ -71,7 +71,7 @@ class SchedulerTest : public testing::Test {
     const std::string path = request.target.substr(0, request.target.find('?'));
     const std::vector<std::string_view> parts = SplitNonEmpty(path, '/');
     if (parts.size() == 7 && parts[6] == "binding") {
-      Bind(std::string(parts[3]), std::string(parts[5]), *json::Parse(request.body), *writer);
+      Bind(std::string(parts[3]), std::string(parts[5]), client::FakeApi::BodyOf(request), *writer);
       return false;
     }
     if (parts.size() == 8 && parts[7] == "status" && refuse_group_status) {
@@ -103,7 +103,8 @@ class SchedulerTest : public testing::Test {
     writer.Send({.status = 201,
                  .headers = {},
                  .body = R"({"kind":"Status","status":"Success"})",
-                 .source = nullptr});
+                 .source = nullptr,
+                 .value = {}});
   }
 
   void AddNode(const std::string& name, int gpus) {

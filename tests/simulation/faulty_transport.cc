@@ -41,7 +41,14 @@ class FaultyStream final : public client::StreamHandle {
         std::move(request),
         {.on_head = [this](int status,
                            const net::Headers& headers) { callbacks_.on_head(status, headers); },
-         .on_data = [this](std::string_view bytes) { OnPiece(std::string(bytes)); },
+         .on_data =
+             [this](std::string_view bytes) {
+               OnPiece([this, bytes = std::string(bytes)] { callbacks_.on_data(bytes); });
+             },
+         .on_value =
+             [this](json::Value value) {
+               OnPiece([this, value = std::move(value)] { callbacks_.on_value(value); });
+             },
          .on_end = [this](Status status) { InOrder([this, status] { End(status); }); }});
   }
 
@@ -53,7 +60,8 @@ class FaultyStream final : public client::StreamHandle {
     End(Status::Ok());
   }
 
-  void OnPiece(std::string bytes) {
+  template <class Pass>
+  void OnPiece(Pass pass) {
     if (rng_.Chance(rates_.watch_cut)) {
       counts_.Add("fault: watch cut");
       InOrder([this] { End(Status(Reason::kServiceUnavailable, "connection reset")); });
@@ -69,8 +77,8 @@ class FaultyStream final : public client::StreamHandle {
       due_ =
           std::max(due_, loop_.Steady() + Duration(rng_.Between(0, rates_.max_delay.count() * 10)));
     }
-    InOrder([this, times, bytes = std::move(bytes)] {
-      for (int i = 0; i < times; ++i) callbacks_.on_data(bytes);
+    InOrder([times, pass = std::move(pass)] {
+      for (int i = 0; i < times; ++i) pass();
     });
   }
 

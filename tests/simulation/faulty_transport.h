@@ -58,6 +58,7 @@ class FaultyTransport final : public client::Transport {
   void Send(net::Request request, Function<void(Result<net::Response>)> done) override;
   std::unique_ptr<client::StreamHandle> Stream(net::Request request,
                                                client::StreamCallbacks callbacks) override;
+  bool CarriesValues() const override { return true; }
 
  private:
   bool DiesNow(net::Request& request);

@@ -100,12 +100,11 @@ void Oracles::Attach(store::Store* store) {
   if (!watch) on_violation_("cannot watch the store: " + watch.error().ToString());
 }
 
-void Oracles::OnAcknowledged(std::string_view body) {
-  constexpr std::string_view kField = "\"resourceVersion\":\"";
-  const size_t at = body.find(kField);
-  if (at == body.npos || store_ == nullptr) return;
-  const std::string_view rest = body.substr(at + kField.size());
-  const int64_t revision = ParseInt(rest.substr(0, rest.find('"'))).value_or(0);
+void Oracles::OnAcknowledged(const net::Response& response) {
+  if (store_ == nullptr) return;
+  // A client that takes values gets its answer as one; errors are text.
+  const auto revision = static_cast<store::Revision>(client::RevisionOf(response.value));
+  if (revision > 0) counts_.Add("oracle: acknowledged revision");
   if (revision > store_->CommittedRevision()) {
     on_violation_(fmt::format("revision {} was acknowledged before its commit", revision));
   }

@@ -33,6 +33,7 @@
 #include "client/informer.h"
 #include "json/value.h"
 #include "loop/sim_loop.h"
+#include "net/http.h"
 #include "simulation/counts.h"
 #include "simulation/gang_oracle.h"
 #include "store/store.h"
@@ -48,7 +49,7 @@ class Oracles {
   // The store was opened (again); nullptr: it is about to be closed.
   void Attach(store::Store* store);
   // A write with this answer is done.
-  void OnAcknowledged(std::string_view body);
+  void OnAcknowledged(const net::Response& response);
   // Time has passed.
   void Tick() { gangs_.Tick(); }
   // Compares a read of some revision of the past with the log.

@@ -338,6 +338,7 @@ const std::vector<std::string_view>& ExpectedCounts() {
       "branch: owner let go of its dependents",
       "branch: writes lost with the store",
       "branch: the past was read",
+      "oracle: acknowledged revision",
       "branch: job rests running",
       "branch: backoffLimit reached",
       "branch: activeDeadlineSeconds passed",

@@ -30,7 +30,7 @@ World::World(WorldOptions options, Counts& counts)
       counts_(counts),
       network_{loop_, gate_, rates_, counts_,
                [this](const net::Request&, const net::Response& response) {
-                 oracles_->OnAcknowledged(response.body);
+                 oracles_->OnAcknowledged(response);
                }},
       perfect_network_{loop_, gate_, perfect_, counts_, network_.on_acknowledged},
       user_transport_(perfect_network_, "user", Rng(rng_.Next()), nullptr),

@@ -7,9 +7,10 @@
 
 namespace muster::apiserver {
 
-EventHub::EventHub(Loop& loop, store::Store& store, std::string prefix)
+EventHub::EventHub(Loop& loop, store::Store& store, RecentTrees& trees, std::string prefix)
     : loop_(loop),
       store_(store),
+      trees_(trees),
       prefix_(std::move(prefix)),
       ring_start_(store.CommittedRevision()) {
   // The present is never compacted, so this cannot fail.
@@ -48,7 +49,7 @@ Status EventHub::AddReplay(const WatcherPtr& watcher) {
                        prefix_, watcher->spec().after,
                        [this, watcher](const std::vector<store::WatchEvent>& events) {
                          for (const store::WatchEvent& event : events) {
-                           SharedEvent shared(event, loop_.Now());
+                           SharedEvent shared(event, loop_.Now(), trees_);
                            watcher->Offer(shared);
                          }
                        },
@@ -63,7 +64,7 @@ Status EventHub::AddReplay(const WatcherPtr& watcher) {
 
 void EventHub::OnEvents(const std::vector<store::WatchEvent>& events) {
   for (const store::WatchEvent& event : events) {
-    auto shared = std::make_shared<SharedEvent>(event, loop_.Now());
+    auto shared = std::make_shared<SharedEvent>(event, loop_.Now(), trees_);
     pending_.emplace_back(shared, event);
     Remember(std::move(shared), event.entry->value->size());
   }
@@ -182,7 +183,7 @@ void EventHub::CloseAll(const Status& status) {
 
 EventHub& EventHubs::For(const std::string& prefix) {
   std::unique_ptr<EventHub>& hub = hubs_[prefix];
-  if (hub == nullptr) hub = std::make_unique<EventHub>(loop_, store_, prefix);
+  if (hub == nullptr) hub = std::make_unique<EventHub>(loop_, store_, trees_, prefix);
   return *hub;
 }
 

@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "apiserver/recent_trees.h"
 #include "apiserver/watch/watcher.h"
 #include "base/status.h"
 #include "loop/loop.h"
@@ -40,7 +41,7 @@ inline constexpr Duration kMaxBatchDelay = milliseconds(10);
 
 class EventHub {
  public:
-  EventHub(Loop& loop, store::Store& store, std::string prefix);
+  EventHub(Loop& loop, store::Store& store, RecentTrees& trees, std::string prefix);
   ~EventHub();
 
   // Expired when the start lies before what the store remembers.
@@ -77,6 +78,7 @@ class EventHub {
 
   Loop& loop_;
   store::Store& store_;
+  RecentTrees& trees_;
   std::string prefix_;
   store::Store::WatchId watch_ = 0;
   store::Revision ring_start_ = 0;  // the ring holds all events after this
@@ -98,7 +100,8 @@ class EventHub {
 // The hubs of all kinds.
 class EventHubs {
  public:
-  EventHubs(Loop& loop, store::Store& store) : loop_(loop), store_(store) {}
+  EventHubs(Loop& loop, store::Store& store, RecentTrees& trees)
+      : loop_(loop), store_(store), trees_(trees) {}
   EventHub& For(const std::string& prefix);
   // Ends the watches of one kind (its CRD went away); all of them for "".
   void Close(const std::string& prefix, const Status& status = Status::Ok());
@@ -108,6 +111,7 @@ class EventHubs {
  private:
   Loop& loop_;
   store::Store& store_;
+  RecentTrees& trees_;
   WatchBudget budget_;  // outlives the watchers
   std::map<std::string, std::unique_ptr<EventHub>> hubs_;
 };

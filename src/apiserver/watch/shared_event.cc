@@ -82,26 +82,39 @@ std::string EncodeErrorFrame(const Status& status) {
   return json::Write(json::Obj({{"type", "ERROR"}, {"object", StatusObject(status)}})) + "\n";
 }
 
-SharedEvent::SharedEvent(store::WatchEvent event, Time now) : event_(std::move(event)), now_(now) {}
+SharedEvent::SharedEvent(store::WatchEvent event, Time now, RecentTrees& trees)
+    : event_(std::move(event)), now_(now), trees_(trees) {}
 
-FramePtr SharedEvent::FrameFor(const Selection& selection, const AnswerFormat& format) {
-  if (!event_.entry->key.starts_with(selection.prefix())) return nullptr;
+std::optional<EventType> SharedEvent::TypeFor(const Selection& selection) const {
+  if (!event_.entry->key.starts_with(selection.prefix())) return std::nullopt;
   const bool deleted = event_.type == store::WatchEvent::Type::kDelete;
   const bool was_in = event_.previous != nullptr && selection.Matches(*event_.previous);
   const bool is_in = !deleted && selection.Matches(*event_.entry);
-  if (is_in) return Encode(was_in ? EventType::kModified : EventType::kAdded, format);
-  return was_in ? Encode(EventType::kDeleted, format) : nullptr;
+  if (is_in) return was_in ? EventType::kModified : EventType::kAdded;
+  return was_in ? std::optional(EventType::kDeleted) : std::nullopt;
+}
+
+store::EntryPtr SharedEvent::Shown(EventType type) const {
+  const bool leaves = type == EventType::kDeleted && event_.type == store::WatchEvent::Type::kPut;
+  return leaves ? AtRevision(*event_.previous, event_.revision) : event_.entry;
+}
+
+FramePtr SharedEvent::FrameFor(const Selection& selection, const AnswerFormat& format) {
+  const std::optional<EventType> type = TypeFor(selection);
+  return type ? Encode(*type, format) : nullptr;
+}
+
+json::Value SharedEvent::ValueFor(const Selection& selection, const AnswerFormat& format) {
+  const std::optional<EventType> type = TypeFor(selection);
+  if (!type) return {};
+  return json::Obj({{"type", NameOf(*type)}, {"object", trees_.Of(*format.kind, *Shown(*type))}});
 }
 
 FramePtr SharedEvent::Encode(EventType type, const AnswerFormat& format) {
   for (const Encoded& one : encoded_) {
     if (one.type == type && one.format.Same(format)) return one.frame;
   }
-  store::EntryPtr entry = event_.entry;
-  if (type == EventType::kDeleted && event_.type == store::WatchEvent::Type::kPut) {
-    entry = AtRevision(*event_.previous, event_.revision);
-  }
-  auto frame = std::make_shared<const std::string>(EncodeFrame(type, format, *entry, now_));
+  auto frame = std::make_shared<const std::string>(EncodeFrame(type, format, *Shown(type), now_));
   encoded_.push_back({type, format, frame});
   return frame;
 }

@@ -12,14 +12,17 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "apiserver/answer.h"
+#include "apiserver/recent_trees.h"
 #include "apiserver/selection.h"
 #include "base/time.h"
+#include "json/value.h"
 #include "store/store.h"
 
 namespace muster::apiserver {
@@ -39,12 +42,16 @@ std::string EncodeErrorFrame(const Status& status);
 
 class SharedEvent {
  public:
-  SharedEvent(store::WatchEvent event, Time now);
+  // REQUIRES: `trees` outlives the event.
+  SharedEvent(store::WatchEvent event, Time now, RecentTrees& trees);
 
   store::Revision revision() const { return event_.revision; }
   // The frame for a watcher of this selection and format: nullptr when the change does not concern
   // it. An object that enters a selection is ADDED, one that leaves it DELETED.
   FramePtr FrameFor(const Selection& selection, const AnswerFormat& format);
+  // The same as a tree, {type, object}, for a watcher in this process; null instead of nullptr.
+  json::Value ValueFor(const Selection& selection, const AnswerFormat& format);
+  size_t bytes() const { return event_.entry->value->size(); }  // about the size of a frame
 
  private:
   struct Encoded {
@@ -52,10 +59,14 @@ class SharedEvent {
     AnswerFormat format;
     FramePtr frame;
   };
+  std::optional<EventType> TypeFor(const Selection& selection) const;
+  // What a watcher is shown in an event of this type.
+  store::EntryPtr Shown(EventType type) const;
   FramePtr Encode(EventType type, const AnswerFormat& format);
 
   store::WatchEvent event_;
   Time now_;
+  RecentTrees& trees_;
   std::vector<Encoded> encoded_;
 };
 using SharedEventPtr = std::shared_ptr<SharedEvent>;
@@ -67,6 +78,7 @@ class EventBatch {
 
   // The frames of the events after `after`, in one piece; nullptr when none concerns the watcher.
   FramePtr FrameFor(store::Revision after, const Selection& selection, const AnswerFormat& format);
+  const std::vector<SharedEventPtr>& events() const { return events_; }
 
  private:
   std::vector<SharedEventPtr> events_;

@@ -74,11 +74,16 @@ void Watcher::FinishInitial() {
 
 void Watcher::Offer(SharedEvent& event) {
   if (closed_ || event.revision() <= spec_.after) return;
+  if (initial_done_ && SendsValues()) return SendValue(event);
   if (FramePtr frame = event.FrameFor(*spec_.selection, spec_.format)) Send(std::move(frame));
 }
 
 void Watcher::Offer(EventBatch& batch) {
   if (closed_) return;
+  if (initial_done_ && SendsValues()) {
+    for (const SharedEventPtr& event : batch.events()) Offer(*event);
+    return;
+  }
   if (FramePtr frame = batch.FrameFor(spec_.after, *spec_.selection, spec_.format))
     Send(std::move(frame));
 }
@@ -97,6 +102,17 @@ void Watcher::Send(FramePtr frame) {
     return;
   }
   writer_->Write(std::move(frame));
+  if (writer_->BufferedBytes() > budget_.BacklogOfEach()) Cut();
+}
+
+bool Watcher::SendsValues() const {
+  return writer_->TakesValues() && spec_.format.form == AnswerForm::kObject && !spec_.format.yaml;
+}
+
+void Watcher::SendValue(SharedEvent& event) {
+  json::Value value = event.ValueFor(*spec_.selection, spec_.format);
+  if (value.IsNull()) return;
+  writer_->WriteValue(std::move(value), event.bytes());
   if (writer_->BufferedBytes() > budget_.BacklogOfEach()) Cut();
 }
 

@@ -74,6 +74,8 @@ class Watcher : public std::enable_shared_from_this<Watcher> {
   void PumpInitial();
   void FinishInitial();
   void Send(FramePtr frame);
+  bool SendsValues() const;
+  void SendValue(SharedEvent& event);
   void Cut();
   void Finish();
 

@@ -169,10 +169,12 @@ void Connection::Queue(std::string bytes, bool counted) {
     if (!last.shared && last.counted == counted &&
         last.own.size() + bytes.size() <= kCoalesceBytes) {
       last.own += bytes;
+      Count(last);
       return MarkDirty();
     }
   }
   queue_.push_back({nullptr, std::move(bytes), 0, counted});
+  Count(queue_.back());
   MarkDirty();
 }
 
@@ -180,7 +182,22 @@ void Connection::QueueShared(std::shared_ptr<const std::string> bytes, bool coun
   if (closed_ || bytes->empty()) return;
   queued_bytes_ += bytes->size();
   queue_.push_back({std::move(bytes), {}, 0, counted});
+  Count(queue_.back());
   MarkDirty();
+}
+
+// A whole piece counts until all of it went out, since that is how long it is kept.
+void Connection::Count(Piece& piece) {
+  if (total_queued_ == nullptr) return;
+  const size_t cost = piece.shared
+                          ? piece.shared->size() / static_cast<size_t>(piece.shared.use_count())
+                          : piece.own.size();
+  *total_queued_ += cost - piece.cost;
+  piece.cost = cost;
+}
+
+void Connection::Uncount(Piece& piece) {
+  if (total_queued_ != nullptr) *total_queued_ -= std::exchange(piece.cost, 0);
 }
 
 void Connection::MarkDirty() {
@@ -223,9 +240,13 @@ void Connection::Blocked(IoResult result, bool progressed) {
   write_blocked_ = true;
   if (progressed || write_progress_ == Duration(0)) write_progress_ = thread_->Now();
   ArmTimer();
-  if (result == IoResult::kWantWrite) return fd_->WaitWritable();
-  write_wants_read_ = true;
-  fd_->WaitReadable();
+  if (result == IoResult::kWantWrite) {
+    fd_->WaitWritable();
+  } else {
+    write_wants_read_ = true;
+    fd_->WaitReadable();
+  }
+  OnBlocked();
 }
 
 IoResult Connection::WriteOnce(size_t& put) { return tls_ ? WriteTls(put) : WritePlain(put); }
@@ -279,6 +300,7 @@ void Connection::Consume(size_t bytes) {
       }
     }
     if (!piece.rest().empty()) continue;
+    Uncount(piece);
     piece = Piece();
     ++queue_head_;
   }
@@ -315,6 +337,7 @@ void Connection::CloseNow(Status why) {
   thread_->Cancel(timer_);
   tls_.reset();
   fd_.reset();
+  for (Piece& piece : queue_) Uncount(piece);
   std::vector<Piece>().swap(queue_);
   queue_head_ = 0;
   queued_bytes_ = 0;

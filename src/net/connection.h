@@ -61,6 +61,7 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
   virtual void OnEof() = 0;    // the peer will send no more
   virtual void OnDrained() {}  // the output queue is empty
   virtual void OnCountedSent(size_t bytes) { (void)bytes; }
+  virtual void OnBlocked() {}  // the peer takes no more at the moment; may close
   virtual void OnDeadline() = 0;
   virtual void OnClosed(const Status& why) = 0;  // the last event
 
@@ -68,6 +69,11 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
   // `counted` bytes are reported by OnCountedSent.
   void QueueShared(std::shared_ptr<const std::string> bytes, bool counted);
   size_t queued_bytes() const { return queued_bytes_; }
+  // Adds what is queued here, shared bytes by their part, to `total`, which outlives this.
+  void count_queued_in(std::atomic<size_t>& total) { total_queued_ = &total; }
+  // Whether bytes wait because the peer takes none, and since when it took the last.
+  bool stalled() const { return write_blocked_ && queued_bytes_ > 0; }
+  Duration last_progress() const { return write_progress_; }
 
   void PauseReading() { paused_ = true; }
   void ResumeReading();
@@ -99,6 +105,7 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
     std::string own;
     size_t offset = 0;
     bool counted = false;
+    size_t cost = 0;  // in total_queued_
     std::string_view rest() const {
       return std::string_view(shared ? *shared : own).substr(offset);
     }
@@ -117,6 +124,8 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
   IoResult WritePlain(size_t& put);
   void Blocked(IoResult result, bool progressed);
   void Consume(size_t bytes);
+  void Count(Piece& piece);
+  void Uncount(Piece& piece);
   void MarkDirty();
   void FinishClosing();
   void ArmTimer();
@@ -143,6 +152,7 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
   std::vector<Piece> queue_;
   size_t queue_head_ = 0;
   size_t queued_bytes_ = 0;
+  std::atomic<size_t>* total_queued_ = nullptr;
 
   Duration deadline_{};        // 0 = none
   Duration write_progress_{};  // when the peer last took something

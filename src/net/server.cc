@@ -148,6 +148,8 @@ HttpServer::~HttpServer() {
 uint16_t HttpServer::port() const { return impl_->port; }
 const std::string& HttpServer::address() const { return impl_->address; }
 size_t HttpServer::connections() const { return impl_->core->connections; }
+size_t HttpServer::body_bytes() const { return impl_->core->body_bytes; }
+size_t HttpServer::queued_bytes() const { return impl_->core->queued_bytes; }
 
 void HttpServer::Stop(Duration grace, Task done) {
   CHECK(!impl_->core->stopping);

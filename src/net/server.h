@@ -46,6 +46,14 @@ inline constexpr size_t kMaxBodyBytes = 3 * 1024 * 1024;  // as upstream's API s
 inline constexpr size_t kMaxConnections = 20'000;  // of one server; a further one is closed at once
 inline constexpr size_t kMaxPipelinedBytes =
     64 * 1024;  // read ahead while a request is being answered
+// Bodies of one server that are arriving or whose request has no answer yet; a body that would go
+// beyond is answered 429. The beginning of each is free, so that small requests pass while large
+// ones have to wait.
+inline constexpr size_t kMaxAllBodyBytes = 256 * 1024 * 1024;
+inline constexpr size_t kFreeBodyBytes = 16 * 1024;
+// What waits to be sent to slow readers of one server. Beyond it, those that have stalled longest
+// are cut. A piece that goes to many counts once.
+inline constexpr size_t kMaxAllQueuedBytes = 512 * 1024 * 1024;
 inline constexpr Duration kHandshakeAndHeadTimeout = seconds(20);
 inline constexpr Duration kBodyTimeout = seconds(60);         // for each body to arrive
 inline constexpr Duration kIdleTimeout = minutes(3);          // between two requests
@@ -63,6 +71,8 @@ struct ServerOptions {
   std::optional<TlsServerOptions> tls;
   size_t max_body_bytes = kMaxBodyBytes;
   size_t max_connections = kMaxConnections;
+  size_t max_all_body_bytes = kMaxAllBodyBytes;
+  size_t max_all_queued_bytes = kMaxAllQueuedBytes;
   Duration head_timeout = kHandshakeAndHeadTimeout;
   Duration body_timeout = kBodyTimeout;
   Duration idle_timeout = kIdleTimeout;
@@ -80,6 +90,8 @@ class HttpServer {
   uint16_t port() const;               // the real one
   const std::string& address() const;  // "127.0.0.1:6443", "[::1]:6443"
   size_t connections() const;
+  size_t body_bytes() const;    // as kMaxAllBodyBytes counts them
+  size_t queued_bytes() const;  // as kMaxAllQueuedBytes counts them
 
   // Accepts no more, closes idle connections, ends streams; `done` runs on the loop when all
   // connections are gone, at the latest after `grace`.

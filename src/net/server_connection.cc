@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "base/strings.h"
 #include "net/http1_write.h"
 
@@ -29,6 +30,7 @@ ServerConnection::ServerConnection(std::shared_ptr<ServerCore> core,
               core_->options.max_body_bytes) {
   peer_.address = std::move(peer_address);
   set_write_stall_timeout(core_->options.write_stall_timeout);
+  count_queued_in(core_->queued_bytes);
 }
 
 void ServerConnection::Begin() {
@@ -68,6 +70,10 @@ void ServerConnection::Parse(std::string_view bytes) {
         break;
       case Http1Parser::Step::kData:
         request_.body += parser_.data();
+        if (request_.body.size() > kFreeBodyBytes &&
+            !body_.Grow(core_->body_bytes, request_.body.size() - kFreeBodyBytes,
+                        core_->options.max_all_body_bytes))
+          return Refuse(429, "too many large requests at once, try again later");
         break;
       case Http1Parser::Step::kEnd:
         ahead_ = std::string(bytes);
@@ -99,6 +105,7 @@ void ServerConnection::Dispatch() {
   current_->core = core_;
   current_->thread = thread_ptr();
   current_->connection = std::static_pointer_cast<ServerConnection>(shared_from_this());
+  current_->body = std::move(body_);
   request_.peer = peer_;
   core_->loop.Post([exchange = current_, request = std::exchange(request_, {})]() mutable {
     ServerCore& core = *exchange->core;
@@ -111,6 +118,9 @@ void ServerConnection::Refuse(int code, const std::string& message) {
   std::string body = fmt::format("{} {}: {}\n", code, StatusText(code), message);
   Headers headers;
   headers.Add("Content-Type", "text/plain; charset=utf-8");
+  if (code == 429) headers.Add("Retry-After", "1");
+  request_ = Request();
+  body_ = BodyShare();
   std::string out;
   AppendResponseHead(out, code, headers, false);
   out += fmt::format("Content-Length: {}\r\nConnection: close\r\n\r\n", body.size());
@@ -281,8 +291,29 @@ void ServerConnection::NotifyGone() {
   });
 }
 
+// Each thread sees to its own: whoever blocks while there is too much makes room.
+void ServerConnection::OnBlocked() {
+  ServerCore& core = *core_;
+  const std::unordered_set<ServerConnection*>& all = core.by_thread[thread_index_];
+  while (core.queued_bytes > core.options.max_all_queued_bytes) {
+    ServerConnection* slowest = nullptr;
+    for (ServerConnection* connection : all) {
+      if (!connection->stalled()) continue;
+      if (slowest == nullptr || connection->last_progress() < slowest->last_progress())
+        slowest = connection;
+    }
+    if (slowest == nullptr) return;
+    LOG_WARN("net: cut a slow reader peer={} queued={}", slowest->peer_.address,
+             slowest->queued_bytes());
+    slowest->CloseNow(Status(Reason::kTimeout, "too much waits for slow readers"));
+    if (slowest == this) return;
+  }
+}
+
 void ServerConnection::OnClosed(const Status&) {
   NotifyGone();
+  request_ = Request();
+  body_ = BodyShare();
   current_.reset();
   source_.reset();
   core_->by_thread[thread_index_].erase(this);

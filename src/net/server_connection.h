@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "loop/loop.h"
@@ -27,6 +28,39 @@ namespace muster::net {
 
 class ServerConnection;
 
+// What one request has of the bytes that a server's bodies may have; gives it back at its end.
+class BodyShare {
+ public:
+  BodyShare() = default;
+  BodyShare(BodyShare&& other) noexcept
+      : total_(other.total_), bytes_(std::exchange(other.bytes_, 0)) {}
+  BodyShare& operator=(BodyShare&& other) noexcept {
+    std::swap(total_, other.total_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~BodyShare() {
+    if (total_ != nullptr) *total_ -= bytes_;
+  }
+
+  // Makes it `bytes`, which is not less than before; false if all together would have more than
+  // `most`. REQUIRES: `total` outlives this.
+  bool Grow(std::atomic<size_t>& total, size_t bytes, size_t most) {
+    total_ = &total;
+    const size_t more = bytes - bytes_;
+    if (total.fetch_add(more) + more > most) {
+      total -= more;
+      return false;
+    }
+    bytes_ = bytes;
+    return true;
+  }
+
+ private:
+  std::atomic<size_t>* total_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 struct ServerCore {
   ServerCore(Loop& l, Handler& h, ServerOptions o) : loop(l), handler(h), options(std::move(o)) {}
 
@@ -38,6 +72,8 @@ struct ServerCore {
       by_thread;  // each entry belongs to one I/O thread
 
   std::atomic<size_t> connections{0};
+  std::atomic<size_t> body_bytes{0};
+  std::atomic<size_t> queued_bytes{0};
   std::atomic<bool> stopping{false};
 
   // Loop side.
@@ -52,6 +88,7 @@ struct Exchange {
   std::shared_ptr<IoThread> thread;
   std::weak_ptr<ServerConnection> connection;  // locked on the I/O thread only
   std::atomic<size_t> buffered{0};
+  BodyShare body;  // after `core`, in which it counts
 
   // Loop side.
   Task on_gone;
@@ -87,6 +124,7 @@ class ServerConnection final : public Connection {
   void OnEof() override;
   void OnDrained() override;
   void OnCountedSent(size_t bytes) override;
+  void OnBlocked() override;
   void OnDeadline() override;
   void OnClosed(const Status& why) override;
 
@@ -106,6 +144,7 @@ class ServerConnection final : public Connection {
   Http1Parser parser_;
   State state_ = State::kReading;
   Request request_;
+  BodyShare body_;
   std::string ahead_;     // pipelined bytes that wait for the current answer
   bool in_head_ = false;  // a head has begun to arrive, and its deadline runs
   bool peer_eof_ = false;

@@ -537,6 +537,96 @@ TEST(HttpServer, ReadsIdentityFromVerifiedCertificatesOnly) {
   EXPECT_EQ(peer.user, "") << "a server certificate is no client certificate";
 }
 
+// Thousands of connections that each send most of a large body would otherwise fill the memory.
+TEST(HttpServer, BoundsAllBodiesTogether) {
+  TestNet net;
+  ServerOptions options;
+  options.max_all_body_bytes = 1024 * 1024;
+  std::vector<ResponseWriterPtr> writers;
+  auto server = net.Serve(
+      [&](const Request&, ResponseWriterPtr writer) { writers.push_back(std::move(writer)); },
+      options);
+  const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n";
+  std::vector<std::unique_ptr<RawSocket>> sockets;
+  for (int i = 0; i < 5; ++i) {
+    sockets.push_back(std::make_unique<RawSocket>(server->port()));
+    sockets.back()->Write(head + std::string(199'999, 'x'));
+  }
+  ASSERT_TRUE(net.RunUntil([&] { return server->body_bytes() == 5 * (199'999 - kFreeBodyBytes); }));
+  RawSocket refused(server->port());
+  refused.Write(head + std::string(200'000, 'x'));
+  ASSERT_TRUE(net.RunUntil([&] { return refused.Ended(); }));
+  EXPECT_TRUE(refused.Has("HTTP/1.1 429 Too Many Requests")) << refused.received;
+  EXPECT_TRUE(refused.Has("Retry-After: 1\r\n"));
+  EXPECT_LE(server->body_bytes(), options.max_all_body_bytes);
+  // Small ones pass. A body counts until its request is answered.
+  RawSocket small(server->port());
+  small.Write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n" +
+              std::string(10'000, 'x'));
+  ASSERT_TRUE(net.RunUntil([&] { return writers.size() == 1; }));
+  sockets[0]->Write("x");
+  ASSERT_TRUE(net.RunUntil([&] { return writers.size() == 2; }));
+  EXPECT_EQ(server->body_bytes(), 5 * (199'999 - kFreeBodyBytes) + 1);
+  writers[1]->Send(Text("done"));
+  ASSERT_TRUE(net.RunUntil([&] { return sockets[0]->Has("done"); }));
+  writers.clear();
+  sockets.resize(1);
+  EXPECT_TRUE(net.RunUntil([&] { return server->body_bytes() == 0; }));
+}
+
+// A reader that takes nothing holds its answer in our memory.
+TEST(HttpServer, BoundsWhatWaitsForSlowReaders) {
+  TestNet net(1);
+  ServerOptions options;
+  options.max_all_queued_bytes = 40 * 1024 * 1024;
+  constexpr size_t kAnswerBytes = 10 * 1024 * 1024;
+  auto server = net.Serve(
+      [&](const Request&, const ResponseWriterPtr& writer) {
+        writer->Send(Text(std::string(kAnswerBytes, 'x')));
+      },
+      options);
+  std::vector<std::unique_ptr<RawSocket>> lazy;
+  for (int i = 0; i < 20; ++i) {
+    lazy.push_back(std::make_unique<RawSocket>(server->port()));
+    lazy.back()->Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  }
+  ASSERT_TRUE(net.RunUntil([&] { return server->connections() <= 5; }));
+  EXPECT_LE(server->queued_bytes(), options.max_all_queued_bytes);
+  // Who reads gets everything, whoever else does not.
+  RawSocket eager(server->port());
+  eager.Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] {
+    eager.Pump();
+    return eager.received.size() > kAnswerBytes;
+  }));
+  lazy.clear();
+  EXPECT_TRUE(net.RunUntil([&] { return server->queued_bytes() == 0; }));
+}
+
+// Watchers share the bytes of an event: they count once.
+TEST(HttpServer, CountsSharedBytesOnce) {
+  TestNet net(1);
+  std::vector<ResponseWriterPtr> writers;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr writer) {
+    writer->StartStream(200, {});
+    writers.push_back(std::move(writer));
+  });
+  std::vector<std::unique_ptr<RawSocket>> sockets;
+  for (int i = 0; i < 8; ++i) {
+    sockets.push_back(std::make_unique<RawSocket>(server->port()));
+    sockets.back()->Write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  }
+  ASSERT_TRUE(net.RunUntil([&] { return writers.size() == 8; }));
+  constexpr size_t kEventBytes = 32 * 1024 * 1024;
+  {
+    const auto event = Shared(std::string(kEventBytes, 'x'));
+    for (const ResponseWriterPtr& writer : writers) writer->Write(event);
+  }
+  ASSERT_TRUE(net.RunUntil([&] { return server->queued_bytes() > kEventBytes / 2; }));
+  EXPECT_LT(server->queued_bytes(), 2 * kEventBytes);
+  for (const ResponseWriterPtr& writer : writers) EXPECT_GT(writer->BufferedBytes(), 0u);
+}
+
 TEST(HttpServer, SaysWhyItCannotListen) {
   TestNet net;
   auto server = net.Serve(EchoTarget);

@@ -33,5 +33,21 @@ TEST(Compactor, KeepsAtLeastOnePeriodOfThePast) {
   EXPECT_FALSE(loop.NextDue().has_value());
 }
 
+TEST(Compactor, ForgetsByPeriodsWhateverTheClockIsSetTo) {
+  SimLoop loop;
+  const std::unique_ptr<Store> store = OpenMemoryStore(loop);
+  const Compactor compactor(loop, *store);
+  Revision written = 0;
+  for (const Duration jump : {Duration(hours(1)), Duration(hours(-1)), Duration(hours(48))}) {
+    ASSERT_TRUE(store->Write(MakePut("/a", "v"), {}));
+    loop.RunFor(milliseconds(1));
+    loop.JumpClock(jump);
+    loop.RunFor(kCompactionPeriod);
+    EXPECT_EQ(store->CompactedRevision(), written) << "one period of the past stays";
+    loop.RunFor(kCompactionPeriod);
+    EXPECT_EQ(store->CompactedRevision(), ++written);
+  }
+}
+
 }  // namespace
 }  // namespace muster::store

@@ -191,17 +191,19 @@ void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
   Event(client::EventType::kNormal, "Started", fmt::format("Started container {}", container.name));
 }
 
-void PodWorker::RecordExit(size_t index, const ContainerExit& exit) {
+void PodWorker::RecordExit(size_t index, const ContainerExit& exit, bool just_now) {
   ContainerRuntimeState& container = state_.containers[index];
   container.is = Is::kTerminated;
   container.exit = exit;
   container.exit_attempt = container.attempt;
-  const Time finished = ParseTime(exit.finished_at).value_or(context_.loop.Now());
-  const Time started = ParseTime(exit.started_at).value_or(finished);
+  const std::optional<Time> started = ParseTime(exit.started_at);
+  const std::optional<Time> finished = ParseTime(exit.finished_at);
   // A program that cannot be started is not worth an immediate second try, but upstream gives it
   // one as well.
   const bool ran = exit.reason != "StartError";
-  restarts_[index].not_before = restarts_[index].backoff.OnExit(ran ? started : finished, finished);
+  const Duration ran_for = ran && started && finished ? *finished - *started : Duration();
+  restarts_[index].not_before = restarts_[index].backoff.OnExit(
+      ran_for, EndedAt(exit.finished_at, context_.loop.Now(), just_now));
 }
 
 void PodWorker::OnContainerExit(const std::string& container, int attempt,

@@ -149,12 +149,25 @@ TEST(PodStatus, ContainerStatesAreComplete) {
 TEST(Backoff, DoublesToFiveMinutesAndForgets) {
   CrashBackoff backoff;
   Time now = kNow;
-  EXPECT_EQ(backoff.OnExit(now, now), now) << "the first end costs nothing";
+  const Duration none{};
+  EXPECT_EQ(backoff.OnExit(none, now), now) << "the first end costs nothing";
   for (int wait : {10, 20, 40, 80, 160, 300, 300}) {
-    EXPECT_EQ(backoff.OnExit(now, now) - now, seconds(wait));
+    EXPECT_EQ(backoff.OnExit(none, now) - now, seconds(wait));
   }
-  EXPECT_EQ(backoff.OnExit(now, now + minutes(11)), now + minutes(11)) << "a long run is forgiven";
-  EXPECT_EQ(backoff.OnExit(now, now) - now, seconds(10));
+  EXPECT_EQ(backoff.OnExit(minutes(11), now), now) << "a long run is forgiven";
+  EXPECT_EQ(backoff.OnExit(none, now) - now, seconds(10));
+}
+
+TEST(Backoff, CountsOnTheLoopsClockWhateverTheWallClockSays) {
+  for (const Duration jump : {Duration(hours(1)), Duration(hours(-1))}) {
+    const std::string stamp = FormatNanoTime(kNow + jump);
+    EXPECT_EQ(EndedAt(stamp, kNow, /*just_now=*/true), kNow);
+    EXPECT_LE(EndedAt(stamp, kNow, /*just_now=*/false), kNow);
+  }
+  const std::string minute_ago = FormatNanoTime(kNow - minutes(1));
+  EXPECT_EQ(EndedAt(minute_ago, kNow, false), kNow - minutes(1))
+      << "the wait goes on while we are away";
+  EXPECT_EQ(EndedAt("", kNow, false), kNow);
 }
 
 TEST(Devices, HaveOneOwner) {

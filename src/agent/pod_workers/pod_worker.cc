@@ -97,7 +97,8 @@ void PodWorker::TakeContainers(const RecoveredPod& recovered) {
       entry.is = ContainerRuntimeState::Is::kRunning;
       entry.started_at = container.started_at;
     } else {
-      RecordExit(*index, container.exit.value_or(LostExit(container.started_at, now)));
+      RecordExit(*index, container.exit.value_or(LostExit(container.started_at, now)),
+                 /*just_now=*/false);
     }
   }
 }
@@ -369,7 +370,9 @@ void PodWorker::WatchDeadline() {
   const auto limit = pod_["spec"]["activeDeadlineSeconds"].Int();
   const auto start = ParseTime(state_.start_time);
   if (!limit || !start || ShouldStop()) return;
-  const Duration left = *start + seconds(*limit) - context_.loop.Now();
+  // A clock that was set back between two lives must not make it longer.
+  const Duration passed = std::max<Duration>(context_.loop.Now() - *start, Duration());
+  const Duration left = seconds(*limit) - passed;
   deadline_timer_ = context_.loop.After(left, [this] {
     deadline_timer_ = 0;
     if (ShouldStop()) return;

@@ -121,7 +121,7 @@ class PodWorker {
   bool ShouldRestart(const ContainerRuntimeState& container) const;
   void StartContainer(size_t index);
   void OnStarted(size_t index, const Result<std::string>& started_at);
-  void RecordExit(size_t index, const ContainerExit& exit);
+  void RecordExit(size_t index, const ContainerExit& exit, bool just_now = true);
   void WaitWith(size_t index, std::string reason, std::string message);
   std::optional<size_t> IndexOf(const std::string& container) const;
 

@@ -1,7 +1,5 @@
 #include "apiserver/kinds/event_expiry.h"
 
-#include <algorithm>
-
 #include "apiserver/stored_object.h"
 #include "schema/registry.h"
 
@@ -27,20 +25,22 @@ void EventExpiry::Start() {
 }
 
 void EventExpiry::Add(std::string key, store::Revision revision) {
-  due_.push_back({loop_.Now() + kEventLifetime, std::move(key), revision});
-  if (timer_ == 0) Arm(kEventLifetime);
+  // The period that runs has begun already.
+  due_.push_back({period_ + 1 + kEventLifetime / kEventExpiryPeriod, std::move(key), revision});
+  if (timer_ == 0) Arm(kEventExpiryPeriod);
 }
 
 void EventExpiry::Arm(Duration delay) {
   timer_ = loop_.After(delay, [this] {
     timer_ = 0;
+    if (!behind_) ++period_;
     Expire();
   });
 }
 
 void EventExpiry::Expire() {
-  const Time now = loop_.Now();
-  for (size_t i = 0; i < kEventsExpiredPerTask && !due_.empty() && due_.front().at <= now; ++i) {
+  const auto front_is_due = [this] { return !due_.empty() && due_.front().period <= period_; };
+  for (size_t i = 0; i < kEventsExpiredPerTask && front_is_due(); ++i) {
     const Due due = std::move(due_.front());
     due_.pop_front();
     const store::EntryPtr entry = store_.GetLatest(due.key);
@@ -48,9 +48,8 @@ void EventExpiry::Expire() {
     // A failure means that the store is read-only: nothing is left to be done about it here.
     (void)store_.Delete(due.key, due.revision, store::Durability::kRelaxed, {});
   }
-  if (due_.empty()) return;
-  const bool more = due_.front().at <= now;
-  Arm(more ? Duration(0) : std::max<Duration>(due_.front().at - now, kEventExpiryPeriod));
+  behind_ = front_is_due();
+  if (!due_.empty()) Arm(behind_ ? Duration(0) : kEventExpiryPeriod);
 }
 
 }  // namespace muster::apiserver

@@ -4,10 +4,12 @@
 //
 // Life cycle: a member of the server; Start() once.
 // Thread:     the loop thread.
-// Invariants: one timer, armed only while events exist.
+// Invariants: one timer, armed only while events exist. An hour is sixty of its periods, whatever
+//             the clock is set to meanwhile.
 
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <string>
 
@@ -31,7 +33,7 @@ class EventExpiry {
 
  private:
   struct Due {
-    Time at;
+    uint64_t period;
     std::string key;
     store::Revision revision;  // a later write of the event has its own entry
   };
@@ -41,7 +43,9 @@ class EventExpiry {
 
   Loop& loop_;
   store::Store& store_;
-  std::deque<Due> due_;  // by time
+  std::deque<Due> due_;  // by period
+  uint64_t period_ = 0;
+  bool behind_ = false;  // a period had more than one task may delete
   store::Store::WatchId watch_ = 0;
   TimerId timer_ = 0;
 };

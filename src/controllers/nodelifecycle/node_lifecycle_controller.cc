@@ -174,6 +174,10 @@ Reconciled NodeLifecycleController::Reconcile(const client::View& view,
                                               const client::Observations& observations,
                                               const client::ObjectKey& key, Time now, uint64_t) {
   Reconciled out;
+  // Nobody was heard for so long: it was us who stopped, or the clock was set. Silence counts from
+  // now.
+  if (now - last_pass_ > 2 * kNodeMonitorGracePeriod) heartbeats_.clear();
+  last_pass_ = now;
   const client::Informer& pods = view.Of(resources::kPods);
   const json::Value* node = view.Of(resources::kNodes).Find(key);
   if (node == nullptr) {

@@ -42,6 +42,7 @@ class NodeLifecycleController final : public client::Controller {
   Time LastHeard(const std::string& node, const json::Value& lease, Time now);
 
   std::map<std::string, Heartbeat> heartbeats_;
+  Time last_pass_{};
 };
 
 }  // namespace muster::controllers

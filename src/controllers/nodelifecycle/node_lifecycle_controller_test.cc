@@ -76,6 +76,25 @@ TEST_F(NodeLifecycleTest, ANodeThatDiesWhileTheClockIsSetBackIsNoticed) {
   EXPECT_EQ(Ready(), "Unknown");
 }
 
+TEST_F(NodeLifecycleTest, NoNodeIsLostBecauseTheClockWasSet) {
+  MakeNode();
+  Renew();
+  Start(std::make_unique<NodeLifecycleController>());
+  for (const Duration jump : {Duration(hours(1)), Duration(hours(-1)), Duration(hours(48))}) {
+    loop_.RunFor(seconds(25));
+    loop_.JumpClock(jump);
+    for (int i = 0; i < 12; ++i) {
+      loop_.RunFor(seconds(15));  // the next renewal is late, and the timer of the last one comes
+      EXPECT_EQ(Ready(), "True") << jump / hours(1);
+      EXPECT_EQ(Taints(), 0u);
+      Renew();
+    }
+  }
+  loop_.JumpClock(hours(1));
+  loop_.RunFor(3 * kNodeMonitorGracePeriod);
+  EXPECT_EQ(Ready(), "Unknown") << "a silent one is noticed all the same";
+}
+
 TEST_F(NodeLifecycleTest, NotReadyNodesAreTainted) {
   Put(kNodes,
       "{metadata: {name: n1}, spec: {taints: [{key: mine, effect: NoSchedule}]}, "

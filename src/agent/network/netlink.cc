@@ -288,17 +288,23 @@ Status SetUpInside(const PodAttachment& attachment) {
   return EnsureRoute(fd.get(), {.gateway = attachment.gateway, .link = link.index});
 }
 
+// One queue at either end, which is what they would have anyway; but the kernel gets there from one
+// for each processor, and waits for an RCU grace period at each end.
 int CreatePair(int fd, const PodAttachment& attachment, int bridge) {
   const auto address = LinkAddress(attachment.address);
   const ifinfomsg peer = Link();
-  Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, Link(0, true));
+  Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, Link());
   request.Text(IFLA_IFNAME, attachment.host_interface)
+      .Number(IFLA_NUM_TX_QUEUES, 1)
+      .Number(IFLA_NUM_RX_QUEUES, 1)
       .Number(IFLA_MASTER, static_cast<uint32_t>(bridge))
       .Begin(IFLA_LINKINFO)
       .Text(IFLA_INFO_KIND, "veth")
       .Begin(IFLA_INFO_DATA)
       .Begin(VETH_INFO_PEER, &peer, sizeof peer)
       .Text(IFLA_IFNAME, kPodInterface)
+      .Number(IFLA_NUM_TX_QUEUES, 1)
+      .Number(IFLA_NUM_RX_QUEUES, 1)
       .Bytes(IFLA_ADDRESS, address.data(), address.size())
       .Number(IFLA_NET_NS_FD, static_cast<uint32_t>(attachment.netns_fd))
       .End()
@@ -309,15 +315,25 @@ int CreatePair(int fd, const PodAttachment& attachment, int bridge) {
 
 // Lets the bridge send a frame back through the port that it came from. Where br_netfilter is on,
 // the bridge itself translates addresses, and a pod that reaches itself through a Service needs it.
-Status AllowHairpin(int fd, const std::string& port) {
-  ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd, port));
+Status AllowHairpin(int fd, const LinkInfo& port) {
   const uint8_t on = 1;
-  ifinfomsg header = Link(link.index);
+  ifinfomsg header = Link(port.index);
   header.ifi_family = AF_BRIDGE;
   Request request(RTM_SETLINK, NLM_F_ACK, header);
   request.Begin(IFLA_PROTINFO | NLA_F_NESTED).Bytes(IFLA_BRPORT_MODE, &on, sizeof on).End();
   const int error = Talk(fd, request);
-  return error == 0 ? Status::Ok() : NetlinkError(error, "set up the bridge port " + port);
+  return error == 0 ? Status::Ok() : NetlinkError(error, "set up the bridge port " + port.name);
+}
+
+// The pod's end comes up first: an end that is up alone has no carrier, and the kernel takes its
+// queues down, with another grace period, only to take them up again.
+Status ConnectPair(int fd, const PodAttachment& attachment) {
+  ASSIGN_OR_RETURN(const LinkInfo port, GetLink(fd, attachment.host_interface));
+  RETURN_IF_ERROR(AllowHairpin(fd, port));
+  RETURN_IF_ERROR(SetUpInside(attachment));
+  const UniqueFd events(OpenLinkEvents());
+  RETURN_IF_ERROR(SetUp(fd, port.index, port.name));
+  return WaitUntilForwarding(fd, events.get(), attachment);
 }
 
 }  // namespace
@@ -380,7 +396,6 @@ Result<std::string> Netlink::GetAlias(const std::string& interface) {
 
 Status Netlink::AttachPod(const PodAttachment& attachment) {
   ASSIGN_OR_RETURN(const LinkInfo bridge, GetLink(fd_, attachment.bridge));
-  const UniqueFd events(OpenLinkEvents());
   int error = CreatePair(fd_, attachment, bridge.index);
   if (error == EEXIST) {
     // Left behind by a crash: the pod is ours to connect again.
@@ -388,9 +403,7 @@ Status Netlink::AttachPod(const PodAttachment& attachment) {
     error = CreatePair(fd_, attachment, bridge.index);
   }
   if (error != 0) return NetlinkError(error, "create the link " + attachment.host_interface);
-  Status status = AllowHairpin(fd_, attachment.host_interface);
-  if (status.ok()) status = SetUpInside(attachment);
-  if (status.ok()) status = WaitUntilForwarding(fd_, events.get(), attachment);
+  Status status = ConnectPair(fd_, attachment);
   if (!status.ok()) {
     const Status undone = DeleteInterface(attachment.host_interface);
     if (!undone.ok()) return status.WithPrefix(undone.message() + "; after: ");

@@ -245,6 +245,27 @@ TEST_F(CommandsTest, ExplainNamesTheReasonOfAWaitingJobOnce) {
             "  j-master-0, j-worker-0: waits with its gang\n");
 }
 
+TEST_F(CommandsTest, ExplainSaysWhatEndedInAPodThatIsStillRunning) {
+  const auto explain = [&](const std::string& containers) {
+    cluster_.api.Put("/api/v1/pods",
+                     Yaml("{metadata: {name: p, namespace: default}, spec: {nodeName: n1}, status: "
+                          "{phase: Running, containerStatuses: [" +
+                          containers + "]}}"));
+    return cluster_.Run("explain", {"pod", "p"}).out;
+  };
+  const std::string lost = "{terminated: {exitCode: 137, reason: ContainerStatusUnknown}}";
+  EXPECT_EQ(explain("{name: a, state: {running: {}}}"), "Pod p runs on node n1\n");
+  EXPECT_EQ(explain("{name: a, state: {running: {}}}, {name: b, state: " + lost + "}"),
+            "Pod p runs on node n1; container b ended with exit code 137 "
+            "(ContainerStatusUnknown)\n");
+  EXPECT_EQ(explain("{name: a, state: " + lost + "}"),
+            "Pod p does not run at the moment on node n1; container a ended with exit code 137 "
+            "(ContainerStatusUnknown)\n");
+  EXPECT_EQ(explain("{name: a, restartCount: 1, state: {running: {}}, lastState: " + lost + "}"),
+            "Pod p runs on node n1; container a was restarted once, after exit code "
+            "137 (ContainerStatusUnknown)\n");
+}
+
 TEST_F(CommandsTest, ExplainSaysWhatANodeHasFreeAndWhyItTakesNoPods) {
   const auto put = [&](const std::string& spec, const std::string& ready) {
     cluster_.api.Put(

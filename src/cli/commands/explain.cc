@@ -15,6 +15,12 @@
 namespace muster::cli {
 namespace {
 
+// "exit code 137 (OOMKilled)"
+std::string HowItEnded(const json::Value& terminated) {
+  return fmt::format("exit code {} ({})", terminated["exitCode"].AsInt(),
+                     terminated["reason"].AsString());
+}
+
 std::string WhyPodFailed(const json::Value& pod) {
   const json::Value& status = pod["status"];
   std::string out = status["reason"].Str();
@@ -25,12 +31,35 @@ std::string WhyPodFailed(const json::Value& pod) {
     for (const json::Value& container : status[list].items()) {
       const json::Value& ended = container["state"]["terminated"];
       if (ended.IsNull() || ended["exitCode"].AsInt() == 0) continue;
-      out += fmt::format("{}container {} ended with exit code {} ({})", out.empty() ? "" : "; ",
-                         container["name"].AsString(), ended["exitCode"].AsInt(),
-                         ended["reason"].AsString());
+      out += fmt::format("{}container {} ended with {}", out.empty() ? "" : "; ",
+                         container["name"].AsString(), HowItEnded(ended));
     }
   }
   return out;
+}
+
+// Of a pod in phase Running, which it also is while its containers are ended and come again.
+std::string HowPodRuns(const json::Value& pod) {
+  const json::Value& containers = pod["status"]["containerStatuses"];
+  std::string notes;
+  bool any_running = containers.empty();
+  for (const json::Value& container : containers.items()) {
+    const json::Value& ended = container["state"]["terminated"];
+    const json::Value& last = container["lastState"]["terminated"];
+    any_running = any_running || container["state"].Has("running");
+    if (!ended.IsNull()) {
+      notes += fmt::format("; container {} ended with {}", container["name"].AsString(),
+                           HowItEnded(ended));
+    } else if (!last.IsNull()) {
+      const int64_t restarts = container["restartCount"].AsInt();
+      notes +=
+          fmt::format("; container {} was restarted {} {}", container["name"].AsString(),
+                      restarts == 1 ? "once, after" : fmt::format("{} times, last after", restarts),
+                      HowItEnded(last));
+    }
+  }
+  return fmt::format("{} node {}{}", any_running ? "runs on" : "does not run at the moment on",
+                     pod["spec"]["nodeName"].AsString(), notes);
 }
 
 std::string SentenceForPod(const json::Value& pod) {
@@ -40,7 +69,7 @@ std::string SentenceForPod(const json::Value& pod) {
   if (phase == "Succeeded") return "is done";
   const std::string why = WhyPodWaits(pod);
   if (!why.empty()) return "waits: " + why;
-  return fmt::format("runs on node {}", pod["spec"]["nodeName"].AsString());
+  return HowPodRuns(pod);
 }
 
 // The newest warning events of an object, without what was said already.

@@ -23,6 +23,7 @@ finish() {
     tail -n 40 "$DATA/logs/muster.log"
   fi
   "$MUSTER" down --purge --data-dir "$DATA" >/dev/null 2>&1 || say "note: down failed"
+  if mountpoint -q "$SCRATCH/disk"; then umount -l "$SCRATCH/disk"; fi # tests with a disk of their own
   rm -rf "$SCRATCH"
   exit $status
 }

@@ -17,6 +17,7 @@ struct DiskGuard::Look {
   std::vector<json::Value> limited, others;
   std::vector<Measured> measured;
   int64_t threshold = 0, available = 0;
+  bool room_is_coming = false;  // `available` may be without what an evicted pod had
   bool low() const { return available < threshold; }
 };
 
@@ -42,6 +43,7 @@ void Measure(const std::string& data_dir, const std::vector<json::Value>& pods, 
 
 void DiskGuard::LookNow() {
   auto look = std::make_shared<Look>();
+  look->room_is_coming = WaitsForEviction();
   const bool measure = ++looks_ % kMeasurePeriods == 0;
   for (const json::Value& pod : manager_.Objects()) {
     const PodWorker* worker = manager_.FindByUid(pod["metadata"]["uid"].Str());
@@ -70,6 +72,11 @@ void DiskGuard::LookNow() {
       }));
 }
 
+bool DiskGuard::WaitsForEviction() const {
+  const PodWorker* worker = manager_.FindByUid(evicted_);
+  return worker != nullptr && !worker->removed() && context_.loop.Now() < evicted_until_;
+}
+
 void DiskGuard::SetPressure(const Look& look) {
   const Time now = context_.loop.Now();
   if (look.low()) pressure_until_ = now + kPressureHold;
@@ -87,11 +94,13 @@ void DiskGuard::OnLooked(Look& look) {
     if (const std::string fault = DiskFault(one.pod, one.disk); !fault.empty())
       manager_.Evict(one.pod["metadata"]["uid"].Str(), fault);
   }
-  if (!look.low() || look.measured.empty()) return;
+  if (!look.low() || look.room_is_coming || look.measured.empty()) return;
   const auto largest = std::max_element(
       look.measured.begin(), look.measured.end(),
       [](const auto& a, const auto& b) { return a.disk.Total() < b.disk.Total(); });
-  manager_.Evict(largest->pod["metadata"]["uid"].Str(),
+  evicted_ = largest->pod["metadata"]["uid"].Str();
+  evicted_until_ = context_.loop.Now() + kEvictionPatience;
+  manager_.Evict(evicted_,
                  LowDiskMessage(largest->pod, largest->disk, look.threshold, look.available));
 }
 

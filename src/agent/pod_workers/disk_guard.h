@@ -2,7 +2,7 @@
 //
 // DiskGuard: keeps pods from filling the node's disk. It evicts a pod that is above a limit of its
 // own (emptyDir sizeLimit, ephemeral-storage), and, when the disk is nearly full, tells so and
-// evicts the pod that has most on it, one at a look.
+// evicts the pod that has most on it, the next one when that one's space is free and does not do.
 //
 // Life cycle: Start() once the workers are there; destroy to stop.
 // Thread:     the loop thread; it measures on the pool.
@@ -22,8 +22,10 @@
 
 namespace muster::agent {
 
-inline constexpr Duration kDiskPeriod = seconds(1);     // the disk's free space
-inline constexpr int kMeasurePeriods = 10;              // pods with limits, as upstream
+inline constexpr Duration kDiskPeriod = seconds(1);  // the disk's free space
+inline constexpr int kMeasurePeriods = 10;           // pods with limits, as upstream
+// What an evicted pod has until its space must be free; then the next one goes. As upstream.
+inline constexpr Duration kEvictionPatience = seconds(30);
 inline constexpr Duration kPressureHold = seconds(30);  // after the last moment of pressure
 inline constexpr int64_t kMaxDiskReserveBytes = int64_t{4} << 30;
 
@@ -41,6 +43,7 @@ class DiskGuard {
   void LookNow();
   void OnLooked(Look& look);
   void SetPressure(const Look& look);
+  bool WaitsForEviction() const;
 
   PodWorkerContext& context_;
   PodManager& manager_;
@@ -48,6 +51,8 @@ class DiskGuard {
   TimerId timer_ = 0;
   int looks_ = 0;
   Time pressure_until_{};
+  std::string evicted_;  // uid of the last pod that had to make room
+  Time evicted_until_{};
   client::Lifetime lifetime_;
 };
 

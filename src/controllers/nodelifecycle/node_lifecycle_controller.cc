@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "cluster/taints.h"
@@ -39,35 +40,50 @@ json::Value WithUnknownConditions(const json::Value& node, Time now) {
   return node.SetPath({"status", "conditions"}, json::Value(std::move(conditions)));
 }
 
-bool IsOurTaint(const json::Value& taint) {
-  const std::string_view key = taint["key"].AsString();
-  return key == kUnreachableTaint || key == kNotReadyTaint;
+// The taint that a condition stands for while it has this status.
+struct Rule {
+  std::string_view condition, status, taint, effect;
+};
+constexpr Rule kRules[] = {
+    {"Ready", "Unknown", kUnreachableTaint, "NoSchedule"},
+    {"Ready", "Unknown", kUnreachableTaint, "NoExecute"},
+    {"Ready", "False", kNotReadyTaint, "NoSchedule"},
+    {"Ready", "False", kNotReadyTaint, "NoExecute"},
+    {"MemoryPressure", "True", kMemoryPressureTaint, "NoSchedule"},
+    {"DiskPressure", "True", kDiskPressureTaint, "NoSchedule"},
+    {"PIDPressure", "True", kPidPressureTaint, "NoSchedule"},
+};
+
+const Rule* RuleOf(const json::Value& taint) {
+  const auto found = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& rule) {
+    return taint["key"].AsString() == rule.taint && taint["effect"].AsString() == rule.effect;
+  });
+  return found == std::end(kRules) ? nullptr : found;
 }
 
-// The taints that the Ready condition stands for; null when they are right already.
+bool Holds(const json::Value& node, const Rule& rule) {
+  const json::Value& conditions = node["status"]["conditions"];
+  return schema::FindCondition(conditions, rule.condition)["status"].AsString() == rule.status;
+}
+
+// The taints that the conditions stand for; null when they are right already.
 std::optional<json::Value> CorrectedTaints(const json::Value& node, Time now) {
-  const std::string_view ready = ReadyStatus(node);
-  std::string_view wanted;
-  if (ready == "Unknown") wanted = kUnreachableTaint;
-  if (ready == "False") wanted = kNotReadyTaint;
   json::Array taints;
+  std::set<const Rule*> present;
   bool correct = true;
-  int present = 0;
   for (const json::Value& taint : node["spec"]["taints"].items()) {
-    if (IsOurTaint(taint) && taint["key"].AsString() != wanted) {
+    const Rule* rule = RuleOf(taint);
+    if (rule != nullptr && (!Holds(node, *rule) || !present.insert(rule).second)) {
       correct = false;
       continue;
     }
-    present += IsOurTaint(taint) ? 1 : 0;
     taints.push_back(taint);
   }
-  if (!wanted.empty() && present < 2) {
+  for (const Rule& rule : kRules) {
+    if (!Holds(node, rule) || present.contains(&rule)) continue;
     correct = false;
-    std::erase_if(taints, IsOurTaint);
-    for (const char* effect : {"NoSchedule", "NoExecute"}) {
-      taints.push_back(
-          json::Obj({{"key", wanted}, {"effect", effect}, {"timeAdded", FormatTime(now)}}));
-    }
+    taints.push_back(
+        json::Obj({{"key", rule.taint}, {"effect", rule.effect}, {"timeAdded", FormatTime(now)}}));
   }
   if (correct) return std::nullopt;
   return json::Value(std::move(taints));
@@ -92,7 +108,7 @@ std::optional<Time> EvictionTime(const json::Value& pod, const json::Value& tain
 
 void EvictPods(const client::Informer& pods, const json::Value& node, Time now, Reconciled& out) {
   for (const json::Value& taint : node["spec"]["taints"].items()) {
-    if (!IsOurTaint(taint) || taint["effect"].AsString() != "NoExecute") continue;
+    if (RuleOf(taint) == nullptr || taint["effect"].AsString() != "NoExecute") continue;
     for (const client::ObjectKey& key : pods.Lookup(kByNode, node["metadata"]["name"].Str())) {
       const json::Value& pod = *pods.Find(key);
       if (pod["metadata"].Has("deletionTimestamp")) continue;

@@ -3,7 +3,8 @@
 // Notices nodes that stopped talking. A node whose Lease (namespace kube-node-lease) has not been
 // renewed for kNodeMonitorGracePeriod gets Ready=Unknown and the taints node.kubernetes.io/
 // unreachable; its pods are deleted once their tolerations run out; when the Node object itself is
-// gone, its pods are removed by force. Names and times: pkg/controller/nodelifecycle of Kubernetes.
+// gone, its pods are removed by force. A node under pressure gets a taint that keeps new pods away.
+// Names and times: pkg/controller/nodelifecycle of Kubernetes.
 //
 // Thread:     the loop thread (see client/reconcile.h).
 // Invariants: a renewal is dated by when it was seen here, not by the node's clock: after a restart
@@ -26,6 +27,9 @@ inline constexpr Duration kNodeMonitorGracePeriod = seconds(40);
 inline constexpr std::string_view kNodeLeaseNamespace = "kube-node-lease";
 inline constexpr std::string_view kUnreachableTaint = "node.kubernetes.io/unreachable";
 inline constexpr std::string_view kNotReadyTaint = "node.kubernetes.io/not-ready";
+inline constexpr std::string_view kMemoryPressureTaint = "node.kubernetes.io/memory-pressure";
+inline constexpr std::string_view kDiskPressureTaint = "node.kubernetes.io/disk-pressure";
+inline constexpr std::string_view kPidPressureTaint = "node.kubernetes.io/pid-pressure";
 
 class NodeLifecycleController final : public client::Controller {
  public:

@@ -105,6 +105,36 @@ TEST_F(NodeLifecycleTest, NotReadyNodesAreTainted) {
   EXPECT_EQ(Get(kNodes, "", "n1")["spec"]["taints"].At(1)["key"].AsString(), kNotReadyTaint);
 }
 
+TEST_F(NodeLifecycleTest, NodesUnderPressureTakeNoNewPods) {
+  const auto put = [this](std::string_view disk, std::string_view memory) {
+    Put(kNodes, fmt::format("{{metadata: {{name: n1}}, spec: {{taints: [{{key: mine, effect: "
+                            "NoSchedule}}, {{key: node.kubernetes.io/disk-pressure, effect: "
+                            "NoExecute}}]}}, status: {{conditions: [{{type: Ready, status: 'True'"
+                            "}}, {{type: DiskPressure, status: '{}'}}, {{type: MemoryPressure, "
+                            "status: '{}'}}]}}}}",
+                            disk, memory));
+    Settle();
+  };
+  Renew();
+  Start(std::make_unique<NodeLifecycleController>());
+  MakePod("p");
+  put("True", "False");
+  // A taint that somebody else gave, with another effect, is not ours.
+  ASSERT_EQ(Taints(), 3u);
+  const json::Value taint = Get(kNodes, "", "n1")["spec"]["taints"].At(2);
+  EXPECT_EQ(taint["key"].AsString(), kDiskPressureTaint);
+  EXPECT_EQ(taint["effect"].AsString(), "NoSchedule");
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+  api_.Put(kNodes, Get(kNodes, "", "n1").SetPath({"status", "conditions"}, json::Array{}));
+  Settle();
+  EXPECT_EQ(Taints(), 2u);
+  put("True", "True");
+  EXPECT_EQ(Taints(), 4u);
+  put("Unknown", "False");
+  EXPECT_EQ(Taints(), 2u);
+  EXPECT_FALSE(Get(kPods, "d", "p").IsNull());
+}
+
 TEST_F(NodeLifecycleTest, AnOldLeaseAtOurStartGetsTheWholePeriod) {
   MakeNode();
   Renew();

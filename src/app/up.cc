@@ -21,6 +21,7 @@
 #include "app/control_plane.h"
 #include "app/data_dir.h"
 #include "app/instance_lock.h"
+#include "app/threads.h"
 #include "app/up_options.h"
 #include "base/log.h"
 #include "loop/asio_loop.h"
@@ -227,6 +228,7 @@ int RunUp(int argc, char** argv) {
     return Fail("up", spawner.error());
   }
   RaiseDescriptorLimit();  // after the fork: pods keep the limit that we were started with
+  if (!PreferThisThread()) LOG_DEBUG("app: the control-plane loop has no priority over pods");
   return Serve(*options, std::move(*spawner), std::move(report), started);
 }
 

@@ -27,12 +27,13 @@ class Index {
   explicit Index(IndexFunction keys_of) : keys_of_(std::move(keys_of)) {}
 
   void Change(const ObjectKey& key, const json::Value& before, const json::Value& after) {
-    if (!before.IsNull()) {
-      for (const std::string& index_key : keys_of_(before)) Remove(index_key, key);
-    }
-    if (!after.IsNull()) {
-      for (const std::string& index_key : keys_of_(after)) objects_[index_key].insert(&key);
-    }
+    const std::vector<std::string> from =
+        before.IsNull() ? std::vector<std::string>() : keys_of_(before);
+    const std::vector<std::string> to =
+        after.IsNull() ? std::vector<std::string>() : keys_of_(after);
+    if (from == to) return;  // most changes are of something else
+    for (const std::string& index_key : from) Remove(index_key, key);
+    for (const std::string& index_key : to) objects_[index_key].insert(&key);
   }
 
   std::vector<ObjectKey> Lookup(const std::string& index_key) const {

@@ -64,7 +64,7 @@ void RememberLatest(Core& core, const Resource& resource, const WriteContext& co
                     const json::Value& object) {
   const store::EntryPtr entry =
       core.store.GetLatest(ObjectKey(*resource.kind, context.ns, context.name));
-  if (entry != nullptr) core.trees.Remember(*resource.kind, *entry, object);
+  if (entry != nullptr) core.trees.Remember(*entry, object);
 }
 
 // The metadata of a new object: what the server decides replaces what the client sent.

@@ -28,13 +28,14 @@ inline constexpr size_t kMaxRecentTreeBytes = 16 * 1024;
 class RecentTrees {
  public:
   // `object` is what `entry` was encoded from.
-  void Remember(const schema::Kind& kind, const store::Entry& entry, const json::Value& object);
+  void Remember(const store::Entry& entry, const json::Value& object);
   json::Value Of(const schema::Kind& kind, const store::Entry& entry);
 
  private:
   struct Slot {
     std::shared_ptr<const std::string> bytes;  // these very bytes, not only equal ones
     json::Value tree;
+    bool stored = true;  // else as it was written: put into its stored form when it is asked for
   };
 
   Slot& SlotOf(const store::Entry& entry);

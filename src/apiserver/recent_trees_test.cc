@@ -108,11 +108,11 @@ TEST(RecentTrees, GreatObjectsAreNotKept) {
   RecentTrees trees;
   for (const auto& [size, kept] :
        {std::pair(kMaxRecentTreeBytes - 100, true), std::pair(kMaxRecentTreeBytes + 1, false)}) {
-    const json::Value object =
-        json::Obj({{"metadata", json::Obj({{"name", std::string(size, 'x')}})}});
+    const json::Value object = json::Obj(
+        {{"apiVersion", "v1"}, {"metadata", json::Obj({{"name", std::string(size, 'x')}})}});
     store::Entry entry;
     entry.value = std::make_shared<const std::string>(EncodeStored(*maps, object).bytes);
-    trees.Remember(*maps, entry, object);
+    trees.Remember(entry, object);
     EXPECT_EQ(trees.Of(*maps, entry)["metadata"]["name"].SameAs(object["metadata"]["name"]), kept);
   }
 }

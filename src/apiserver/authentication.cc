@@ -10,6 +10,7 @@ namespace {
 // The user that the connection proves.
 Result<User> PeerUser(const net::Request& request) {
   User user;
+  if (!request.peer.refused.empty()) return Error(Reason::kUnauthorized, "Unauthorized");
   if (!request.peer.user.empty()) {
     user.name = request.peer.user;
     user.groups = request.peer.groups;

@@ -1,7 +1,7 @@
 // src/apiserver/authentication.h
 //
 // Authenticate: who sends a request. TLS (or being in this process) has proved the Peer; a request
-// without one is anonymous, a request with credentials that we cannot check is refused.
+// without credentials is anonymous, one with credentials that do not hold is refused.
 //
 // Thread: the loop thread.
 
@@ -27,7 +27,8 @@ struct User {
   bool InGroup(std::string_view group) const;
 };
 
-// Unauthorized when an Authorization header is present: no token is known to this server. With
+// Unauthorized when a certificate does not verify, or an Authorization header is present: no token
+// is known to this server. With
 // Impersonate-User (kubectl --as) the user that it names, for members of system:masters; Forbidden
 // for everybody else.
 Result<User> Authenticate(const net::Request& request);

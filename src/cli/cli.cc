@@ -17,8 +17,11 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
-int Fail(Console& console, const Status& status) {
+int Fail(Console& console, const Session& session, const Status& status) {
   console.Err(DescribeError(status));
+  if (status.reason() != Reason::kUnauthorized) return kFailed;
+  const std::string fault = DescribeCertificate(session.certificate_pem(), RealClock().Wall());
+  if (!fault.empty()) console.Err(fault);
   return kFailed;
 }
 
@@ -39,7 +42,7 @@ int RunCommand(const Command& command, const Arguments& arguments, Console& cons
   Result<int> code = command.run(invocation);
   for (const std::string& warning : (*session)->TakeWarnings()) console.Err("Warning: " + warning);
   console.StatusLine("");
-  return code ? *code : Fail(console, code.error());
+  return code ? *code : Fail(console, **session, code.error());
 }
 
 // Flags for every command may also stand before it: muster -n team get pods.

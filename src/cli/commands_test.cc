@@ -6,6 +6,7 @@
 
 #include "cli/cli_testing.h"
 #include "cli/three_way.h"
+#include "net/pki.h"
 
 namespace muster::cli {
 namespace {
@@ -423,6 +424,20 @@ TEST_F(CommandsTest, RunSaysWhyAProgramDidNotStart) {
   EXPECT_EQ(run("exec: \"./x\": No such file or directory"), 127);
   EXPECT_EQ(run("exec: \"./x\": Permission denied"), 126);
   EXPECT_EQ(run("cannot mount /data"), 128);
+}
+
+TEST_F(CommandsTest, SaysWhatToDoAboutACertificateThatDoesNotHold) {
+  const Time now = RealClock().Wall();
+  const net::Pki pki = *net::Pki::Create(now);
+  const std::string pem = pki.IssueClient("admin", {}, now)->certificate_pem;
+  EXPECT_EQ(DescribeCertificate(pem, now), "");
+  EXPECT_EQ(DescribeCertificate("", now), "") << "a token, not a certificate";
+  const std::string late = DescribeCertificate(pem, now + net::kCertificateLifetime + hours(1));
+  EXPECT_NE(late.find("expired at " + FormatTime(now + net::kCertificateLifetime)), late.npos)
+      << late;
+  EXPECT_NE(late.find("muster kubeconfig --merge"), late.npos) << late;
+  const std::string early = DescribeCertificate(pem, now - hours(1));
+  EXPECT_NE(early.find("set the clock"), early.npos) << early;
 }
 
 TEST_F(CommandsTest, RunTellsOnceWhatAPodWaitsFor) {

@@ -1,5 +1,7 @@
 #include "cli/errors.h"
 
+#include "net/pki.h"
+
 namespace muster::cli {
 namespace {
 
@@ -33,6 +35,25 @@ std::string DescribeError(const Status& status) {
     default:
       return "Error from server (" + std::string(ReasonName(status.reason())) + "): " + message;
   }
+}
+
+std::string DescribeCertificate(const std::string& certificate_pem, Time now) {
+  const Result<net::CertificateInfo> info = net::ReadCertificate(certificate_pem);
+  if (!info) return "";
+  if (now > info->not_after) {
+    return fmt::format(
+        "The client certificate of the kubeconfig expired at {}. `muster up` makes a new one when "
+        "it starts: restart it (muster down, muster up), then take its kubeconfig again: muster "
+        "kubeconfig --merge",
+        FormatTime(info->not_after));
+  }
+  if (now < info->not_before) {
+    return fmt::format(
+        "The client certificate of the kubeconfig is not valid before {}, and the clock here says "
+        "{}: set the clock.",
+        FormatTime(info->not_before), FormatTime(now));
+  }
+  return "";
 }
 
 }  // namespace muster::cli

@@ -123,6 +123,7 @@ Result<std::unique_ptr<Session>> Session::Open(const Arguments& arguments) {
       std::make_unique<Session>(owned->loop, owned->pump, *owned->transport, std::move(ns));
   session->asio_loop_ = &owned->loop;
   session->https_ = owned->transport.get();
+  session->certificate_pem_ = config.tls.certificate_pem;
   session->owned_ = std::move(owned);
   return session;
 }

@@ -47,6 +47,8 @@ class Session {
   // For commands that need a terminal and signals; null in tests.
   AsioLoop* asio_loop() { return asio_loop_; }
   client::HttpsTransport* https() { return https_; }
+  // The client certificate (PEM) by which Open() connects; "" if it has none.
+  const std::string& certificate_pem() const { return certificate_pem_; }
   std::string server() const { return https_ == nullptr ? "" : https_->endpoint().ToString(); }
 
   // Starts with `start`, which is given what to call when done, and runs the loop until then.
@@ -84,6 +86,7 @@ class Session {
   std::string ns_;
   AsioLoop* asio_loop_ = nullptr;
   client::HttpsTransport* https_ = nullptr;
+  std::string certificate_pem_;
   std::vector<std::string> warnings_;
 };
 

@@ -39,6 +39,8 @@ struct Peer {
   std::string address;              // "127.0.0.1:51234"; "" in process
   std::string user;                 // verified client certificate: CN; "" if none
   std::vector<std::string> groups;  // ... O
+  // Why the certificate that was presented does not count; "" if it does, or none was.
+  std::string refused = {};
 };
 
 struct Request {

@@ -28,8 +28,10 @@
 namespace muster::net {
 
 inline constexpr Duration kAuthorityLifetime = hours(24 * 3650);
-inline constexpr Duration kCertificateLifetime = hours(24 * 365);
-inline constexpr Duration kRenewBefore = hours(24 * 30);
+// A process loads its certificates once, when it starts: with at least kRenewBefore left it can run
+// that long.
+inline constexpr Duration kCertificateLifetime = hours(24 * 730);
+inline constexpr Duration kRenewBefore = hours(24 * 365);
 
 struct KeyPair {
   std::string certificate_pem;

@@ -20,7 +20,7 @@
 //             ServerOptions; a stream's
 //               writer sees its own backlog in BufferedBytes();
 //             - a client certificate counts (Peer.user, Peer.groups) only if the client CA signed
-//             it.
+//             it for a client and it is valid at the moment; else Peer.refused says why.
 
 #pragma once
 

@@ -46,6 +46,9 @@ void ServerConnection::OnOpen() {
   TlsIdentity identity = tls()->Identity();
   peer_.user = std::move(identity.user);
   peer_.groups = std::move(identity.groups);
+  peer_.refused = std::move(identity.refused);
+  if (!peer_.refused.empty())
+    LOG_DEBUG("net: refused the client certificate peer={} why={:?}", peer_.address, peer_.refused);
 }
 
 void ServerConnection::OnData(std::string_view bytes) {

@@ -1,6 +1,7 @@
 #include "net/server.h"
 
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include <sys/resource.h>
@@ -8,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/log.h"
 #include "net/net_testing.h"
 
 namespace muster::net {
@@ -523,18 +525,51 @@ TEST(HttpServer, ReadsIdentityFromVerifiedCertificatesOnly) {
   ASSERT_TRUE(net.Fetch(*known, endpoint, {.method = "GET", .target = "/"}).has_value());
   EXPECT_EQ(peer.user, "admin");
   EXPECT_EQ(peer.groups, (std::vector<std::string>{"system:masters", "b"}));
+  EXPECT_EQ(peer.refused, "");
+}
 
-  KeyPair forged = *Pki::Create(now)->IssueClient("admin", {"system:masters"}, now);
-  auto stranger =
-      net.Client({.certificate_pem = forged.certificate_pem, .key_pem = forged.key_pem});
-  ASSERT_TRUE(net.Fetch(*stranger, endpoint, {.method = "GET", .target = "/"}).has_value());
-  EXPECT_EQ(peer.user, "") << "a certificate of another authority is no identity";
-
-  KeyPair server_pair = *net.pki.IssueServer("x", DefaultServerNames("", {}), now);
-  auto wrong_use =
-      net.Client({.certificate_pem = server_pair.certificate_pem, .key_pem = server_pair.key_pem});
-  ASSERT_TRUE(net.Fetch(*wrong_use, endpoint, {.method = "GET", .target = "/"}).has_value());
-  EXPECT_EQ(peer.user, "") << "a server certificate is no client certificate";
+TEST(HttpServer, SaysWhyACertificateDoesNotCount) {
+  TestNet net;
+  std::vector<std::string> log;
+  SetLogLevel(LogLevel::kDebug);
+  std::mutex mutex;  // lines come from the I/O threads
+  SetLogSink([&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    log.emplace_back(line);
+  });
+  Peer peer;
+  auto server = net.Serve(
+      [&](const Request& request, const ResponseWriterPtr& writer) {
+        peer = request.peer;
+        writer->Send(Text("ok"));
+      },
+      net.TlsOptions());
+  const Time now = RealClock().Wall();
+  const Time past = now - kCertificateLifetime - hours(1);
+  const std::vector<std::string> masters = {"system:masters"};
+  const std::vector<std::pair<KeyPair, std::string>> cases = {
+      {*net.pki.IssueClient("admin", masters, past), "certificate has expired"},
+      {*net.pki.IssueClient("admin", masters, now + hours(1)), "certificate is not yet valid"},
+      {*Pki::Create(now)->IssueClient("admin", masters, now),
+       "unable to verify the first certificate"},
+      // Expired, and of another authority: whichever is told, it is refused.
+      {*Pki::Create(past)->IssueClient("admin", masters, past), "certificate"},
+      {*net.pki.IssueServer("admin", DefaultServerNames("", {}), now), "purpose"}};
+  for (const auto& [pair, why] : cases) {
+    auto client = net.Client({.certificate_pem = pair.certificate_pem, .key_pem = pair.key_pem});
+    ASSERT_TRUE(net.Fetch(*client, net.EndpointOf(*server, true), {.method = "GET", .target = "/"})
+                    .has_value())
+        << why;
+    EXPECT_EQ(peer.user, "") << why;
+    EXPECT_TRUE(peer.groups.empty()) << why;
+    EXPECT_NE(peer.refused.find(why), std::string::npos) << peer.refused;
+    const std::lock_guard lock(mutex);
+    ASSERT_FALSE(log.empty());
+    EXPECT_NE(log.back().find(peer.address + " why=\"" + peer.refused), std::string::npos)
+        << log.back();
+  }
+  SetLogSink({});
+  SetLogLevel(LogLevel::kInfo);
 }
 
 // Thousands of connections that each send most of a large body would otherwise fill the memory.

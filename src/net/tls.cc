@@ -178,7 +178,12 @@ std::string NameEntry(X509_NAME_ENTRY* entry) {
 TlsIdentity TlsSessionImpl::Identity() const {
   TlsIdentity identity;
   X509Ptr certificate(SSL_get1_peer_certificate(ssl_));
-  if (!certificate || SSL_get_verify_result(ssl_) != X509_V_OK) return identity;
+  if (!certificate) return identity;
+  const long verify = SSL_get_verify_result(ssl_);  // NOLINT(google-runtime-int): OpenSSL's type
+  if (verify != X509_V_OK) {
+    identity.refused = X509_verify_cert_error_string(verify);
+    return identity;
+  }
   X509_NAME* name = X509_get_subject_name(certificate.get());
   for (int i = 0; i < X509_NAME_entry_count(name); ++i) {
     X509_NAME_ENTRY* entry = X509_NAME_get_entry(name, i);
@@ -250,8 +255,7 @@ int ChooseAlpn(SSL*, const unsigned char** out, unsigned char* out_size, const u
   return SSL_TLSEXT_ERR_OK;
 }
 
-// An unknown certificate does not end the connection: its holder is anonymous, and the API answers
-// 401 with words.
+// A certificate that does not verify does not end the connection: the API answers 401 with words.
 int AcceptAnyClient(int, X509_STORE_CTX*) { return 1; }
 
 }  // namespace

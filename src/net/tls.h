@@ -33,6 +33,7 @@ Result<std::shared_ptr<TlsContext>> MakeClientTls(const ClientOptions& options);
 struct TlsIdentity {
   std::string user;
   std::vector<std::string> groups;
+  std::string refused;  // why a certificate that was presented does not verify
 };
 
 class TlsSession {
@@ -43,7 +44,7 @@ class TlsSession {
   virtual IoResult Write(const char* data, size_t size, size_t& put) = 0;
   virtual void SendCloseNotify() = 0;  // best effort
   virtual bool HasPending() const = 0;
-  // The verified certificate of the client; empty if there is none.
+  // What the client's certificate says; empty if there is none.
   virtual TlsIdentity Identity() const = 0;
   // Whether Handshake gave kError because the client sent an HTTP request without TLS.
   virtual bool PeerSpokeHttp() const = 0;

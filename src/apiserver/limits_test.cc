@@ -4,6 +4,7 @@
 
 #include "apiserver/apiserver_testing.h"
 #include "apiserver/call.h"
+#include "apiserver/object_codec.h"
 #include "apiserver/object_writer.h"
 #include "apiserver/pods/pod_location.h"
 #include "base/strings.h"
@@ -52,6 +53,21 @@ TEST(GenerateName, CutsTheBeginningOfLongNames) {
   ASSERT_EQ(writer->status, 201) << writer->body;
   const std::string name = TestServer::Json(*writer)["metadata"]["name"].Str();
   EXPECT_EQ(name.size(), kMaxGeneratedPrefix + kNameSuffixLetters);
+}
+
+TEST(Body, OfYamlIsSmallerThanOfJson) {
+  TestServer test;
+  net::Headers yaml;
+  yaml.Add("Content-Type", "application/yaml");
+  const std::string start = "metadata: {name: big}\ndata:\n  a: ";
+  const auto create = [&](size_t size) {
+    return test.Send("POST", "/api/v1/namespaces/default/configmaps",
+                     start + std::string(size - start.size(), 'x'), yaml);
+  };
+  const auto refused = create(kMaxYamlBodyBytes + 1);
+  EXPECT_EQ(refused->status, 413);
+  EXPECT_NE(refused->body.find("send it as JSON"), std::string::npos);
+  EXPECT_EQ(create(kMaxYamlBodyBytes)->status, 201);
 }
 
 TEST(Body, OfARequestTargetThatIsNoPath) {

@@ -45,6 +45,11 @@ Result<DecodedBody> DecodeBody(std::string_view content_type, const net::Request
   if (type.empty() || type == "application/json" || type == "text/json") {
     ASSIGN_OR_RETURN(decoded.value, json::Parse(body, &notes));
   } else if (type == "application/yaml" || type == "text/yaml") {
+    if (body.size() > kMaxYamlBodyBytes) {
+      return Error(Reason::kRequestEntityTooLarge,
+                   "Request entity too large: limit is {} in YAML; send it as JSON",
+                   kMaxYamlBodyBytes);
+    }
     ASSIGN_OR_RETURN(std::vector<json::Value> documents, json::ParseYaml(body, &notes));
     if (documents.size() != 1) {
       return Error(Reason::kBadRequest, "the body has {} YAML documents, exactly one is expected",

@@ -19,6 +19,8 @@
 namespace muster::apiserver {
 
 inline constexpr size_t kMaxObjectBytes = 3 * 1024 * 1024;  // a larger body is 413
+// Of a body in YAML: reading it takes longer than its length, and the loop waits. Larger: 413.
+inline constexpr size_t kMaxYamlBodyBytes = 256 * 1024;
 
 struct DecodedBody {
   json::Value value;

@@ -20,6 +20,12 @@ std::optional<size_t> ArrayIndex(std::string_view token, size_t bound) {
   return index;
 }
 
+Draft::Node::Node() = default;
+Draft::Node::Node(Value v) : value(std::move(v)) {}
+Draft::Node::Node(Node&& other) noexcept = default;
+Draft::Node& Draft::Node::operator=(Node&& other) noexcept = default;
+Draft::Node::~Node() = default;
+
 Draft::Parts& Draft::TakeApart(Node& node) {
   if (node.parts) return *node.parts;
   const Value whole = std::exchange(node.value, Value());

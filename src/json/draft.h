@@ -36,8 +36,11 @@ class Draft {
   struct Parts;
   // A part of the tree: a value, or taken apart.
   struct Node {
-    Node() = default;
-    explicit Node(Value v) : value(std::move(v)) {}
+    Node();
+    explicit Node(Value v);
+    Node(Node&& other) noexcept;
+    Node& operator=(Node&& other) noexcept;
+    ~Node();
     Value value;
     std::unique_ptr<Parts> parts;  // then `value` is null
   };

@@ -59,11 +59,10 @@ store::Put MakePut(const Resource& resource, const WriteContext& context, const 
   return put;
 }
 
-// What was just written is about to be read.
-void RememberLatest(Core& core, const Resource& resource, const WriteContext& context,
-                    const json::Value& object) {
-  const store::EntryPtr entry =
-      core.store.GetLatest(ObjectKey(*resource.kind, context.ns, context.name));
+// What was just written is about to be read, where somebody here follows its kind.
+void RememberLatest(Core& core, const std::string& key, const json::Value& object) {
+  if (!core.hubs.FollowedHere(key)) return;
+  const store::EntryPtr entry = core.store.GetLatest(key);
   if (entry != nullptr) core.trees.Remember(*entry, object);
 }
 
@@ -136,7 +135,8 @@ Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteCon
   for (const schema::UnsupportedField& field : schema::FindUnsupported(*kind.schema, object)) {
     context.warnings.push_back(field.ToString());
   }
-  object = object.Set("metadata", MetadataForCreate(core, resource, context, object["metadata"]));
+  json::Value metadata = MetadataForCreate(core, resource, context, object["metadata"]);
+  object = std::move(object).Set("metadata", std::move(metadata));
   if (kind.status_subresource && !resource.strategy->keeps_status_on_create())
     object = object.Remove("status");
   RETURN_IF_ERROR(resource.strategy->PrepareCreate(context, object));
@@ -158,6 +158,7 @@ void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json:
   if (context.dry_run) return done(AnswerEntry(kind, nullptr, object));
 
   store::Put put = MakePut(*resource, context, object, 0);
+  const std::string key = put.key;
   const bool watches = resource->strategy->watches_commits();
   auto shared_done = std::make_shared<WriteDone>(std::move(done));
   const Result<store::Revision> written = core.store.Write(
@@ -170,7 +171,7 @@ void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json:
     resource->strategy->Abandon(object);
     return (*shared_done)(Error(written.error()));
   }
-  RememberLatest(core, *resource, context, object);
+  RememberLatest(core, key, object);
 }
 
 void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, const Found& before,
@@ -192,6 +193,7 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
   if (context.dry_run) return done(AnswerEntry(*resource->kind, before.entry.get(), after));
 
   store::Put put = MakePut(*resource, context, after, before.entry->mod_revision);
+  const std::string key = put.key;
   const bool watches = resource->strategy->watches_commits();
   auto shared_done = std::make_shared<WriteDone>(std::move(done));
   const Result<store::Revision> written = core.store.Write(
@@ -201,7 +203,7 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
         (*shared_done)(std::move(entry));
       });
   if (!written) return (*shared_done)(Error(written.error()));
-  RememberLatest(core, *resource, context, after);
+  RememberLatest(core, key, after);
 }
 
 void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& found,

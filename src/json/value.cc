@@ -300,7 +300,26 @@ Value Value::Remove(std::string_view key) const {
   return Value(std::move(kept));
 }
 
-Value Value::SetPath(std::initializer_list<std::string_view> keys, Value value) const {
+// In place as far down as nobody shares: a member is taken out, changed and put back.
+Value Value::SetBelow(const std::string_view* key, const std::string_view* end, Value value) && {
+  if (key + 1 == end) return std::move(*this).Set(*key, std::move(value));
+  Value child;
+  auto* own = kind_ == Kind::kObject ? static_cast<ObjectRep*>(Unshared()) : nullptr;
+  if (own == nullptr) {
+    child = (*this)[*key];
+  } else if (const size_t at = own->Position(*key); at < own->members.size()) {
+    child = std::move(own->members[at].second);
+  }
+  child = std::move(child).SetBelow(key + 1, end, std::move(value));
+  return std::move(*this).Set(*key, std::move(child));
+}
+
+Value Value::SetPath(std::initializer_list<std::string_view> keys, Value value) && {
+  CHECK(keys.size() > 0);
+  return std::move(*this).SetBelow(keys.begin(), keys.end(), std::move(value));
+}
+
+Value Value::SetPath(std::initializer_list<std::string_view> keys, Value value) const& {
   CHECK(keys.size() > 0);
   std::vector<const Value*> parents = {this};
   for (const std::string_view* key = keys.begin(); key + 1 < keys.end(); ++key) {

@@ -100,7 +100,8 @@ class Value {
   Value Set(std::string_view key, Value value) const&;
   Value Set(std::string_view key, Value value) &&;
   Value Remove(std::string_view key) const;
-  Value SetPath(std::initializer_list<std::string_view> keys, Value value) const;
+  Value SetPath(std::initializer_list<std::string_view> keys, Value value) const&;
+  Value SetPath(std::initializer_list<std::string_view> keys, Value value) &&;
   Value RemovePath(std::initializer_list<std::string_view> keys) const;
   Value Append(Value value) const&;
   Value Append(Value value) &&;
@@ -124,6 +125,7 @@ class Value {
     std::memcpy(bytes_ + 6, &rep, sizeof rep);
   }
   void SetNumber(std::string_view token);
+  Value SetBelow(const std::string_view* key, const std::string_view* end, Value value) &&;
   Rep* Unshared() const;  // this value's storage if nobody else holds it, else nullptr
 
   Kind kind_ = Kind::kNull;

@@ -31,6 +31,21 @@ TEST(Value, UpdatesShareWhatDidNotChange) {
   EXPECT_EQ(Write(Value().SetPath({"a", "b"}, 1)), R"({"a":{"b":1}})");
 }
 
+TEST(Value, APathOfAValueGivenUpIsSharedWithNobodyWhoLooksOn) {
+  Value value = Obj({{"spec", Obj({{"a", Obj({{"b", 1}})}})}, {"other", List({1})}});
+  const Value whole = value;
+  value = std::move(value).SetPath({"spec", "a", "b"}, 2);
+  EXPECT_EQ(Write(whole), R"({"spec":{"a":{"b":1}},"other":[1]})");
+  const Value inner = value["spec"]["a"];
+  value = std::move(value).SetPath({"spec", "a", "b"}, 3);
+  EXPECT_EQ(inner["b"].AsInt(), 2);
+  value = std::move(value).SetPath({"spec", "self"}, value["spec"]);
+  EXPECT_EQ(Write(value), R"({"spec":{"a":{"b":3},"self":{"a":{"b":3}}},"other":[1]})");
+  value = std::move(value).SetPath({"other", "made", "anew"}, true);
+  EXPECT_EQ(Write(value["other"]), R"({"made":{"anew":true}})");
+  EXPECT_EQ(Write(Value().SetPath({"a"}, 1)), R"({"a":1})");
+}
+
 TEST(Value, AValueGivenUpChangesInPlaceOnlyWhenNobodyElseHoldsIt) {
   Value value = Obj({{"a", 1}});
   const Value copy = value;

@@ -24,7 +24,7 @@ void AddDefaultTolerations(json::Value& pod) {
        {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
     const json::Value& tolerations = pod["spec"]["tolerations"];
     if (Tolerates(tolerations, taint)) continue;
-    pod = pod.SetPath(
+    pod = std::move(pod).SetPath(
         {"spec", "tolerations"},
         tolerations.Append(json::Obj({{"key", taint},
                                       {"operator", "Exists"},
@@ -36,7 +36,9 @@ void AddDefaultTolerations(json::Value& pod) {
 void SetServiceAccount(json::Value& pod) {
   std::string name = pod["spec"]["serviceAccountName"].Str();
   if (name.empty()) name = pod["spec"]["serviceAccount"].Str("default");
-  pod = pod.SetPath({"spec", "serviceAccountName"}, name).SetPath({"spec", "serviceAccount"}, name);
+  pod = std::move(pod)
+            .SetPath({"spec", "serviceAccountName"}, name)
+            .SetPath({"spec", "serviceAccount"}, name);
 }
 
 }  // namespace
@@ -45,7 +47,8 @@ Status PodStrategy::PrepareCreate(WriteContext& context, json::Value& pod) {
   SetServiceAccount(pod);
   AddDefaultTolerations(pod);
   RETURN_IF_ERROR(SetPriority(context, pod));
-  pod = pod.Set("status", json::Obj({{"phase", "Pending"}, {"qosClass", schema::QosClassOf(pod)}}));
+  json::Value status = json::Obj({{"phase", "Pending"}, {"qosClass", schema::QosClassOf(pod)}});
+  pod = std::move(pod).Set("status", std::move(status));
   return Status::Ok();
 }
 
@@ -83,9 +86,11 @@ Status PodStrategy::SetPriority(const WriteContext& context, json::Value& pod) c
                     sent_policy, policy));
   }
   if (name.empty() && !found.IsNull()) {
-    pod = pod.SetPath({"spec", "priorityClassName"}, found["metadata"]["name"]);
+    pod = std::move(pod).SetPath({"spec", "priorityClassName"}, found["metadata"]["name"]);
   }
-  pod = pod.SetPath({"spec", "priority"}, priority).SetPath({"spec", "preemptionPolicy"}, policy);
+  pod = std::move(pod)
+            .SetPath({"spec", "priority"}, priority)
+            .SetPath({"spec", "preemptionPolicy"}, policy);
   return Status::Ok();
 }
 

@@ -1,6 +1,7 @@
 #include "apiserver/watch/event_hub.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "apiserver/errors.h"
 #include "apiserver/stored_object.h"
@@ -34,6 +35,7 @@ Status EventHub::Add(const WatcherPtr& watcher) {
     return Error(Reason::kExpired, "too old resource version: {} ({})", watcher->spec().after,
                  committed);
   }
+  followed_here_ = followed_here_ || watcher->SendsValues();
   if (watcher->spec().bookmarks) ArmBookmarks();
   if (watcher->spec().after < ring_start_) return AddReplay(watcher);
   Flush();  // the ring has what is pending
@@ -191,6 +193,13 @@ void EventHubs::Close(const std::string& prefix, const Status& status) {
   for (const auto& [key, hub] : hubs_) {
     if (prefix.empty() || key == prefix) hub->CloseAll(status);
   }
+}
+
+bool EventHubs::FollowedHere(std::string_view key) const {
+  const auto after = hubs_.upper_bound(key);
+  if (after == hubs_.begin()) return false;
+  const EventHub& hub = *std::prev(after)->second;
+  return hub.followed_here() && key.starts_with(hub.prefix());
 }
 
 size_t EventHubs::watchers() const {

@@ -15,9 +15,11 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -50,6 +52,8 @@ class EventHub {
   // A watcher has closed: it is forgotten in a later loop task.
   void SweepLater();
   size_t watchers() const { return count_; }
+  const std::string& prefix() const { return prefix_; }
+  bool followed_here() const { return followed_here_; }
 
  private:
   // A watcher with its own subscription at the store, because it started before the ring.
@@ -92,6 +96,7 @@ class EventHub {
   Time next_flush_{};
   TimerId flush_timer_ = 0;
   size_t count_ = 0;
+  bool followed_here_ = false;  // by a watcher that takes values
   bool sweep_pending_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
   TimerId bookmark_timer_ = 0;
@@ -106,6 +111,8 @@ class EventHubs {
   // Ends the watches of one kind (its CRD went away); all of them for "".
   void Close(const std::string& prefix, const Status& status = Status::Ok());
   size_t watchers() const;
+  // A part of this process watches, or has watched, the collection that `key` belongs to.
+  bool FollowedHere(std::string_view key) const;
   WatchBudget& budget() { return budget_; }
 
  private:
@@ -113,7 +120,7 @@ class EventHubs {
   store::Store& store_;
   RecentTrees& trees_;
   WatchBudget budget_;  // outlives the watchers
-  std::map<std::string, std::unique_ptr<EventHub>> hubs_;
+  std::map<std::string, std::unique_ptr<EventHub>, std::less<>> hubs_;
 };
 
 }  // namespace muster::apiserver

@@ -68,13 +68,14 @@ class Watcher : public std::enable_shared_from_this<Watcher> {
   void Close(const Status& status = Status::Ok());
 
   bool closed() const { return closed_; }
+  // Its client is in this process and takes trees. REQUIRES: not closed.
+  bool SendsValues() const;
   const WatchSpec& spec() const { return spec_; }
 
  private:
   void PumpInitial();
   void FinishInitial();
   void Send(FramePtr frame);
-  bool SendsValues() const;
   void SendValue(SharedEvent& event);
   void Cut();
   void Finish();

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/check.h"
 #include "base/strings.h"
 
 namespace muster::app {
@@ -35,21 +34,22 @@ Result<InstanceLock> InstanceLock::Take(const std::string& data_dir) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0)
     return Error(Reason::kInternalError, "cannot open {}: {}", path, std::strerror(errno));
-  InstanceLock lock(fd);
+  InstanceLock lock(fd, path);
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     const std::optional<pid_t> pid = ReadPid(fd);
     return Error(Reason::kConflict,
                  "muster is already running on {} (pid {}); `muster down --data-dir {}` stops it",
                  data_dir, pid ? std::to_string(*pid) : "unknown", data_dir);
   }
-  lock.RecordPid();
+  RETURN_IF_ERROR(lock.RecordPid());
   return lock;
 }
 
 std::optional<pid_t> InstanceLock::Holder(const std::string& data_dir) {
-  const int fd = open(LockFile(data_dir).c_str(), O_RDWR | O_CLOEXEC);
+  const std::string path = LockFile(data_dir);
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
-  const InstanceLock file(fd);
+  const InstanceLock file(fd, path);
   if (flock(fd, LOCK_EX | LOCK_NB) == 0) return std::nullopt;
   return ReadPid(fd);
 }
@@ -67,16 +67,21 @@ std::optional<pid_t> InstanceLock::LastingHolder(const std::string& data_dir) {
   return Holder(data_dir);
 }
 
-InstanceLock::InstanceLock(InstanceLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+InstanceLock::InstanceLock(InstanceLock&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
 
 InstanceLock::~InstanceLock() {
   if (fd_ >= 0) close(fd_);
 }
 
-void InstanceLock::RecordPid() {
+Status InstanceLock::RecordPid() {
   const std::string text = std::to_string(getpid()) + "\n";
-  CHECK(ftruncate(fd_, 0) == 0);
-  CHECK(pwrite(fd_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  // Written over the old one and cut after: a file that has its room needs none on a full disk.
+  const ssize_t written = pwrite(fd_, text.data(), text.size(), 0);
+  if (written == static_cast<ssize_t>(text.size()) && ftruncate(fd_, written) == 0)
+    return Status::Ok();
+  return Error(Reason::kInternalError, "cannot write {}: {}", path_,
+               std::strerror(written >= 0 && written < std::ssize(text) ? ENOSPC : errno));
 }
 
 }  // namespace muster::app

@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "base/time.h"
@@ -35,11 +36,12 @@ class InstanceLock {
   ~InstanceLock();
 
   // After a fork: the child's pid goes into the file (the lock itself is shared with the parent).
-  void RecordPid();
+  Status RecordPid();
 
  private:
-  explicit InstanceLock(int fd) : fd_(fd) {}
+  InstanceLock(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
   int fd_;
+  std::string path_;
 };
 
 }  // namespace muster::app

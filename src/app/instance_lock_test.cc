@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,22 @@ TEST_F(InstanceLocks, AKilledHolderDoesNotCount) {
     EXPECT_TRUE(InstanceLock::Take(dir_).has_value()) << round;
     waitpid(pid, nullptr, 0);
   }
+}
+
+// A disk that is full, in short: it takes no byte.
+TEST_F(InstanceLocks, AFileThatCannotBeWrittenIsAnError) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit nothing{0, 0};
+    if (setrlimit(RLIMIT_FSIZE, &nothing) != 0) _exit(2);
+    const Result<InstanceLock> lock = InstanceLock::Take(dir_);
+    _exit(!lock.has_value() && lock.error().message().contains("muster.pid") ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(InstanceLock::Holder(dir_), std::nullopt);
 }
 
 }  // namespace

@@ -117,8 +117,10 @@ Result<int> BackUp(const Arguments& arguments, Console& console) {
   ASSIGN_OR_RETURN(const std::string file, OneFile(arguments));
   const std::string dir = DataDirOf(arguments);
   RETURN_IF_ERROR(CheckDataDir(dir));
-  // Held until the end where no cluster runs, so that none starts meanwhile; a running one is fine.
+  // Held until the end where no cluster runs, so that none starts meanwhile; a running one is fine,
+  // and so is a disk that is full or read-only: nothing starts there.
   const Result<InstanceLock> lock = InstanceLock::Take(dir);
+  const bool running = !lock && lock.error().reason() == Reason::kConflict;
   const std::vector<store::ExtraFile> keys = KeysOf(dir);
   ASSIGN_OR_RETURN(const store::StoreReport report,
                    store::BackUpStore(DatabaseOf(dir), file, keys, CheckObject,
@@ -128,7 +130,7 @@ Result<int> BackUp(const Arguments& arguments, Console& console) {
   console.Print(
       "backed up {} ({}): {} objects at revision {}, {} key files, {}\n"
       "{} holds every Secret and the cluster's keys: keep it as you keep those\n",
-      dir, lock ? "not running" : "running", report.objects, report.revision, keys.size(),
+      dir, running ? "running" : "not running", report.objects, report.revision, keys.size(),
       Megabytes(static_cast<int64_t>(fs::file_size(file, ignored))), file);
   return 0;
 }

@@ -217,7 +217,10 @@ int RunUp(int argc, char** argv) {
     if (is_parent) return exit_code;
     if (!background.has_value()) return Fail("up", background.error());
     report = std::move(*background);
-    lock->RecordPid();
+    if (const Status status = lock->RecordPid(); !status.ok()) {
+      report.Send(false, "muster up: " + Explained(status));
+      return Fail("up", status);
+    }
   }
   signal(SIGPIPE, SIG_IGN);
   agent::ProtectFromOom(agent::kNodeOomScore);

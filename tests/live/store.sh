@@ -67,6 +67,11 @@ muster down --purge --data-dir "$DATA"
 say "== a full disk"
 mkdir "$DATA"
 mount -t tmpfs -o size=16m tmpfs "$DATA"
+mkdir "$DATA/pods"
+touch "$DATA/muster-data-directory"
+head -c 64m /dev/zero >"$DATA/pods/ballast" 2>/dev/null || true
+contains "$(refused up)" "the disk is full, make room" "start on a full disk"
+rm "$DATA/pods/ballast"
 up
 kubectl create configmap kept --from-literal=a=1
 head -c 64m /dev/zero >"$DATA/pods/ballast" 2>/dev/null || true

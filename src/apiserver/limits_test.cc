@@ -117,14 +117,28 @@ class LogLimits : public testing::Test {
   TestServer::WriterPtr log_;
 };
 
-TEST_F(LogLimits, AReaderThatFallsBehindLosesTheRest) {
+// A writer that is let go before its stream was ended cuts the connection: the client knows that
+// there was more.
+TEST_F(LogLimits, AReaderThatFallsBehindIsCutOff) {
   node_.stream.on_head(200, {});
   node_.stream.on_data("one\n");
-  EXPECT_FALSE(log_->ended);
+  test_.loop.RunReady();
+  EXPECT_GT(log_.use_count(), 1);
   log_->buffered_bytes = kMaxLogBacklogBytes + 1;
   node_.stream.on_data("two\n");
-  EXPECT_TRUE(log_->ended);
+  node_.stream.on_data("three\n");
   test_.loop.RunReady();
+  EXPECT_EQ(log_.use_count(), 1);
+  EXPECT_FALSE(log_->ended);
+}
+
+TEST_F(LogLimits, ANodeThatIsLostInTheMiddleDoesNotLookLikeTheEnd) {
+  node_.stream.on_head(200, {});
+  node_.stream.on_data("one\n");
+  node_.stream.on_end(Error(Reason::kServiceUnavailable, "reset"));
+  test_.loop.RunReady();
+  EXPECT_EQ(log_.use_count(), 1);
+  EXPECT_FALSE(log_->ended);
 }
 
 TEST_F(LogLimits, ALongErrorOfTheNodeIsCut) {

@@ -170,7 +170,6 @@ void LogFollower::Open(Reader& reader, const std::string& run) {
 }
 
 void LogFollower::OnEnd(Reader& reader, const Status& status) {
-  if (!reader.partial.empty()) Print(reader, std::exchange(reader.partial, {}));
   Status failure = status;
   if (status.ok() && reader.http_status != 200) {
     net::Response answer;
@@ -179,7 +178,11 @@ void LogFollower::OnEnd(Reader& reader, const Status& status) {
     failure = client::ApiClient::StatusOf(answer);
   }
   const bool give_up = !failure.ok() && (++reader.failures >= kMaxOpenFailures || !options_.follow);
-  if (failure.ok() || give_up) reader.done_run = reader.run;
+  if (failure.ok() || give_up) {
+    reader.done_run = reader.run;
+    if (!reader.partial.empty()) Print(reader, reader.partial);
+  }
+  reader.partial.clear();  // after a break the line comes again, whole
   if (give_up && on_error_) on_error_(failure);
   // Not from inside the stream's own callback.
   reader.waiting = true;

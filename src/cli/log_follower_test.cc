@@ -78,6 +78,18 @@ TEST_F(LogFollowerTest, GoesOnAfterABreakWithoutRepeatingLines) {
   EXPECT_EQ(console_.out, "one\ntwo\ntwin\ntriplet\nthree\n");
 }
 
+TEST_F(LogFollowerTest, ALineThatABreakCutIsGivenOnceAndWhole) {
+  LogFollower logs(session_, console_, {.follow = true});
+  logs.OnPod(RunningPod("p", "u"));
+  cluster_.loop.RunFor(seconds(1));
+  Say(0, "2026-01-01T00:00:00.1Z one\n2026-01-01T00:00:00.2Z tw");
+  writers_[0].reset();
+  cluster_.loop.RunFor(seconds(1));
+  ASSERT_EQ(writers_.size(), 2u);
+  Say(1, "2026-01-01T00:00:00.1Z one\n2026-01-01T00:00:00.2Z two\n");
+  EXPECT_EQ(console_.out, "one\ntwo\n");
+}
+
 TEST_F(LogFollowerTest, PrintsEndlessLinesInPieces) {
   LogFollower logs(session_, console_, {.follow = true});
   logs.OnPod(RunningPod("p", "u"));

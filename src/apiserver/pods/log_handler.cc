@@ -53,15 +53,12 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
       return;
     }
     call_->writer()->Write(std::make_shared<const std::string>(bytes));
-    if (call_->writer()->BufferedBytes() > kMaxLogBacklogBytes) {
-      call_->writer()->End();
-      Finish();
-    }
+    if (call_->writer()->BufferedBytes() > kMaxLogBacklogBytes) Finish();
   }
 
   void OnEnd(const Status& status) {
     if (started_) {
-      call_->writer()->End();
+      if (status.ok()) call_->writer()->End();
     } else if (!status.ok()) {
       call_->Fail(status.WithPrefix(fmt::format("cannot reach node {:?}: ", location_.node.node)));
     } else {
@@ -81,6 +78,7 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
                   text.empty() ? fmt::format("the node answered {}", status_) : text);
   }
 
+  // Lets go of the writer, too: a log that did not come to its end is cut, and the client knows.
   // Later: this may run inside a callback of the stream that it destroys.
   void Finish() {
     core_.loop.Post([keep = std::move(keep_)] {

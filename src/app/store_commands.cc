@@ -86,8 +86,9 @@ Result<int> CheckStoreFile(const Arguments& arguments, Console& console) {
                    store::CheckStore(path, CheckObject, ShowOn(console, "checking " + path)));
   console.StatusLine("");
   for (const std::string& fault : report.faults) console.Print("fault: {}\n", fault);
-  console.Print("{}: {} objects at revision {}, {} revisions since {} ({})\n", path, report.objects,
-                report.revision, report.revisions, report.compacted, Megabytes(report.bytes));
+  console.Print("{}: {} objects at revision {}, compacted up to {}, {} revisions in the log ({})\n",
+                path, report.objects, report.revision, report.compacted, report.revisions,
+                Megabytes(report.bytes));
   if (report.fault_count == 0) {
     console.Print("no faults\n");
     return 0;

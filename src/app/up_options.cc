@@ -1,5 +1,6 @@
 #include "app/up_options.h"
 
+#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -108,6 +109,15 @@ Status ParseListen(const std::string& text, std::string& host, uint16_t& port) {
   host = text.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
+  // The certificate and the kubeconfig name the address.
+  in6_addr address;
+  if (inet_pton(AF_INET, host.c_str(), &address) != 1 &&
+      inet_pton(AF_INET6, host.c_str(), &address) != 1) {
+    return Error(Reason::kBadRequest,
+                 "--listen {}: HOST must be an IP address, e.g. 127.0.0.1, or 0.0.0.0 for all of "
+                 "this machine's",
+                 text);
+  }
   port = static_cast<uint16_t>(*number);
   return Status::Ok();
 }

@@ -16,7 +16,8 @@ namespace muster::app {
 inline constexpr uint16_t kDefaultApiPort = 6443;
 
 struct UpOptions {
-  std::string data_dir;  // absolute
+  // Absolute. By default $MUSTER_DATA_DIR, else `~/.muster`, for root `/var/lib/muster`.
+  std::string data_dir;
   std::string listen_host = "127.0.0.1";
   uint16_t listen_port = kDefaultApiPort;
   bool detach = false;
@@ -33,8 +34,6 @@ struct DownOptions {
   std::string data_dir;
   bool purge = false;
 };
-
-// `~/.muster`, for root `/var/lib/muster`; $MUSTER_DATA_DIR counts before both.
 
 // BadRequest with the usage in the message; "" message: help was asked for and printed.
 Result<UpOptions> ParseUp(int argc, char** argv);

@@ -34,6 +34,7 @@ TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
   const std::vector<std::pair<std::vector<const char*>, const char*>> cases = {
       {{"--listen", "6443"}, "expected HOST:PORT"},
       {{"--listen", "a:70000"}, "expected HOST:PORT"},
+      {{"--listen", "localhost:6443"}, "--listen localhost:6443: HOST must be an IP address"},
       {{"--simulate-gpus", "-1"}, "expected N or N:MODEL"},
       {{"--simulate-gpus", "65"}, "expected N or N:MODEL"},
       {{"--simulate-gpus", "4:a b"}, "the model must be"},

@@ -142,6 +142,8 @@ std::vector<std::string> Kubeconfig::contexts() const {
 
 Result<ConnectionConfig> Kubeconfig::Connect(std::string_view wanted) const {
   std::string name = wanted.empty() ? current_context_ : std::string(wanted);
+  if (name.empty() && contexts_.empty())
+    return Error(Reason::kInvalid, "kubeconfig: it names no context");
   if (name.empty()) {
     return Error(Reason::kInvalid,
                  "kubeconfig: current-context is not set; choose one with --context: {}",

@@ -90,7 +90,8 @@ TEST_F(KubeconfigTest, SaysWhatIsWrong) {
   EXPECT_NE(config->Connect("plugged").error().message().find("exec"), std::string::npos);
   EXPECT_EQ(Kubeconfig::LoadFile(dir_ / "absent").error().reason(), Reason::kNotFound);
   EXPECT_FALSE(Kubeconfig::Parse("[1, 2]", ".").has_value());
-  EXPECT_FALSE(Kubeconfig::Parse("", ".")->Connect().has_value());
+  EXPECT_EQ(Kubeconfig::Parse("", ".")->Connect().error().message(),
+            "kubeconfig: it names no context");
 }
 
 TEST_F(KubeconfigTest, MergesFilesAndTheFirstWins) {

@@ -165,6 +165,10 @@ TEST(ParseYaml, ReportsDuplicatesAndBadInput) {
   EXPECT_TRUE(bad.error().message().starts_with("invalid YAML at line 2")) << bad.error().message();
   EXPECT_FALSE(ParseYaml("? [a, b]\n: c\n").has_value());
   EXPECT_FALSE(ParseYaml(std::string(2000, '[')).has_value());
+  const auto deep = ParseYaml("a: " + std::string(10'000, '[') + std::string(10'000, ']'));
+  ASSERT_FALSE(deep.has_value());
+  EXPECT_NE(deep.error().message().find("levels of nesting"), std::string::npos)
+      << deep.error().message();
   for (const char* stray : {"}", "]", "a: 1\n}", "--- }\n", "- a\n]\n"}) {
     const auto refused = ParseYaml(stray);
     ASSERT_FALSE(refused.has_value()) << stray;

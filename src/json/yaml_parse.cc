@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -247,6 +248,10 @@ Result<std::vector<Value>> ParseYaml(std::string_view text, ParseNotes* notes) {
     }
   } catch (const Refusal& refusal) {
     return Error(refusal.status);
+  } catch (const YAML::DeepRecursion& e) {  // its own limit; it says no more than "bad file"
+    return Error(Reason::kBadRequest,
+                 "invalid YAML at line {} column {}: more than {} levels of nesting",
+                 e.mark.line + 1, e.mark.column + 1, e.depth());
   } catch (const YAML::Exception& e) {
     return Error(Reason::kBadRequest, "invalid YAML at line {} column {}: {}", e.mark.line + 1,
                  e.mark.column + 1, e.msg);

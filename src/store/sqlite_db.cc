@@ -35,6 +35,8 @@ std::string Advice(int code, int system_error, const std::string& file) {
           "directory",
           file);
     case SQLITE_CANTOPEN:
+      if (system_error == ENOENT) return fmt::format("{} does not exist", file);
+      [[fallthrough]];
     case SQLITE_PERM:
     case SQLITE_READONLY:
     case SQLITE_AUTH:

@@ -105,6 +105,8 @@ TEST_F(StoreBackupTest, NamesAFileThatIsNoStore) {
     ASSERT_FALSE(report.has_value());
     EXPECT_TRUE(report.error().message().contains(path)) << report.error().message();
   }
+  const std::string absent = CheckStore(folder_.File("absent"), {}, {}).error().message();
+  EXPECT_TRUE(absent.contains("does not exist")) << absent;
   const std::string text = CheckStore(folder_.File("text"), {}, {}).error().message();
   EXPECT_TRUE(text.contains("is not a muster store")) << text;
 }

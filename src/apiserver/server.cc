@@ -86,7 +86,7 @@ struct ApiServer::Impl {
   Impl(Loop& loop, store::Store& store, ServerOptions options)
       : core(loop, store, std::move(options)),
         discovery(core.registry, ServerAddress(core.options)),
-        openapi(loop, core.options.pool, core.registry),
+        openapi(loop, core.options.pool, core.registry, core.options.version.git_version),
         events(loop, store),
         reads(loop, kReadsPerTask),
         others(loop, kOthersPerTask),
@@ -265,9 +265,10 @@ bool ApiServer::Impl::HandleSmallPages(Call& call) {
     for (const auto& extra : core.options.extra_metrics) response.body += extra();
     call.Send(std::move(response));
   } else {
-    call.Reply(200,
-               json::Obj({{"paths", json::List({"/api", "/apis", "/healthz", "/livez", "/metrics",
-                                                "/openapi/v3", "/readyz", "/version"})}}));
+    call.Reply(
+        200,
+        json::Obj({{"paths", json::List({"/api", "/apis", "/healthz", "/livez", "/metrics",
+                                         "/openapi/v2", "/openapi/v3", "/readyz", "/version"})}}));
   }
   return true;
 }

@@ -63,6 +63,15 @@ sed 's/restartPolicy/restartPolicyy/' "$SCRATCH/pod.yaml" >"$SCRATCH/bad.yaml"
 refused 'unknown field "spec.restartPolicyy"' apply -f "$SCRATCH/bad.yaml"
 sed 's/restartPolicy: Never/restartPolicy: Sometimes/' "$SCRATCH/pod.yaml" >"$SCRATCH/bad.yaml"
 refused 'spec.restartPolicy: Unsupported value: "Sometimes"' apply -f "$SCRATCH/bad.yaml"
+# kubectl asks for /openapi/v2 only here; unknown fields are then found by the server.
+list() { # list KEY: a list of one ConfigMap
+  printf 'apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, '
+  printf 'metadata: {name: listed}, %s: {a: b}}\n' "$1"
+}
+list data >"$SCRATCH/list.yaml"
+equals "$(k apply -f "$SCRATCH/list.yaml")" "configmap/listed created"
+list dota >"$SCRATCH/bad.yaml"
+refused 'unknown field "dota"' apply -f "$SCRATCH/bad.yaml"
 equals "$(k apply -f "$SCRATCH/pod.yaml")" "pod/hello created"
 equals "$(k apply -f "$SCRATCH/pod.yaml")" "pod/hello unchanged"
 kubectl get pods -w --no-headers >"$SCRATCH/watch.out" 2>"$SCRATCH/watch.err" &

@@ -5,17 +5,54 @@
 #include "base/strings.h"
 #include "json/write.h"
 #include "schema/openapi_v3.h"
+#include "schema/wire.h"
 
 namespace muster::apiserver {
+namespace {
 
-OpenApi::OpenApi(Loop& loop, Pool* pool, const ResourceRegistry& registry)
-    : loop_(loop), pool_(pool), registry_(registry) {}
+// What clients ask for and what they are told: "@" cannot stand in a Content-Type (RFC 6838 4.2).
+constexpr std::string_view kAcceptedProtobuf =
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+constexpr std::string_view kProtobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+void ReplyVersion2(Call& call, const std::string& version) {
+  if (!call.request().headers.Get("Accept").contains(kAcceptedProtobuf)) {
+    return call.Reply(200,
+                      json::Obj({{"swagger", "2.0"},
+                                 {"info", json::Obj({{"title", "muster"}, {"version", version}})},
+                                 {"paths", json::Value(json::Object())}}));
+  }
+  // openapi.v2.Document of gnostic: swagger = 1, info = 2 (title = 1, version = 2), paths = 8.
+  std::string info;
+  schema::PutBytesField(info, 1, "muster");
+  schema::PutBytesField(info, 2, version);
+  net::Response response;
+  response.headers.Add("Content-Type", std::string(kProtobuf));
+  schema::PutBytesField(response.body, 1, "2.0");
+  schema::PutBytesField(response.body, 2, info);
+  schema::PutBytesField(response.body, 8, "");
+  call.Send(std::move(response));
+}
+
+}  // namespace
+
+OpenApi::OpenApi(Loop& loop, Pool* pool, const ResourceRegistry& registry, std::string version)
+    : loop_(loop), pool_(pool), registry_(registry), version_(std::move(version)) {}
 
 bool OpenApi::Handle(const CallPtr& call) {
   const std::vector<std::string>& parts = call->info().parts;
-  if (parts.size() < 2 || parts[0] != "openapi" || parts[1] != "v3") return false;
+  if (parts.size() < 2 || parts[0] != "openapi" || (parts[1] != "v2" && parts[1] != "v3"))
+    return false;
   if (call->info().method != "GET") {
     call->Fail(MethodNotAllowedError());
+    return true;
+  }
+  if (parts[1] == "v2") {
+    if (parts.size() == 2) {
+      ReplyVersion2(*call, version_);
+    } else {
+      call->Fail(NoSuchResourceError());
+    }
     return true;
   }
   Refresh([this, call] {

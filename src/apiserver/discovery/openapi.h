@@ -1,7 +1,8 @@
 // src/apiserver/discovery/openapi.h
 //
 // OpenApi: /openapi/v3 and the documents that it points to. kubectl validates manifests and
-// explains fields by them.
+// explains fields by them. /openapi/v2 describes nothing: kubectl needs it for `kind: List` and
+// then leaves validation to the server.
 //
 // Life cycle: a member of the server. A document is rendered at the first request after its kinds
 //             changed, on the pool.
@@ -27,9 +28,9 @@ namespace muster::apiserver {
 class OpenApi {
  public:
   // `pool` may be nullptr: documents are then rendered on the loop.
-  OpenApi(Loop& loop, Pool* pool, const ResourceRegistry& registry);
+  OpenApi(Loop& loop, Pool* pool, const ResourceRegistry& registry, std::string version);
 
-  // Answers GET /openapi/v3 and below; false for another path.
+  // Answers GET /openapi/v2, /openapi/v3 and below; false for another path.
   bool Handle(const CallPtr& call);
 
  private:
@@ -51,6 +52,7 @@ class OpenApi {
   Loop& loop_;
   Pool* pool_;
   const ResourceRegistry& registry_;
+  std::string version_;  // of the API
   Documents documents_;
   uint64_t revision_ = 0;  // of the registry that the documents describe
   std::vector<std::function<void()>> waiting_;

@@ -219,7 +219,7 @@ void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
   if (!gathered->status.ok()) return Step(gathered->status);
   FillContext(*gathered);
   if (Status status = StartServer(*gathered); !status.ok())
-    return Step(status.WithPrefix("kubelet API: "));
+    return Step(status.WithPrefix("kubelet API (--kubelet-port): "));
   ++waiting_for;  // the network with the pods, and the registration
   StartNetwork(gathered->resolv_conf);
   registrar = std::make_unique<NodeRegistrar>(loop, client, facts);

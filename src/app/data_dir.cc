@@ -85,12 +85,14 @@ Status PurgeDataDir(const std::string& dir) {
   for (const std::string_view folder : kFolders) RETURN_IF_ERROR(Remove(Join(dir, folder)));
   RETURN_IF_ERROR(Remove(Join(dir, kKubeconfig)));
   RETURN_IF_ERROR(Remove(Join(dir, kMarker)));
-  if (rmdir(dir.c_str()) != 0 && errno != ENOENT) {
-    return Error(Reason::kConflict, "{} stays: {}", dir,
-                 errno == ENOTEMPTY || errno == EEXIST ? "it holds files that are not muster's"
-                                                       : std::strerror(errno));
-  }
-  return Status::Ok();
+  if (rmdir(dir.c_str()) == 0 || errno == ENOENT) return Status::Ok();
+  const int failure = errno;
+  // A link (ENOTDIR) and a mount point (EBUSY) are not ours: they stay, empty.
+  std::error_code error;
+  const bool empty = fs::is_empty(dir, error) && !error;
+  if (empty && (failure == ENOTDIR || failure == EBUSY)) return Status::Ok();
+  return Error(Reason::kConflict, "{} stays: {}", dir,
+               empty ? std::strerror(failure) : "it holds files that are not muster's");
 }
 
 }  // namespace muster::app

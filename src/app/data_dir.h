@@ -21,7 +21,7 @@ Status MakeDataDir(const std::string& dir);
 bool IsDataDir(const std::string& dir);
 
 // Deletes what we made in `dir`, then `dir` itself unless something else is in it (that stays, and
-// is named). Conflict if `dir` is not ours.
+// is named; a link or a mount point stays, too, empty). Conflict if `dir` is not ours.
 Status PurgeDataDir(const std::string& dir);
 
 }  // namespace muster::app

@@ -39,6 +39,22 @@ TEST_F(DataDir, IsMadeUsedAgainAndPurged) {
   EXPECT_FALSE(fs::exists(dir));
 }
 
+// As a mount point: whoever put it there keeps it.
+TEST_F(DataDir, BehindALinkIsEmptiedAndStays) {
+  const std::string link = root_ + "/link";
+  fs::create_directory(root_ + "/disk");
+  fs::create_directory_symlink(root_ + "/disk", link);
+  ASSERT_TRUE(MakeDataDir(link).ok());
+  Touch(link + "/store/muster.db");
+  const Status purged = PurgeDataDir(link);
+  EXPECT_TRUE(purged.ok()) << purged.message();
+  EXPECT_TRUE(fs::is_empty(root_ + "/disk"));
+  EXPECT_TRUE(MakeDataDir(link).ok());
+  Touch(link + "/notes.txt");
+  EXPECT_FALSE(PurgeDataDir(link).ok());
+  EXPECT_TRUE(fs::exists(root_ + "/disk/notes.txt"));
+}
+
 TEST_F(DataDir, ForeignFilesAreNeverTouched) {
   Touch(root_ + "/theirs");
   fs::permissions(root_, fs::perms(0755));

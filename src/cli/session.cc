@@ -1,7 +1,9 @@
 #include "cli/session.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include <unistd.h>
@@ -78,7 +80,12 @@ std::string Home() {
 
 Result<client::ConnectionConfig> FindConnection(const Arguments& arguments) {
   std::vector<std::string> looked_at;
-  for (const std::vector<std::string>& files : KubeconfigCandidates(arguments.Get("kubeconfig"))) {
+  const std::string named(arguments.Get("kubeconfig"));
+  if (!named.empty() && !Exists(named)) {
+    return Error(Reason::kInvalid, "--kubeconfig {}: {}. `muster up` writes DATA_DIR/kubeconfig",
+                 named, std::strerror(errno));
+  }
+  for (const std::vector<std::string>& files : KubeconfigCandidates(named)) {
     if (std::none_of(files.begin(), files.end(), Exists)) {
       looked_at.insert(looked_at.end(), files.begin(), files.end());
       continue;

@@ -37,6 +37,7 @@ cp "$KUBECONFIG" "$SCRATCH/old-kubeconfig"
 muster restore "$SCRATCH/b.db" --data-dir "$SCRATCH/new"
 muster up --detach --data-dir "$SCRATCH/new"
 equals "$(kubectl --kubeconfig "$SCRATCH/old-kubeconfig" get configmap kept -o 'jsonpath={.data.a}')" 1
+contains "$(refused muster get configmaps --kubeconfig "$SCRATCH/none")" "--kubeconfig $SCRATCH/none: No such file"
 muster down --purge --data-dir "$SCRATCH/new"
 
 say "== a damaged backup changes nothing"

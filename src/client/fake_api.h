@@ -45,8 +45,7 @@ class FakeApi final : public net::Handler {
     if (route.collection.empty()) return SendError(*writer, 404, "NotFound", path + " not found");
     if (request.method == "GET")
       return route.name.empty() ? List(route, query, writer) : Get(route, *writer);
-    const json::Value body =
-        request.value.IsNull() ? json::Parse(request.body).value_or(json::Value()) : request.value;
+    const json::Value body = BodyOf(request);
     if (request.method == "POST") return Create(route, body, *writer);
     if (request.method == "PUT") return Replace(route, body, *writer);
     if (request.method == "PATCH") return Patch(route, body, *writer);

@@ -171,6 +171,9 @@ struct Scheduler::Impl {
                                             ? cache.RemoveGroup(group)
                                             : cache.UpsertGroup(cluster::ToPodGroupInfo(after));
     if (after.IsNull()) group_verdicts.erase(group);
+    // Also when only the status changed: it may be a write of ours that was made from less than is
+    // known by now, and that was on its way while the right one was compared with an older state.
+    publisher.GroupChanged(ToObjectKey(group));
     if (!change.changed) return;
     GangChanged(group);
     Wake();

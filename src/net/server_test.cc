@@ -503,15 +503,18 @@ TEST(HttpServer, StopsWithoutThoseThatDoNotFinish) {
   writer->Send(Text("nobody hears this"));
 }
 
+// Answers "ok" and says in `peer` who asked last.
+auto NotePeer(Peer& peer) {
+  return [&peer](const Request& request, const ResponseWriterPtr& writer) {
+    peer = request.peer;
+    writer->Send(Text("ok"));
+  };
+}
+
 TEST(HttpServer, ReadsIdentityFromVerifiedCertificatesOnly) {
   TestNet net;
   Peer peer;
-  auto server = net.Serve(
-      [&](const Request& request, const ResponseWriterPtr& writer) {
-        peer = request.peer;
-        writer->Send(Text("ok"));
-      },
-      net.TlsOptions());
+  auto server = net.Serve(NotePeer(peer), net.TlsOptions());
   Endpoint endpoint = net.EndpointOf(*server, true);
   Time now = RealClock().Wall();
 
@@ -538,12 +541,7 @@ TEST(HttpServer, SaysWhyACertificateDoesNotCount) {
     log.emplace_back(line);
   });
   Peer peer;
-  auto server = net.Serve(
-      [&](const Request& request, const ResponseWriterPtr& writer) {
-        peer = request.peer;
-        writer->Send(Text("ok"));
-      },
-      net.TlsOptions());
+  auto server = net.Serve(NotePeer(peer), net.TlsOptions());
   const Time now = RealClock().Wall();
   const Time past = now - kCertificateLifetime - hours(1);
   const std::vector<std::string> masters = {"system:masters"};

@@ -325,6 +325,24 @@ TEST_F(SchedulerTest, AStatusIsWrittenHoweverLongTheServerWasAway) {
   EXPECT_EQ(GroupStatus("g")["phase"].AsString(), "Running");
 }
 
+// Found by simulation (seed 205): a write of the scheduler's former life, made before it knew the
+// pods, came after the right one.
+TEST_F(SchedulerTest, AStatusThatIsOvertakenIsPutRight) {
+  AddNode("n1", 2);
+  AddGang("g", 2, 1);
+  Settle();
+  SetPhase("g-0", "Running");
+  SetPhase("g-1", "Running");
+  Settle();
+  const json::Value right = GroupStatus("g");
+  ASSERT_EQ(right["running"].AsInt(), 2);
+  const json::Value group = *api_.Find(kGroups, "default", "g");
+  api_.Put(kGroups,
+           group.SetPath({"status", "running"}, 0).SetPath({"status", "phase"}, "Pending"));
+  Settle();
+  EXPECT_EQ(GroupStatus("g"), right);
+}
+
 TEST_F(SchedulerTest, AClockThatIsSetBackHoldsNoStatusUp) {
   AddNode("n1", 2);
   AddGang("g", 2, 1);

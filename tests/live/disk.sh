@@ -14,8 +14,8 @@ pod() { # pod NAME MIB [SPEC]: writes so much and stays
   kubectl apply -f - >/dev/null <<YAML
 {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "$1"}, "spec": {${3-} "restartPolicy": "Never",
  "terminationGracePeriodSeconds": 0, "volumes": [{"name": "work", "emptyDir": {}}], "containers": [{"name": "main",
- "image": "none", "command": ["sh", "-c", "head -c $2M /dev/zero >/work/file; sleep 1000"],
- "volumeMounts": [{"name": "work", "mountPath": "/work"}]}]}}
+ "image": "none", "command": ["sh", "-c", "head -c $2M /dev/zero >/scratch/file; sleep 1000"],
+ "volumeMounts": [{"name": "work", "mountPath": "/scratch"}]}]}}
 YAML
 }
 

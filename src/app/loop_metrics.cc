@@ -20,6 +20,8 @@ int64_t ResidentBytes() {
   return read == 2 ? int64_t{pages_resident} * sysconf(_SC_PAGESIZE) : 0;
 }
 
+double ToSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
 double CpuSeconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -30,19 +32,36 @@ double CpuSeconds() {
 }  // namespace
 
 std::string LoopMetrics::Text() {
-  return fmt::format(
-      "# HELP loop_lag_seconds Longest time that one task held the control-plane loop since the "
-      "last scrape.\n"
-      "# TYPE loop_lag_seconds gauge\n"
-      "loop_lag_seconds {:.6f}\n"
-      "# HELP process_resident_memory_bytes Resident memory size in bytes.\n"
-      "# TYPE process_resident_memory_bytes gauge\n"
-      "process_resident_memory_bytes {}\n"
-      "# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.\n"
-      "# TYPE process_cpu_seconds_total counter\n"
-      "process_cpu_seconds_total {:.3f}\n",
-      std::chrono::duration<double>(loop_.TakeLongestTask()).count(), ResidentBytes(),
-      CpuSeconds());
+  return HistogramText() +
+         fmt::format(
+             "# HELP loop_longest_task_seconds Longest time that one task held the control-plane "
+             "loop since the last scrape.\n"
+             "# TYPE loop_longest_task_seconds gauge\n"
+             "loop_longest_task_seconds {:.6f}\n"
+             "# HELP process_resident_memory_bytes Resident memory size in bytes.\n"
+             "# TYPE process_resident_memory_bytes gauge\n"
+             "process_resident_memory_bytes {}\n"
+             "# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.\n"
+             "# TYPE process_cpu_seconds_total counter\n"
+             "process_cpu_seconds_total {:.3f}\n",
+             ToSeconds(loop_.task_times().TakeLongest()), ResidentBytes(), CpuSeconds());
+}
+
+std::string LoopMetrics::HistogramText() const {
+  std::string text =
+      "# HELP loop_lag_seconds Time that one task held the control-plane loop.\n"
+      "# TYPE loop_lag_seconds histogram\n";
+  const TaskTimes::Snapshot times = loop_.task_times().Read();
+  uint64_t total = 0;
+  for (size_t i = 0; i < times.counts.size(); ++i) {
+    total += times.counts[i];
+    const std::string bound = i < TaskTimes::kBounds.size()
+                                  ? fmt::format("{}", ToSeconds(TaskTimes::kBounds[i]))
+                                  : "+Inf";
+    text += fmt::format("loop_lag_seconds_bucket{{le=\"{}\"}} {}\n", bound, total);
+  }
+  return text + fmt::format("loop_lag_seconds_sum {:.6f}\nloop_lag_seconds_count {}\n",
+                            ToSeconds(times.sum), total);
 }
 
 }  // namespace muster::app

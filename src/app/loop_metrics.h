@@ -1,7 +1,7 @@
 // src/app/loop_metrics.h
 //
-// The loop's own health in the Prometheus text format: the longest task since the last scrape, and
-// the process's memory and CPU time.
+// The loop's own health in the Prometheus text format: how long its tasks took, and the
+// process's memory and CPU time.
 //
 // Thread: the loop thread.
 
@@ -19,6 +19,8 @@ class LoopMetrics {
   std::string Text();
 
  private:
+  std::string HistogramText() const;
+
   AsioLoop& loop_;
 };
 

@@ -23,18 +23,18 @@ namespace asio = boost::asio;
 
 namespace {
 
+template <typename Callable>
+void RunTimed(Callable& callable, TaskTimes& times) {
+  const Duration start = RealClock().Monotonic();
+  callable();
+  times.Record(RealClock().Monotonic() - start);
+}
+
 // A move-only task as a handler: Asio 1.74 copies nothing that post() is given by value.
 struct TaskHandler {
   Task task;
-  std::atomic<int64_t>* longest_ns;
-  void operator()() {
-    const Duration start = RealClock().Monotonic();
-    task();
-    const int64_t took_ns = (RealClock().Monotonic() - start).count();
-    if (took_ns > longest_ns->load(std::memory_order_relaxed)) {
-      longest_ns->store(took_ns, std::memory_order_relaxed);
-    }
-  }
+  TaskTimes* times;
+  void operator()() { RunTimed(task, *times); }
 };
 
 }  // namespace
@@ -43,7 +43,7 @@ struct AsioLoop::Impl {
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
   std::atomic<std::thread::id> thread{};
-  std::atomic<int64_t> longest_ns{0};
+  TaskTimes times;
 
   // One Asio timer serves all of ours: it is armed for the earliest deadline.
   asio::steady_timer timer{io};
@@ -74,7 +74,7 @@ struct AsioLoop::Impl {
     while (!timers.empty() && timers.begin()->first.first <= now) {
       auto node = timers.begin();
       if (node->first.second >= first_new) break;
-      TaskHandler handler{std::move(node->second), &longest_ns};
+      TaskHandler handler{std::move(node->second), &times};
       deadlines.erase(node->first.second);
       timers.erase(node);
       handler();
@@ -96,14 +96,16 @@ namespace {
 class AsioFdWatch final : public FdWatch {
  public:
   struct State {
-    State(asio::io_context& io, int fd) : descriptor(io, fd) {}
+    State(asio::io_context& io, int fd, TaskTimes& task_times)
+        : descriptor(io, fd), times(task_times) {}
     asio::posix::stream_descriptor descriptor;
+    TaskTimes& times;
     Function<void()> on_readable;
     bool alive = true;
   };
 
-  AsioFdWatch(asio::io_context& io, int fd, Function<void()> on_readable)
-      : state_(std::make_shared<State>(io, fd)) {
+  AsioFdWatch(asio::io_context& io, int fd, TaskTimes& times, Function<void()> on_readable)
+      : state_(std::make_shared<State>(io, fd, times)) {
     state_->on_readable = std::move(on_readable);
     Wait(state_);
   }
@@ -117,7 +119,7 @@ class AsioFdWatch final : public FdWatch {
     state->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
                                  [state](const boost::system::error_code& error) {
                                    if (error || !state->alive) return;
-                                   state->on_readable();
+                                   RunTimed(state->on_readable, state->times);
                                    if (state->alive) Wait(state);
                                  });
   }
@@ -141,7 +143,7 @@ void AsioLoop::Stop() { impl_->io.stop(); }
 void AsioLoop::Restart() { impl_->io.restart(); }
 
 void AsioLoop::Post(Task task) {
-  asio::post(impl_->io, TaskHandler{std::move(task), &impl_->longest_ns});
+  asio::post(impl_->io, TaskHandler{std::move(task), &impl_->times});
 }
 
 TimerId AsioLoop::After(Duration delay, Task task) {
@@ -169,7 +171,7 @@ bool AsioLoop::InThread() const { return impl_->thread.load() == std::this_threa
 
 std::unique_ptr<FdWatch> AsioLoop::WatchReadable(int fd, Function<void()> on_readable) {
   CHECK(fd >= 0);
-  return std::make_unique<AsioFdWatch>(impl_->io, fd, std::move(on_readable));
+  return std::make_unique<AsioFdWatch>(impl_->io, fd, impl_->times, std::move(on_readable));
 }
 
 void AsioLoop::OnSignal(int signal_number, Function<void()> on_signal) {
@@ -178,6 +180,6 @@ void AsioLoop::OnSignal(int signal_number, Function<void()> on_signal) {
                     std::make_shared<Function<void()>>(std::move(on_signal)));
 }
 
-Duration AsioLoop::TakeLongestTask() { return Duration(impl_->longest_ns.exchange(0)); }
+TaskTimes& AsioLoop::task_times() { return impl_->times; }
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "loop/loop.h"
+#include "loop/task_times.h"
 
 namespace muster {
 
@@ -44,9 +45,8 @@ class AsioLoop final : public Loop {
   // Calls `on_signal` for each arrival of `signal_number` (SIGINT, SIGTERM, SIGHUP, SIGCHLD).
   void OnSignal(int signal_number, Function<void()> on_signal);
 
-  // The longest time that one task held the thread since the last call: the metric
-  // loop_lag_seconds.
-  Duration TakeLongestTask();
+  // How long tasks, timers and watches held the thread: the metric loop_lag_seconds.
+  TaskTimes& task_times();
 
  private:
   struct Impl;

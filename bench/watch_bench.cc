@@ -3,10 +3,10 @@
 // Watches of a running `muster up`, each number beside a control of the same run where there is
 // one.
 //
-//   watch_bench DATA_DIR PID fanout WATCHERS SECONDS
-//       WATCHERS watch one namespace; an object in it changes 30, then 100 times a second. Time
-//       from the write to each watcher; CPU of the server for each event delivered to a watcher,
-//       beside a bare OpenSSL loop that writes the same bytes as often.
+//   watch_bench DATA_DIR PID fanout WATCHERS ROUNDS
+//       WATCHERS watch one namespace; an object in it changes 30 times in one second, then 100
+//       times. Time from the write to each watcher; CPU of the server for each event delivered to
+//       a watcher, beside a bare OpenSSL loop that writes the same bytes as often, in turns.
 //   watch_bench DATA_DIR PID overload SECONDS
 //       5,000 connections: 2,000 watch (200 of them hang), 200 write as fast as they are answered,
 //       the others idle; one client reads an object and /livez. How long these reads take, what
@@ -18,8 +18,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -93,60 +96,88 @@ void PrintLatencies(const std::string& name, const std::vector<double>& latencie
   fmt::print("{}_p99_ms {:.2f} ms\n", name, 1000 * Percentile(latencies, 0.99));
 }
 
-// CPU per delivery of a bare loop; the readers are of the same kind.
-double ControlCpu(const std::string& data_dir, int watchers, int events) {
-  BareWriter writer(data_dir + "/pki/apiserver.crt", data_dir + "/pki/apiserver.key");
-  std::atomic<bool> connected = false;
-  double cpu = 0;
-  std::thread thread([&] {
-    writer.Accept(watchers);
-    connected = true;
-    const double before = ThreadCpuSeconds();
-    for (int i = 0; i < events; ++i) {
-      const std::string body = Body("tick");
-      writer.Write(fmt::format("{:x}\r\n{{\"type\":\"MODIFIED\",\"object\":{}}}\n\r\n",
-                               body.size() + 30, body));
-    }
-    cpu = ThreadCpuSeconds() - before;
-  });
-  TlsReaders readers({data_dir + "/pki/ca.crt", "", ""});
-  readers.Open(watchers, writer.port(), "");
-  const size_t wanted = static_cast<size_t>(watchers) * static_cast<size_t>(events);
-  readers.Run(RealClock().Monotonic() + seconds(120), wanted);
-  thread.join();
-  CHECK(readers.stamps() == wanted);
-  return cpu / static_cast<double>(wanted);
+// A bare loop that writes the same bytes as often to as many readers of the same kind.
+class Control {
+ public:
+  Control(const std::string& data_dir, int watchers)
+      : writer_(data_dir + "/pki/apiserver.crt", data_dir + "/pki/apiserver.key"),
+        readers_({data_dir + "/pki/ca.crt", "", ""}) {
+    std::thread accepting([&] { writer_.Accept(watchers); });
+    readers_.Open(watchers, writer_.port(), "");
+    accepting.join();
+  }
+
+  // Its CPU time in seconds for `wanted` deliveries.
+  double Run(int per_second, int events, size_t wanted) {
+    double cpu = 0;
+    const size_t before = readers_.stamps();
+    std::thread writing([&] {
+      const double cpu_before = ThreadCpuSeconds();
+      const auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < events; ++i) {
+        std::this_thread::sleep_until(start +
+                                      i * std::chrono::nanoseconds(seconds(1)) / per_second);
+        const std::string body = Body("tick");
+        writer_.Write(fmt::format("{:x}\r\n{{\"type\":\"MODIFIED\",\"object\":{}}}\n\r\n",
+                                  body.size() + 30, body));
+      }
+      cpu = ThreadCpuSeconds() - cpu_before;
+    });
+    readers_.Run(RealClock().Monotonic() + seconds(120), before + wanted);
+    writing.join();
+    CHECK(readers_.stamps() == before + wanted);
+    return cpu;
+  }
+
+ private:
+  BareWriter writer_;
+  TlsReaders readers_;
+};
+
+// CPU seconds of the server for `wanted` deliveries.
+double WatchedWrites(const std::string& data_dir, int pid, TlsReaders& readers, int per_second,
+                     int events, size_t wanted) {
+  const double cpu_before = ProcessCpuSeconds(pid);
+  const size_t before = readers.stamps();
+  {
+    const Ticker ticker(data_dir, per_second, events);
+    readers.Run(RealClock().Monotonic() + seconds(events / per_second + 30), before + wanted);
+  }
+  CHECK_MSG(readers.stamps() - before == wanted,
+            fmt::format("{} of {} events arrived", readers.stamps() - before, wanted));
+  return ProcessCpuSeconds(pid) - cpu_before;
 }
 
-void Fanout(const std::string& data_dir, int pid, int watchers, int duration_s) {
+// Server and control take turns, so that a machine that slows down slows both.
+void Fanout(const std::string& data_dir, int pid, int watchers, int rounds) {
   ClusterClient cluster(data_dir);
   cluster.CreateAll(kConfigMaps, 1, [](int) {
     return json::Obj(
         {{"apiVersion", "v1"}, {"kind", "ConfigMap"}, {"metadata", json::Obj({{"name", "tick"}})}});
   });
+  Control control(data_dir, watchers);
   TlsReaders readers(KeysOf(data_dir));
   readers.Open(watchers, kApiPort, Request(std::string(kConfigMaps) + "?watch=true"));
   readers.Run(RealClock().Monotonic() + seconds(1), SIZE_MAX);  // the first part
-  double cpu_per_delivery = 0;
-  for (const int per_second : {30, 100}) {
-    readers.TakeLatencies();
-    const int events = per_second * duration_s;
-    const size_t wanted = static_cast<size_t>(events) * static_cast<size_t>(watchers);
-    const double cpu_before = ProcessCpuSeconds(pid);
-    const size_t before = readers.stamps();
-    {
-      const Ticker ticker(data_dir, per_second, events);
-      readers.Run(RealClock().Monotonic() + seconds(duration_s + 30), before + wanted);
+  double server_cpu = 0, control_cpu = 0, deliveries = 0;
+  std::map<int, std::vector<double>> latencies;
+  for (int round = 0; round < rounds; ++round) {
+    for (const int per_second : {30, 100}) {
+      const int events = per_second;  // a second each
+      const size_t wanted = static_cast<size_t>(events) * static_cast<size_t>(watchers);
+      readers.TakeLatencies();
+      server_cpu += WatchedWrites(data_dir, pid, readers, per_second, events, wanted);
+      std::ranges::move(readers.TakeLatencies(), std::back_inserter(latencies[per_second]));
+      control_cpu += control.Run(per_second, events, wanted);
+      deliveries += static_cast<double>(wanted);
     }
-    cpu_per_delivery = (ProcessCpuSeconds(pid) - cpu_before) / static_cast<double>(wanted);
-    CHECK_MSG(readers.stamps() - before == wanted,
-              fmt::format("{} of {} events arrived", readers.stamps() - before, wanted));
-    PrintLatencies(fmt::format("fanout_{}", per_second), readers.TakeLatencies());
-    fmt::print("fanout_{}_cpu_us {:.2f} us\n", per_second, 1e6 * cpu_per_delivery);
   }
-  const double control = ControlCpu(data_dir, watchers, 100 * duration_s);
-  fmt::print("fanout_control_cpu_us {:.2f} us\n", 1e6 * control);
-  fmt::print("fanout_cpu_ratio {:.3f} x\n", cpu_per_delivery / control);
+  for (const auto& [per_second, seen] : latencies) {
+    PrintLatencies(fmt::format("fanout_{}", per_second), seen);
+  }
+  fmt::print("fanout_cpu_us {:.2f} us\n", 1e6 * server_cpu / deliveries);
+  fmt::print("fanout_control_cpu_us {:.2f} us\n", 1e6 * control_cpu / deliveries);
+  fmt::print("fanout_cpu_ratio {:.3f} x\n", server_cpu / control_cpu);
 }
 
 constexpr int kConnections = 5'000;
@@ -314,7 +345,7 @@ int main(int argc, char** argv) {
   const int code = muster::bench::Run(argc, argv);
   if (code == 2) {
     fmt::print(stderr,
-               "usage: watch_bench DATA_DIR PID fanout WATCHERS SECONDS | overload SECONDS\n");
+               "usage: watch_bench DATA_DIR PID fanout WATCHERS ROUNDS | overload SECONDS\n");
   }
   return code;
 }

@@ -18,8 +18,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -96,6 +97,13 @@ void PrintLatencies(const std::string& name, const std::vector<double>& latencie
   fmt::print("{}_p99_ms {:.2f} ms\n", name, 1000 * Percentile(latencies, 0.99));
 }
 
+void PauseUntil(Duration monotonic) {
+  const int64_t ns = monotonic.count();
+  const timespec until{ns / 1'000'000'000, ns % 1'000'000'000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
 // A bare loop that writes the same bytes as often to as many readers of the same kind.
 class Control {
  public:
@@ -113,10 +121,9 @@ class Control {
     const size_t before = readers_.stamps();
     std::thread writing([&] {
       const double cpu_before = ThreadCpuSeconds();
-      const auto start = std::chrono::steady_clock::now();
+      const Duration start = RealClock().Monotonic();
       for (int i = 0; i < events; ++i) {
-        std::this_thread::sleep_until(start +
-                                      i * std::chrono::nanoseconds(seconds(1)) / per_second);
+        PauseUntil(start + i * Duration(seconds(1)) / per_second);
         const std::string body = Body("tick");
         writer_.Write(fmt::format("{:x}\r\n{{\"type\":\"MODIFIED\",\"object\":{}}}\n\r\n",
                                   body.size() + 30, body));

@@ -45,6 +45,10 @@ class FakeWriter : public net::ResponseWriter {
   }
   bool TakesValues() const override { return takes_values; }
   void End() override { ended = true; }
+  void CutWith(std::shared_ptr<const std::string> last) override {
+    cut = true;
+    net::ResponseWriter::CutWith(std::move(last));
+  }
   size_t BufferedBytes() const override { return buffered_bytes; }
   std::unique_ptr<net::ByteStream> Upgrade(net::Headers head) override {
     status = 101;
@@ -63,7 +67,7 @@ class FakeWriter : public net::ResponseWriter {
   std::string body;
   bool takes_values = false;        // as a caller in this process
   std::vector<json::Value> values;  // what came as trees
-  bool streaming = false, ended = false, gone = false;
+  bool streaming = false, ended = false, cut = false, gone = false;
   int writes = 0;
   size_t buffered_bytes = 0;                 // what BufferedBytes() says
   size_t piece_bytes = 16384;                // asked of a BodySource at a time

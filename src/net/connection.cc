@@ -178,6 +178,37 @@ void Connection::Queue(std::string bytes, bool counted) {
   MarkDirty();
 }
 
+void Connection::QueueUnit(std::string bytes) {
+  const size_t size = bytes.size();
+  Queue(std::move(bytes));
+  if (closed_) return;
+  Piece& last = queue_.back();
+  if (last.unit_at == std::string::npos) last.unit_at = last.own.size() - size;
+}
+
+void Connection::DropUnits() {
+  size_t kept = 0;
+  for (size_t i = queue_head_; i < queue_.size(); ++i) {
+    Piece& piece = queue_[i];
+    const size_t unit = piece.unit_at;
+    const bool is_ahead = unit != std::string::npos && unit >= piece.offset &&
+                          kept + unit - piece.offset >= thread_->write_scratch().size();
+    if (!is_ahead) {
+      kept += piece.rest().size();
+      continue;
+    }
+    for (size_t dropped = i + 1; dropped < queue_.size(); ++dropped) {
+      if (queue_[dropped].counted) OnCountedSent(queue_[dropped].rest().size());
+      Uncount(queue_[dropped]);
+    }
+    queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(i) + 1, queue_.end());
+    piece.own.resize(unit);
+    Count(piece);
+    queued_bytes_ = kept + piece.rest().size();
+    return;
+  }
+}
+
 void Connection::QueueShared(std::shared_ptr<const std::string> bytes, bool counted) {
   if (closed_ || bytes->empty()) return;
   queued_bytes_ += bytes->size();

@@ -66,6 +66,11 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
   virtual void OnClosed(const Status& why) = 0;  // the last event
 
   void Queue(std::string bytes, bool counted = false);
+  // As Queue(): the beginning of something that DropUnits() may drop as a whole.
+  void QueueUnit(std::string bytes);
+  // Drops the units that are not on their way yet: from the first on that begins beyond what TLS
+  // may have to write again.
+  void DropUnits();
   // `counted` bytes are reported by OnCountedSent.
   void QueueShared(std::shared_ptr<const std::string> bytes, bool counted);
   size_t queued_bytes() const { return queued_bytes_; }
@@ -105,7 +110,8 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
     std::string own;
     size_t offset = 0;
     bool counted = false;
-    size_t cost = 0;  // in total_queued_
+    size_t unit_at = std::string::npos;  // where in `own` the first unit begins
+    size_t cost = 0;                     // in total_queued_
     std::string_view rest() const {
       return std::string_view(shared ? *shared : own).substr(offset);
     }

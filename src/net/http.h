@@ -113,6 +113,12 @@ class ResponseWriter {
   }
   virtual bool TakesValues() const { return false; }
   virtual void End() = 0;
+  // End() for a stream whose reader has fallen behind: what was written and is not on its way yet
+  // is dropped, `last` is the last piece. The connection does not outlive it.
+  virtual void CutWith(std::shared_ptr<const std::string> last) {
+    Write(std::move(last));
+    End();
+  }
   // Bytes accepted by Write but not yet by the kernel. A handler closes a stream whose reader is
   // too slow.
   virtual size_t BufferedBytes() const = 0;

@@ -51,6 +51,8 @@ inline constexpr size_t kMaxPipelinedBytes =
 // ones have to wait.
 inline constexpr size_t kMaxAllBodyBytes = 256 * 1024 * 1024;
 inline constexpr size_t kFreeBodyBytes = 16 * 1024;
+// What a reader that was cut off may take to read what was on its way, and why.
+inline constexpr Duration kCutPatience = seconds(10);
 // What waits to be sent to slow readers of one server. Beyond it, those that have stalled longest
 // are cut. A piece that goes to many counts once.
 inline constexpr size_t kMaxAllQueuedBytes = 512 * 1024 * 1024;

@@ -220,7 +220,7 @@ void ServerConnection::StreamWrite(const ExchangePtr& exchange,
   if (!chunked_) return QueueShared(std::move(bytes), true);
   std::string frame;
   AppendChunkHead(frame, bytes->size());
-  Queue(std::move(frame));
+  QueueUnit(std::move(frame));
   QueueShared(std::move(bytes), true);
   Queue("\r\n");
 }
@@ -236,6 +236,20 @@ void ServerConnection::EndStream(const ExchangePtr& exchange) {
 void ServerConnection::CutStream(const ExchangePtr& exchange) {
   if (IsCurrent(exchange))
     CloseNow(Status(Reason::kInternalError, "the handler left its stream unfinished"));
+}
+
+void ServerConnection::CutStreamWith(const ExchangePtr& exchange, std::string_view last) {
+  if (!IsCurrent(exchange) || state_ != State::kStreaming || finish_when_drained_) return;
+  if (!chunked_) return CutStream(exchange);  // without chunks its end cannot be told from a fault
+  DropUnits();
+  std::string end;
+  AppendChunkHead(end, last.size());
+  end.append(last).append("\r\n0\r\n\r\n");
+  Queue(std::move(end));
+  finish_when_drained_ = true;
+  keep_alive_ = false;
+  set_write_stall_timeout(std::min(core_->options.write_stall_timeout, kCutPatience));
+  CloseAfterFlush(/*linger=*/true);
 }
 
 void ServerConnection::Upgrade(const ExchangePtr& exchange, const Headers& headers,

@@ -110,6 +110,7 @@ class ServerConnection final : public Connection {
   void StreamWrite(const ExchangePtr& exchange, std::shared_ptr<const std::string> bytes);
   void EndStream(const ExchangePtr& exchange);
   void CutStream(const ExchangePtr& exchange);
+  void CutStreamWith(const ExchangePtr& exchange, std::string_view last);
   void Upgrade(const ExchangePtr& exchange, const Headers& headers,
                std::shared_ptr<RawStreamState> raw);
 

@@ -241,6 +241,63 @@ TEST(HttpServer, CountsWhatASlowReaderHasNotTaken) {
   EXPECT_TRUE(net.RunUntil([&] { return socket.Has("HTTP/1.1 200"); }));
 }
 
+// The reader gets whole events in order, some of them not, and the last one.
+TEST(HttpServer, CutsASlowReaderWithALastWord) {
+  TestNet net;
+  ResponseWriterPtr writer;
+  auto server = net.Serve([&](const Request&, ResponseWriterPtr w) {
+    writer = std::move(w);
+    writer->StartStream(200, {});
+  });
+  RawSocket socket(server->port());
+  socket.Write("GET /watch HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return writer != nullptr; }));
+  const auto event = [](int number) {
+    return fmt::format("{:06}{}", number, std::string(994, 'e'));
+  };
+  for (int i = 0; i < 30'000; ++i) {
+    writer->Write(Shared(event(i)));
+    if (i == 20'000) net.RunFor(milliseconds(20));  // the kernel takes what it can
+  }
+  writer->CutWith(Shared("last"));
+  writer.reset();
+  ASSERT_TRUE(net.RunUntil([&] {
+    socket.Pump();
+    return socket.Ended();
+  }));
+  const std::string& got = socket.received;
+  size_t at = got.find("\r\n\r\n") + 4;
+  int next = 0;
+  for (std::string chunk; at < got.size(); ++next) {
+    chunk = "3e8\r\n" + event(next) + "\r\n";
+    if (got.compare(at, chunk.size(), chunk) != 0) break;
+    at += chunk.size();
+  }
+  EXPECT_EQ(got.substr(at), "4\r\nlast\r\n0\r\n\r\n");
+  EXPECT_GT(next, 10);
+  EXPECT_LT(next, 29'000);
+}
+
+TEST(HttpServer, ClosesOnAReaderThatDoesNotTakeTheLastWord) {
+  TestNet net;
+  ServerOptions options;
+  options.write_stall_timeout = milliseconds(50);
+  ResponseWriterPtr writer;
+  auto server = net.Serve(
+      [&](const Request&, ResponseWriterPtr w) {
+        writer = std::move(w);
+        writer->StartStream(200, {});
+        writer->Write(Shared(std::string(20'000'000, 'e')));
+      },
+      options);
+  RawSocket socket(server->port());
+  socket.Write("GET /watch HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(net.RunUntil([&] { return writer != nullptr; }));
+  writer->CutWith(Shared("last"));
+  writer.reset();
+  EXPECT_TRUE(net.RunUntil([&] { return server->connections() == 0; }));
+}
+
 TEST(HttpServer, GivesUpOnAReaderThatTakesNothing) {
   TestNet net;
   ServerOptions options;

@@ -66,6 +66,16 @@ class ServerWriter final : public ResponseWriter {
     });
   }
 
+  void CutWith(std::shared_ptr<const std::string> last) override {
+    CHECK(state_ != State::kFresh);
+    if (state_ != State::kStreaming) return;
+    state_ = State::kDone;
+    exchange_->on_gone = nullptr;
+    Command([last = std::move(last)](ServerConnection& connection, const ExchangePtr& exchange) {
+      connection.CutStreamWith(exchange, *last);
+    });
+  }
+
   size_t BufferedBytes() const override { return exchange_->buffered; }
 
   std::unique_ptr<ByteStream> Upgrade(Headers headers) override {

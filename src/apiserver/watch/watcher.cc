@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace muster::apiserver {
 
 size_t WatchBudget::BacklogOfEach() const {
@@ -116,9 +118,15 @@ void Watcher::SendValue(SharedEvent& event) {
   if (writer_->BufferedBytes() > budget_.BacklogOfEach()) Cut();
 }
 
-// A stream without its end: the connection is closed, with what waits in it.
+// The client is told to list again, and its connection ends.
 void Watcher::Cut() {
-  if (!closed_) Finish();
+  if (closed_) return;
+  writer_->CutWith(std::make_shared<const std::string>(EncodeErrorFrame(
+      Status(Reason::kExpired,
+             fmt::format("too old resource version: this watch was read too slowly, more than {} "
+                         "bytes waited for it; list again",
+                         budget_.BacklogOfEach())))));
+  Finish();
 }
 
 void Watcher::Close(const Status& status) {

@@ -7,8 +7,7 @@
 // Thread:     the loop thread.
 // Invariants: frames go out in revision order; what arrives during the first part waits behind it;
 //             a client that lets more than kMaxWatchBacklogBytes pile up (less, where there are
-//             many watches: WatchBudget) is cut off, what waits for it is dropped at once. It will
-//             watch again from what it has seen, or list.
+//             many watches: WatchBudget) is cut off with 410; what waits for it is dropped at once.
 
 #pragma once
 

@@ -3,6 +3,7 @@
 #include "agent/kubelet_server/kubelet_handler.h"
 #include "agent/network/host_network.h"
 #include "agent/network/ip_allocator.h"
+#include "agent/network/pod_files.h"
 #include "agent/node/network_publisher.h"
 #include "agent/node/node_object.h"
 #include "agent/node/node_registrar.h"
@@ -55,11 +56,18 @@ void ProtectFromOom(int score) {
 
 std::string SpawnerLockFile(const std::string& data_dir) { return data_dir + "/run/spawner.lock"; }
 
+Result<UserNode> EnterNodeOfUser(const AgentOptions& options) {
+  const auto dns = Ipv4::Parse(options.dns_address);
+  if (!dns) return Error(Reason::kInvalid, "{} is not an address", options.dns_address);
+  return EnterUserNode(options.data_dir, {*dns, 53});
+}
+
 // Members in dependency order.
 struct Agent::Impl {
   Impl(AgentOptions options_in, AsioLoop& loop_in, Pool& pool_in, client::ApiClient& client_in,
-       client::InformerSet& informers_in, SpawnerHandle handle, Rng rng_in)
+       client::InformerSet& informers_in, SpawnerHandle handle, UserNode user_node_in, Rng rng_in)
       : options(std::move(options_in)),
+        user_node(std::move(user_node_in)),
         loop(loop_in),
         pool(pool_in),
         client(client_in),
@@ -68,9 +76,11 @@ struct Agent::Impl {
         pods_informer(informers_in.Get(client::resources::kPods, json::Fields::Whole(),
                                        "spec.nodeName=" + options.node_name)),
         events(client, "kubelet", options.node_name),
-        spawner(
-            loop, std::move(handle),
-            [file = SpawnerLockFile(options.data_dir)] { return SpawnerProcess::Execute(file); }),
+        spawner(loop, std::move(handle),
+                [spawner_options =
+                     SpawnerOptions{SpawnerLockFile(options.data_dir), user_node.network.get()}] {
+                  return SpawnerProcess::Execute(spawner_options);
+                }),
         runtime(options.data_dir, loop, pool, spawner),
         addresses(network.node_range),
         devices(SimulatedDevices(options.simulate_gpus, options.simulated_gpu_model)),
@@ -100,6 +110,7 @@ struct Agent::Impl {
 
   void OnGathered(std::shared_ptr<Gathered> gathered);
   void FillContext(const Gathered& gathered);
+  std::string ResolvConfOfUserNode(const std::string& machine) const;
   Status StartServer(const Gathered& gathered);
   void StartNetwork(const std::string& resolv_conf);
   void StartPods();
@@ -107,6 +118,7 @@ struct Agent::Impl {
   void Step(Status status);
 
   AgentOptions options;
+  UserNode user_node;
   AsioLoop& loop;
   Pool& pool;
   client::ApiClient& client;
@@ -149,7 +161,11 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   facts.version = options.version;
   facts.devices = devices.devices();
   facts.devices_simulated = options.simulate_gpus > 0;
-  facts.address = options.node_address.empty() ? DefaultRouteAddress() : options.node_address;
+  // The machine's address is not the node's where that has a network of its own.
+  if (!options.node_address.empty())
+    facts.address = options.node_address;
+  else if (!user_node.valid())
+    facts.address = DefaultRouteAddress();
   if (facts.address.empty()) facts.address = network.BridgeAddress().ToString();
 
   context.data_dir = options.data_dir;
@@ -158,7 +174,8 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.bridge = network.bridge;
   context.cluster_domain = options.cluster_domain;
   context.dns_address = Ipv4::Parse(options.dns_address).value_or(network.BridgeAddress());
-  context.host_resolv_conf = gathered.resolv_conf;
+  context.host_resolv_conf =
+      user_node.valid() ? ResolvConfOfUserNode(gathered.resolv_conf) : gathered.resolv_conf;
   context.host_hosts = gathered.hosts;
   context.node_allocatable = NodeCapacity(facts);
   context.node_memory_bytes = facts.memory_bytes;
@@ -166,6 +183,13 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.on_addresses_changed = lifetime.Guard([this] {
     if (publisher != nullptr) publisher->LocalPodsChanged();
   });
+}
+
+// The machine's resolvers are reached through the node's DNS server alone.
+std::string Agent::Impl::ResolvConfOfUserNode(const std::string& machine) const {
+  ResolvConf conf = ParseResolvConf(machine);
+  conf.nameservers = {options.dns_address};
+  return FormatResolvConf(conf);
 }
 
 Status Agent::Impl::StartServer(const Gathered& gathered) {
@@ -187,6 +211,7 @@ void Agent::Impl::StartNetwork(const std::string& resolv_conf) {
   publish.cluster_domain = options.cluster_domain;
   publish.resolv_conf = resolv_conf;
   publish.rules_file = options.data_dir + "/run/services.nft";
+  publish.dns = std::move(user_node.dns);
   publisher = std::make_unique<NetworkPublisher>(loop, pool, informers, spawner, std::move(publish),
                                                  [this] { return manager.PodsWithAddresses(); });
   spawner.Call("setupNetwork", ToJson(network), lifetime.Guard([this](Result<json::Value> answer) {
@@ -227,9 +252,9 @@ void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
 }
 
 Agent::Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client,
-             client::InformerSet& informers, SpawnerHandle spawner, Rng rng)
+             client::InformerSet& informers, SpawnerHandle spawner, UserNode user_node, Rng rng)
     : impl_(std::make_unique<Impl>(std::move(options), loop, pool, client, informers,
-                                   std::move(spawner), rng)) {}
+                                   std::move(spawner), std::move(user_node), rng)) {}
 
 Agent::~Agent() = default;
 

@@ -6,7 +6,7 @@
 //
 //   // first statement of main(), before any thread exists:
 //   ASSIGN_OR_RETURN(agent::SpawnerHandle spawner,
-//                    agent::SpawnerProcess::Fork(agent::SpawnerLockFile(data_dir)));
+//                    agent::SpawnerProcess::Fork({agent::SpawnerLockFile(data_dir)}));
 //   ...
 //   agent::Agent agent(options, loop, pool, client, informers, std::move(spawner), Rng(seed));
 //   agent.Start([](Status status) { ... });   // the Node exists, the kubelet API listens
@@ -27,6 +27,7 @@
 #include <string>
 
 #include "agent/spawner/spawner.h"
+#include "agent/user_node/user_node.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "client/api_client.h"
@@ -79,9 +80,9 @@ struct AgentOptions {
 
 class Agent {
  public:
-  // REQUIRES: all references outlive the agent.
+  // REQUIRES: all references outlive the agent. `user_node` is not valid for root's node.
   Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client,
-        client::InformerSet& informers, SpawnerHandle spawner, Rng rng);
+        client::InformerSet& informers, SpawnerHandle spawner, UserNode user_node, Rng rng);
   ~Agent();
 
   // `ready` runs once: Ok when the Node is registered and the kubelet API listens, else why not.
@@ -96,9 +97,12 @@ class Agent {
   std::unique_ptr<Impl> impl_;
 };
 
+// The node of a user who is not root. The calling process must have one thread.
+Result<UserNode> EnterNodeOfUser(const AgentOptions& options);
+
 // What `muster down` does to a node: ends every pod under data_dir (SIGKILL), removes its cgroups,
-// the bridge and our nftables tables. Blocking; needs no running agent; call it when none runs. A
-// second call finds nothing to do.
+// the bridge and our nftables tables, or the user's namespaces. Blocking; needs no running agent;
+// call it when none runs. A second call finds nothing to do.
 Status TearDownNode(const std::string& data_dir);
 
 }  // namespace muster::agent

@@ -97,7 +97,7 @@ struct Machine {
     // A pod's address has no network around it: pods reach each other through the node.
     CHECK(WriteFile("/proc/sys/net/ipv4/ip_forward", "1").ok());
     // Before the loop and the pool have threads.
-    for (int i = 0; i < kSpawners; ++i) spawners.push_back(*SpawnerProcess::Fork(""));
+    for (int i = 0; i < kSpawners; ++i) spawners.push_back(*SpawnerProcess::Fork({}));
     pool = std::make_unique<ThreadPool>("test", 2);
     api = std::make_unique<client::FakeApi>(loop);
     node = std::make_unique<Node>(data_dir, loop, *pool, *api, NextSpawner());

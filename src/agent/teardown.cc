@@ -12,6 +12,8 @@
 #include "agent/runtime/wire.h"
 #include "agent/shim/shim.h"
 #include "agent/spawner/sandbox.h"
+#include "agent/user_node/user_identity.h"
+#include "agent/user_node/user_node.h"
 #include "base/log.h"
 
 namespace muster::agent {
@@ -42,6 +44,17 @@ Status EndPod(const Cgroups& cgroups, const std::string& pod_dir, const std::str
   return status;
 }
 
+// What was made in the machine's network, or, with the namespaces, all of the user's.
+Status RemoveNetwork(const std::string& data_dir) {
+  NodeNetworkConfig network;
+  network.state_file = data_dir + "/run/network.state";
+  if (InUserNamespace()) {
+    RETURN_IF_ERROR(EndUserNode(data_dir));
+    return RemoveTree(network.state_file);
+  }
+  return PathExists(network.state_file) ? RemoveHost(network) : Status::Ok();
+}
+
 }  // namespace
 
 Status TearDownNode(const std::string& data_dir) {
@@ -57,9 +70,7 @@ Status TearDownNode(const std::string& data_dir) {
   SweepPodFolders(data_dir);
   // The root group may hold pods of another data folder; then it stays.
   (void)cgroups.RemoveIfEmpty(std::string(kCgroupRoot));
-  NodeNetworkConfig network;
-  network.state_file = data_dir + "/run/network.state";
-  if (PathExists(network.state_file)) keep(RemoveHost(network));
+  keep(RemoveNetwork(data_dir));
   return first;
 }
 

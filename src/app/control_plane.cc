@@ -56,13 +56,19 @@ std::string HostPart(const std::string& address) { return address.substr(0, addr
 
 // Members in dependency order: destruction runs backwards.
 struct ControlPlane::Impl {
-  Impl(const UpOptions& options_in, AsioLoop& loop_in, agent::SpawnerHandle spawner_in)
-      : options(options_in), loop(loop_in), rng(SeedFromSystem()), spawner(std::move(spawner_in)) {}
+  Impl(const UpOptions& options_in, AsioLoop& loop_in, agent::SpawnerHandle spawner_in,
+       agent::UserNode user_node_in)
+      : options(options_in),
+        loop(loop_in),
+        rng(SeedFromSystem()),
+        spawner(std::move(spawner_in)),
+        user_node(std::move(user_node_in)) {}
 
   const UpOptions options;
   AsioLoop& loop;
   Rng rng;
   agent::SpawnerHandle spawner;
+  agent::UserNode user_node;
   std::string ca_pem;
   std::string address, kubeconfig_path;
 
@@ -202,7 +208,8 @@ void ControlPlane::Impl::BuildParts() {
   agent_options.cert_file = Dir(fmt::format("pki/{}.crt", kKubeletCert));
   agent_options.key_file = Dir(fmt::format("pki/{}.key", kKubeletCert));
   agent = std::make_unique<agent::Agent>(std::move(agent_options), loop, pool, agent_part->client,
-                                         *informers, std::move(spawner), Rng(rng.Next()));
+                                         *informers, std::move(spawner), std::move(user_node),
+                                         Rng(rng.Next()));
   if (options.simulate_nodes > 0) {
     agent::SimulatedNodesOptions simulated;
     simulated.count = options.simulate_nodes;
@@ -229,8 +236,9 @@ const std::string& ControlPlane::address() const { return impl_->address; }
 const std::string& ControlPlane::kubeconfig() const { return impl_->kubeconfig_path; }
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::Open(const UpOptions& options, AsioLoop& loop,
-                                                         agent::SpawnerHandle spawner) {
-  auto impl = std::make_unique<Impl>(options, loop, std::move(spawner));
+                                                         agent::SpawnerHandle spawner,
+                                                         agent::UserNode user_node) {
+  auto impl = std::make_unique<Impl>(options, loop, std::move(spawner), std::move(user_node));
   RETURN_IF_ERROR(impl->OpenStore());
   ASSIGN_OR_RETURN(const net::Pki pki, net::Pki::LoadOrCreate(impl->Dir("pki"), loop.Now()));
   net::TlsServerOptions tls;

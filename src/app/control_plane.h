@@ -15,6 +15,7 @@
 #include <string>
 
 #include "agent/spawner/spawner.h"
+#include "agent/user_node/user_node.h"
 #include "app/up_options.h"
 #include "base/status.h"
 #include "base/task.h"
@@ -27,7 +28,8 @@ class ControlPlane {
   // Makes the directories, keys and the kubeconfig, opens the store and listens. Errors name the
   // file or the address.
   static Result<std::unique_ptr<ControlPlane>> Open(const UpOptions& options, AsioLoop& loop,
-                                                    agent::SpawnerHandle spawner);
+                                                    agent::SpawnerHandle spawner,
+                                                    agent::UserNode user_node);
   ~ControlPlane();
 
   // `ready` once: Ok when /readyz says ok and this machine's Node is Ready, or why it cannot be.

@@ -12,6 +12,7 @@
 //   dns      the pods' DNS server.
 //   spawner  not a thread but a single-threaded child process: clone, setns, links, mounts.
 //   shims    one process per pod; they outlive this process.
+//   holder   of an ordinary user: a process that keeps the node's namespaces; it outlives this one.
 
 #pragma once
 

@@ -116,11 +116,11 @@ std::string ReadyText(const UpOptions& options, const ControlPlane& plane, Durat
       plane.kubeconfig());
 }
 
-int Serve(const UpOptions& options, agent::SpawnerHandle spawner, StartReport report,
-          Duration started) {
+int Serve(const UpOptions& options, agent::SpawnerHandle spawner, agent::UserNode user_node,
+          StartReport report, Duration started) {
   AsioLoop loop;
   Result<std::unique_ptr<ControlPlane>> opened =
-      ControlPlane::Open(options, loop, std::move(spawner));
+      ControlPlane::Open(options, loop, std::move(spawner), std::move(user_node));
   if (!opened.has_value()) {
     report.Send(false, "muster up: " + Explained(opened.error()));
     return Fail("up", opened.error());
@@ -192,11 +192,6 @@ int RunUp(int argc, char** argv) {
   const Duration started = RealClock().Monotonic();
   Result<UpOptions> options = ParseUp(argc, argv);
   if (!options.has_value()) return Fail("up", options.error());
-  if (geteuid() != 0) {
-    return Fail("up",
-                Error(Reason::kForbidden,
-                      "this version needs root to make namespaces for pods; run it with sudo"));
-  }
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
   if (const Status status = MakeDataDir(options->data_dir); !status.ok()) return Fail("up", status);
   if (const auto pid = InstanceLock::LastingHolder(options->data_dir); pid && options->detach) {
@@ -224,15 +219,24 @@ int RunUp(int argc, char** argv) {
   }
   signal(SIGPIPE, SIG_IGN);
   agent::ProtectFromOom(agent::kNodeOomScore);
-  Result<agent::SpawnerHandle> spawner =
-      agent::SpawnerProcess::Fork(agent::SpawnerLockFile(options->data_dir));
+  agent::UserNode user_node;
+  if (geteuid() != 0) {
+    Result<agent::UserNode> entered = agent::EnterNodeOfUser({.data_dir = options->data_dir});
+    if (!entered.has_value()) {
+      report.Send(false, "muster up: " + Explained(entered.error()));
+      return Fail("up", entered.error());
+    }
+    user_node = std::move(*entered);
+  }
+  Result<agent::SpawnerHandle> spawner = agent::SpawnerProcess::Fork(
+      {agent::SpawnerLockFile(options->data_dir), user_node.network.get()});
   if (!spawner.has_value()) {
     report.Send(false, "muster up: " + Explained(spawner.error()));
     return Fail("up", spawner.error());
   }
   RaiseDescriptorLimit();  // after the fork: pods keep the limit that we were started with
   if (!PreferThisThread()) LOG_DEBUG("app: the control-plane loop has no priority over pods");
-  return Serve(*options, std::move(*spawner), std::move(report), started);
+  return Serve(*options, std::move(*spawner), std::move(user_node), std::move(report), started);
 }
 
 int RunDown(int argc, char** argv) {
@@ -250,6 +254,11 @@ int RunDown(int argc, char** argv) {
   }
   if (const auto pid = InstanceLock::Holder(options->data_dir)) {
     if (const Status status = StopProcess(*pid); !status.ok()) return Fail("down", status);
+  }
+  if (geteuid() != 0) {
+    // Files of other ids of his are the user's only in there.
+    const auto entered = agent::EnterNodeOfUser({.data_dir = options->data_dir});
+    if (!entered.has_value()) return Fail("down", entered.error());
   }
   if (const Status status = agent::TearDownNode(options->data_dir); !status.ok())
     return Fail("down", status);

@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 ROOT=$PWD
 MUSTER=${MUSTER:-$ROOT/build/release/muster}
 KUBECTL_DIR=$ROOT/build/tools/kubectl-32
-SCRATCH=$(mktemp -d /tmp/muster-live-XXXXXX)
+SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/muster-live-XXXXXX")
 DATA=$SCRATCH/data
 export KUBECONFIG=$DATA/kubeconfig HOME=$SCRATCH/home
 export PATH=$KUBECTL_DIR:$(dirname "$MUSTER"):$PATH

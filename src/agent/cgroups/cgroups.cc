@@ -133,7 +133,11 @@ Cgroups Cgroups::Detect(std::string_view mountinfo, const std::string& prefix) {
 
 Cgroups Cgroups::DetectSystem() {
   const auto text = ReadSmallFile("/proc/self/mountinfo");
-  return Detect(text ? std::string_view(*text) : std::string_view());
+  Cgroups out = Detect(text ? std::string_view(*text) : std::string_view());
+  for (const auto& [controller, root] : out.roots_) {
+    if (access(root.c_str(), W_OK) != 0) return Cgroups();
+  }
+  return out;
 }
 
 std::string Cgroups::Dir(std::string_view controller, std::string_view group) const {

@@ -12,7 +12,6 @@
 #include "agent/network/dns_message.h"
 #include "agent/network/pod_files.h"
 #include "agent/network/socket_address.h"
-#include "agent/runtime/unique_fd.h"
 #include "base/log.h"
 #include "loop/asio_loop.h"
 #include "loop/thread_pool.h"
@@ -32,11 +31,12 @@ Status SystemError(std::string_view doing, const DnsEndpoint& where) {
 
 constexpr int kPortTries = 20;
 
-Result<UniqueFd> Bind(int type, const DnsEndpoint& where) {
+Result<UniqueFd> Bind(int type, const DnsEndpoint& where, bool free) {
   UniqueFd fd(socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Error(SystemError("make a socket for", where));
   const int on = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (free) setsockopt(fd.get(), IPPROTO_IP, IP_FREEBIND, &on, sizeof on);
   const sockaddr_in here = ToSocketAddress(where.address, where.port);
   if (bind(fd.get(), AsSockaddr(here), sizeof here) != 0) {
     const bool in_use = errno == EADDRINUSE;
@@ -301,15 +301,25 @@ std::vector<DnsEndpoint> UpstreamsFrom(std::string_view resolv_conf, Ipv4 self) 
   return upstreams;
 }
 
-Result<std::unique_ptr<DnsServer>> DnsServer::Start(const DnsServerOptions& options) {
+Result<DnsSockets> BindDns(const DnsEndpoint& where, bool free) {
   // A port that the kernel picked for UDP may be taken for TCP: then it picks another one.
-  const int tries = options.listen.port == 0 ? kPortTries : 1;
+  const int tries = where.port == 0 ? kPortTries : 1;
   for (int i = 1;; ++i) {
-    ASSIGN_OR_RETURN(UniqueFd udp, Bind(SOCK_DGRAM, options.listen));
-    Result<UniqueFd> tcp = Bind(SOCK_STREAM, {options.listen.address, BoundPort(udp)});
-    if (tcp) return std::make_unique<Server>(options, std::move(udp), std::move(*tcp));
+    ASSIGN_OR_RETURN(UniqueFd udp, Bind(SOCK_DGRAM, where, free));
+    Result<UniqueFd> tcp = Bind(SOCK_STREAM, {where.address, BoundPort(udp)}, free);
+    if (tcp) return DnsSockets{std::move(udp), std::move(*tcp)};
     if (i == tries) return Error(std::move(tcp).error());
   }
+}
+
+Result<std::unique_ptr<DnsServer>> DnsServer::Start(const DnsServerOptions& options) {
+  ASSIGN_OR_RETURN(DnsSockets sockets, BindDns(options.listen));
+  return Start(options, std::move(sockets));
+}
+
+Result<std::unique_ptr<DnsServer>> DnsServer::Start(const DnsServerOptions& options,
+                                                    DnsSockets sockets) {
+  return std::make_unique<Server>(options, std::move(sockets.udp), std::move(sockets.tcp));
 }
 
 }  // namespace muster::agent

@@ -25,6 +25,7 @@
 #include "agent/network/dns_forwarder.h"
 #include "agent/network/dns_table.h"
 #include "agent/network/ipv4.h"
+#include "agent/runtime/unique_fd.h"
 #include "base/status.h"
 #include "base/time.h"
 
@@ -47,9 +48,18 @@ inline constexpr Duration kDnsTcpIdleTimeout = seconds(10);
 // The IPv4 nameservers of a resolv.conf, at most three, without `self`.
 std::vector<DnsEndpoint> UpstreamsFrom(std::string_view resolv_conf, Ipv4 self);
 
+// Both on the same address and port. `free`: the address may come later (IP_FREEBIND).
+struct DnsSockets {
+  UniqueFd udp, tcp;
+};
+Result<DnsSockets> BindDns(const DnsEndpoint& where, bool free = false);
+
 class DnsServer {
  public:
+  // On options.listen.
   static Result<std::unique_ptr<DnsServer>> Start(const DnsServerOptions& options);
+  static Result<std::unique_ptr<DnsServer>> Start(const DnsServerOptions& options,
+                                                  DnsSockets sockets);
   virtual ~DnsServer() = default;
   virtual void Publish(std::shared_ptr<const DnsTable> table) = 0;
   virtual uint16_t port() const = 0;

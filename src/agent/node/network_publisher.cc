@@ -40,7 +40,11 @@ Status NetworkPublisher::Start() {
   dns.upstreams = UpstreamsFrom(options_.resolv_conf, address);
   dns.service_range = options_.network.service_range;
   dns.pod_range = options_.network.pod_range;
-  ASSIGN_OR_RETURN(dns_, DnsServer::Start(dns));
+  if (options_.dns.udp.valid()) {
+    ASSIGN_OR_RETURN(dns_, DnsServer::Start(dns, std::move(options_.dns)));
+  } else {
+    ASSIGN_OR_RETURN(dns_, DnsServer::Start(dns));
+  }
   started_ = true;
   for (client::Informer* informer : {&services_, &slices_}) {
     client::InformerEvents events;

@@ -33,6 +33,7 @@ class NetworkPublisher {
     std::string cluster_domain;
     std::string resolv_conf;  // the host's
     std::string rules_file;   // DIR/run/services.nft
+    DnsSockets dns;           // not valid: bound by Start()
   };
   // `local_pods`: pods of this node with their addresses in status.podIP.
   NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& informers, SpawnerClient& spawner,

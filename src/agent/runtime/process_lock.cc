@@ -9,7 +9,6 @@
 #include <cerrno>
 
 #include "agent/runtime/files.h"
-#include "agent/runtime/unique_fd.h"
 
 namespace muster::agent {
 namespace {
@@ -28,19 +27,6 @@ bool AwaitEnd(int pid_fd, Duration patience) {
   pollfd ended = {pid_fd, POLLIN, 0};
   const auto ms = std::chrono::duration_cast<milliseconds>(patience).count();
   return poll(&ended, 1, static_cast<int>(ms)) > 0;
-}
-
-// A descriptor of the holder: it cannot become another process with the same number.
-Result<UniqueFd> OpenHolder(const std::string& path) {
-  while (const auto pid = ProcessLockHolder(path)) {
-    if (*pid <= 0)
-      return Error(Reason::kConflict, "{} is held outside of this PID namespace", path);
-    UniqueFd pid_fd(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)));
-    if (!pid_fd.valid() && errno != ESRCH) return SystemError("pidfd_open", path, errno);
-    // Still the holder: then the number was not used again in between.
-    if (pid_fd.valid() && ProcessLockHolder(path) == pid) return pid_fd;
-  }
-  return UniqueFd();
 }
 
 }  // namespace
@@ -66,8 +52,20 @@ std::optional<pid_t> ProcessLockHolder(const std::string& path) {
   return lock.l_pid;
 }
 
+Result<UniqueFd> OpenProcessLockHolder(const std::string& path) {
+  while (const auto pid = ProcessLockHolder(path)) {
+    if (*pid <= 0)
+      return Error(Reason::kConflict, "{} is held outside of this PID namespace", path);
+    UniqueFd pid_fd(static_cast<int>(syscall(SYS_pidfd_open, *pid, 0)));
+    if (!pid_fd.valid() && errno != ESRCH) return SystemError("pidfd_open", path, errno);
+    // Still the holder: then the number was not used again in between.
+    if (pid_fd.valid() && ProcessLockHolder(path) == pid) return pid_fd;
+  }
+  return UniqueFd();
+}
+
 Status EndProcess(const std::string& path, Duration patience) {
-  ASSIGN_OR_RETURN(const UniqueFd holder, OpenHolder(path));
+  ASSIGN_OR_RETURN(const UniqueFd holder, OpenProcessLockHolder(path));
   if (!holder.valid()) return Status::Ok();
   syscall(SYS_pidfd_send_signal, holder.get(), SIGKILL, nullptr, 0);
   if (AwaitEnd(holder.get(), patience)) return Status::Ok();
@@ -75,7 +73,7 @@ Status EndProcess(const std::string& path, Duration patience) {
 }
 
 Status TakeOverProcessLock(const std::string& path, Duration patience) {
-  ASSIGN_OR_RETURN(const UniqueFd holder, OpenHolder(path));
+  ASSIGN_OR_RETURN(const UniqueFd holder, OpenProcessLockHolder(path));
   if (holder.valid() && !AwaitEnd(holder.get(), patience))
     RETURN_IF_ERROR(EndProcess(path, kKillPatience));
   return TakeProcessLock(path);

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/runtime/unique_fd.h"
 #include "base/status.h"
 #include "base/time.h"
 
@@ -24,6 +25,9 @@ namespace muster::agent {
 Status TakeProcessLock(const std::string& path);
 // In our PID namespace; nullopt: nobody (also when there is no such file).
 std::optional<pid_t> ProcessLockHolder(const std::string& path);
+// A descriptor (pidfd) of the holder: it cannot become another process with the same number. Not
+// valid if there is none.
+Result<UniqueFd> OpenProcessLockHolder(const std::string& path);
 // SIGKILL to the holder, if there is one; Conflict if it is still there after `patience`.
 Status EndProcess(const std::string& path, Duration patience);
 // Waits up to `patience` for the holder to end, then ends it, and takes the lock.

@@ -217,7 +217,9 @@ Status EnterContainer(const ExecSpec& spec, int pid_fd, bool shares_pid_namespac
   BeOpaque();
   RETURN_IF_ERROR(cgroups.Join(spec.cgroup));
   (void)WriteFile("/proc/self/oom_score_adj", std::to_string(spec.oom_score_adj));
-  const int namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | (shares_pid_namespace ? 0 : CLONE_NEWPID);
+  // As RunContainer(): its own, or the machine's, which an ordinary user may not enter again.
+  const int cgroup = cgroups.mode() != Cgroups::Mode::kNone ? CLONE_NEWCGROUP : 0;
+  const int namespaces = CLONE_NEWNS | cgroup | (shares_pid_namespace ? 0 : CLONE_NEWPID);
   if (setns(pid_fd, namespaces) != 0) return SystemError("enter", "the container", errno);
   return Status::Ok();
 }

@@ -56,8 +56,11 @@ bool IsBelow(const std::string& path, const std::string& dir) {
 // Pod starts wait for this, so the node is asked once about each path, and nothing is made twice.
 class LayerBuilder {
  public:
-  LayerBuilder(const std::string& layer, const std::string& node_root)
-      : layer_(layer), node_root_(node_root == "/" ? "" : node_root), umask_(umask(0)) {}
+  LayerBuilder(const std::string& layer, const std::string& node_root, bool in_user_namespace)
+      : layer_(layer),
+        node_root_(node_root == "/" ? "" : node_root),
+        in_user_namespace_(in_user_namespace),
+        umask_(umask(0)) {}
   ~LayerBuilder() { umask(umask_); }
   LayerBuilder(const LayerBuilder&) = delete;
   LayerBuilder& operator=(const LayerBuilder&) = delete;
@@ -66,6 +69,7 @@ class LayerBuilder {
     RETURN_IF_ERROR(MakeDirs(layer_));
     layer_fd_.Reset(open(layer_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!layer_fd_.valid()) return SystemError("open", layer_, errno);
+    if (contents.user_root) RETURN_IF_ERROR(MakeRoot(*contents.user_root));
     for (const HiddenDir& dir : kHiddenDirs) RETURN_IF_ERROR(HideDir(dir.path, dir.mode));
     for (const std::string& path : contents.hidden) RETURN_IF_ERROR(HideDir(path, 0755));
     RETURN_IF_ERROR(HideForRootAlone(contents));
@@ -110,6 +114,7 @@ class LayerBuilder {
   // Makes the layer's `path` as a folder with this mode and owner.
   Status MakeFolder(const std::string& path, mode_t mode, uid_t user, gid_t group) {
     if (!made_.insert(path).second) return Status::Ok();
+    if (in_user_namespace_) user = group = 0;  // the node's owners have no number here
     const char* relative = path.c_str() + 1;
     const bool is_new = mkdirat(layer_fd_.get(), relative, mode) == 0;
     if (!is_new && errno != EEXIST) return SystemError("mkdir", layer_ + path, errno);
@@ -147,8 +152,38 @@ class LayerBuilder {
     RETURN_IF_ERROR(CopyParents(*folder));
     RETURN_IF_ERROR(MakeFolder(*folder, mode, user, group));
     const std::string target = layer_ + *folder;
-    if (setxattr(target.c_str(), "trusted.overlay.opaque", "y", 1, 0) != 0)
-      return SystemError("set trusted.overlay.opaque on", target, errno);
+    const char* attribute = in_user_namespace_ ? kUserOpaque : "trusted.overlay.opaque";
+    if (setxattr(target.c_str(), attribute, "y", 1, 0) != 0)
+      return SystemError(fmt::format("set {} on", attribute), target, errno);
+    return Status::Ok();
+  }
+
+  // The folders, links and files of the root that no overlay brings.
+  Status MakeRoot(const UserRootPlan& plan) {
+    for (const auto* list : {&plan.folders, &plan.overlays}) {
+      for (const std::string& path : *list) {
+        const struct stat* info = OnNode(path);
+        RETURN_IF_ERROR(CopyParents(path));
+        RETURN_IF_ERROR(MakeFolder(path, info == nullptr ? 0755 : info->st_mode & 07777, 0, 0));
+      }
+    }
+    for (const std::string& path : plan.links) RETURN_IF_ERROR(CopyLink(path));
+    for (const std::string& path : plan.files) {
+      const struct stat* info = OnNode(path);
+      if (info == nullptr || (info->st_mode & S_IROTH) == 0) continue;
+      const auto text = ReadSmallFile(node_root_ + path, kMaxCopiedFileBytes);
+      if (text) RETURN_IF_ERROR(PutFile(path, *text, info->st_mode & 0777));
+    }
+    return Status::Ok();
+  }
+
+  Status CopyLink(const std::string& path) {
+    char target[PATH_MAX];
+    const ssize_t size = readlink((node_root_ + path).c_str(), target, sizeof target);
+    if (size < 0) return Status::Ok();  // gone meanwhile
+    const std::string text(target, static_cast<size_t>(size));
+    if (symlinkat(text.c_str(), layer_fd_.get(), path.c_str() + 1) != 0 && errno != EEXIST)
+      return SystemError("symlink", layer_ + path, errno);
     return Status::Ok();
   }
 
@@ -214,6 +249,7 @@ class LayerBuilder {
 
   const std::string layer_;
   const std::string node_root_;  // "" for the real one
+  const bool in_user_namespace_;
   const mode_t umask_;
   UniqueFd layer_fd_;
   std::map<std::string, std::optional<struct stat>> asked_;
@@ -222,9 +258,16 @@ class LayerBuilder {
 
 }  // namespace
 
+std::vector<std::string> HiddenFolders(const PodLayerContents& contents) {
+  std::vector<std::string> out = contents.hidden;
+  out.insert(out.end(), contents.secrets.begin(), contents.secrets.end());
+  for (const HiddenDir& dir : kHiddenDirs) out.emplace_back(dir.path);
+  return out;
+}
+
 Status BuildPodLayer(const std::string& layer, const PodLayerContents& contents,
                      const std::string& node_root) {
-  return LayerBuilder(layer, node_root).Build(contents);
+  return LayerBuilder(layer, node_root, contents.user_root.has_value()).Build(contents);
 }
 
 }  // namespace muster::agent

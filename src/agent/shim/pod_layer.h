@@ -12,11 +12,13 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "agent/shim/user_root.h"
 #include "base/status.h"
 
 namespace muster::agent {
@@ -25,9 +27,14 @@ struct PodLayerContents {
   std::vector<std::string> hidden;   // absolute folders of the node, beside the standard ones
   std::vector<std::string> secrets;  // absolute files and folders of the node, without links
   std::vector<std::pair<std::string, std::string>> files;  // "/etc/hosts" -> text
+  std::optional<UserRootPlan> user_root;  // in a user namespace: the layer is also the root folder
 };
 
-// `node_root` is "/" (tests give another). Needs CAP_SYS_ADMIN for the trusted.overlay attributes.
+// The folders and files that are not shown to a container, contents.secrets included.
+std::vector<std::string> HiddenFolders(const PodLayerContents& contents);
+
+// `node_root` is "/" (tests give another). Without user_root needs CAP_SYS_ADMIN for the
+// trusted.overlay attributes.
 Status BuildPodLayer(const std::string& layer, const PodLayerContents& contents,
                      const std::string& node_root = "/");
 

@@ -52,29 +52,59 @@ int OpenAt2(int root_fd, const char* path, uint64_t flags, uint64_t resolve = RE
   return static_cast<int>(syscall(SYS_openat2, root_fd, path, &how, sizeof how));
 }
 
-Status MountOverlay(const RootfsPlace& place, const std::string& root) {
-  std::string upper = place.base + "/upper";
-  std::string work = place.base + "/work";
-  for (const std::string& dir : {upper, work, root}) RETURN_IF_ERROR(MakeDirs(dir));
-  const auto try_mount = [&](std::string_view options) {
-    const std::string data =
-        fmt::format("lowerdir={}:/,upperdir={},workdir={}{}", OverlayPath(place.layer),
-                    OverlayPath(upper), OverlayPath(work), options);
-    return Mount("overlay", root, "overlay", MS_NODEV, data.c_str());
+// `lower` as overlayfs writes lists of layers; `base` gets upper and work folders.
+Status MountOverlay(const std::string& lower, const std::string& base, const std::string& target,
+                    const char* options) {
+  const std::string upper = base + "/upper", work = base + "/work";
+  for (const std::string& dir : {upper, work, target}) RETURN_IF_ERROR(MakeDirs(dir));
+  const auto try_mount = [&](const char* more) {
+    const std::string data = fmt::format("lowerdir={},upperdir={},workdir={}{}{}", lower,
+                                         OverlayPath(upper), OverlayPath(work), options, more);
+    return Mount("overlay", target, "overlay", MS_NODEV, data.c_str());
   };
   // `volatile` leaves out the sync at the end: the layer is thrown away anyway.
-  if (try_mount(",volatile").ok() || try_mount("").ok()) return Status::Ok();
+  return try_mount(",volatile").ok() ? Status::Ok() : try_mount("");
+}
+
+Status MountOverlays(const RootfsPlace& place, const std::string& root) {
+  if (place.overlays.empty())
+    return MountOverlay(OverlayPath(place.layer) + ":/", place.base, root, "");
+  constexpr const char* kUser = ",userxattr";
+  RETURN_IF_ERROR(MountOverlay(OverlayPath(place.layer), place.base, root, kUser));
+  for (size_t i = 0; i < place.overlays.size(); ++i) {
+    const std::string& path = place.overlays[i];
+    const std::string lower = OverlayPath(place.layer + path) + ":" + OverlayPath(path);
+    RETURN_IF_ERROR(
+        MountOverlay(lower, fmt::format("{}/overlays/{}", place.base, i), root + path, kUser));
+  }
+  return Status::Ok();
+}
+
+Status MountRoot(const RootfsPlace& place, const std::string& root) {
+  if (MountOverlays(place, root).ok()) return Status::Ok();
   // The data folder may be on a file system that cannot be an upper layer (an overlay itself):
   // memory can.
   RETURN_IF_ERROR(Mount("tmpfs", place.base, "tmpfs", MS_NODEV, "mode=0700"));
-  for (const std::string& dir : {upper, work, root}) RETURN_IF_ERROR(MakeDirs(dir));
-  return try_mount("");
+  return MountOverlays(place, root);
 }
 
-Status MakeDeviceNode(const std::string& path, mode_t mode, dev_t device) {
-  if (mknod(path.c_str(), S_IFCHR | mode, device) != 0) return SystemError("mknod", path, errno);
-  if (chmod(path.c_str(), mode) != 0) return SystemError("chmod", path, errno);
-  return Status::Ok();
+Status ProtectRoot(const RootfsPlace& place, const std::string& root) {
+  constexpr unsigned long kFlags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NODEV;
+  for (const std::string& path : place.overlays)
+    RETURN_IF_ERROR(Mount(nullptr, root + path, nullptr, kFlags));
+  return Mount(nullptr, root, nullptr, kFlags);
+}
+
+// In a user namespace there are no device nodes but those of the node.
+Status MakeDeviceNode(const std::string& path, mode_t mode, dev_t device,
+                      const std::string& on_node) {
+  if (mknod(path.c_str(), S_IFCHR | mode, device) == 0) {
+    if (chmod(path.c_str(), mode) != 0) return SystemError("chmod", path, errno);
+    return Status::Ok();
+  }
+  if (errno != EPERM) return SystemError("mknod", path, errno);
+  RETURN_IF_ERROR(WriteFile(path, ""));
+  return Mount(on_node.c_str(), path, nullptr, MS_BIND);
 }
 
 Status OfferDevices(const ContainerSpec& spec, const std::string& dev) {
@@ -86,9 +116,18 @@ Status OfferDevices(const ContainerSpec& spec, const std::string& dev) {
     }
     const std::string target = dev + device.substr(4);
     RETURN_IF_ERROR(MakeDirs(target.substr(0, target.find_last_of('/'))));
-    RETURN_IF_ERROR(MakeDeviceNode(target, 0666, info.st_rdev));
+    RETURN_IF_ERROR(MakeDeviceNode(target, 0666, info.st_rdev, device));
   }
   return Status::Ok();
+}
+
+// Group 5 is Debian's `tty`; there is no such group where the user has no ids but his own.
+Status MountTerminals(const std::string& path) {
+  const std::string options = "newinstance,ptmxmode=0666,mode=0620";
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NOEXEC;
+  if (mount("devpts", path.c_str(), "devpts", kFlags, (options + ",gid=5").c_str()) == 0)
+    return Status::Ok();
+  return Mount("devpts", path, "devpts", kFlags, options.c_str());
 }
 
 Status MountDev(const ContainerSpec& spec, const RootfsPlace& place, const std::string& root) {
@@ -101,15 +140,15 @@ Status MountDev(const ContainerSpec& spec, const RootfsPlace& place, const std::
   };
   for (const Node& node : {Node{"null", 3, 1}, Node{"zero", 5, 1}, Node{"full", 7, 1},
                            Node{"random", 8, 1}, Node{"urandom", 9, 1}, Node{"tty", 0, 5}}) {
-    RETURN_IF_ERROR(
-        MakeDeviceNode(dev + "/" + node.name, 0666, makedev(node.major_number, node.minor_number)));
+    RETURN_IF_ERROR(MakeDeviceNode(dev + "/" + node.name, 0666,
+                                   makedev(node.major_number, node.minor_number),
+                                   std::string("/dev/") + node.name));
   }
   RETURN_IF_ERROR(OfferDevices(spec, dev));
   for (const char* dir : {"/pts", "/shm", "/mqueue"}) {
     if (mkdir((dev + dir).c_str(), 0755) != 0) return SystemError("mkdir", dev + dir, errno);
   }
-  RETURN_IF_ERROR(Mount("devpts", dev + "/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-                        "newinstance,ptmxmode=0666,mode=0620,gid=5"));
+  RETURN_IF_ERROR(MountTerminals(dev + "/pts"));
   RETURN_IF_ERROR(Mount(place.shm.c_str(), dev + "/shm", nullptr, MS_BIND));
   (void)Mount("mqueue", dev + "/mqueue", "mqueue", MS_NOSUID | MS_NODEV | MS_NOEXEC);
   struct Link {
@@ -293,7 +332,7 @@ Result<int> OpenInRoot(int root_fd, const std::string& path, bool create, bool a
 
 Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place) {
   const std::string root = place.base + "/root";
-  RETURN_IF_ERROR(MountOverlay(place, root));
+  RETURN_IF_ERROR(MountRoot(place, root));
   RETURN_IF_ERROR(MountKernel(root, place.cgroups));
   RETURN_IF_ERROR(MountDev(spec, place, root));
   UniqueFd root_fd(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -306,9 +345,7 @@ Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place) {
     close(fd);
   }
   // Only now: the mount points above had to be made.
-  if (spec.read_only_root) {
-    RETURN_IF_ERROR(Mount(nullptr, root, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NODEV));
-  }
+  if (spec.read_only_root) RETURN_IF_ERROR(ProtectRoot(place, root));
   return PivotTo(root);
 }
 

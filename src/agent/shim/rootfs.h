@@ -12,6 +12,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "agent/shim/container_spec.h"
 #include "base/status.h"
@@ -24,6 +25,8 @@ struct RootfsPlace {
                       // made below it
   std::string shm;    // the pod's /dev/shm
   Cgroups::Mode cgroups = Cgroups::Mode::kNone;
+  // In a user namespace: UserRootPlan::overlays. Then the layer is the root folder, not the node's.
+  std::vector<std::string> overlays;
 };
 
 // Builds it and makes it the root of the calling process.

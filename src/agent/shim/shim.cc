@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +26,7 @@
 #include "agent/shim/launch.h"
 #include "agent/shim/pod_layer.h"
 #include "agent/shim/shim_volumes.h"
+#include "agent/shim/user_root.h"
 #include "agent/volumes/atomic_files.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -97,6 +99,7 @@ class Shim {
   std::map<std::string, Container> containers_;
   std::vector<Exec> execs_;
   bool prepared_ = false;
+  std::vector<std::string> overlays_;  // PlanUserRoot()
 };
 
 void Shim::Serve() {
@@ -196,6 +199,10 @@ Result<json::Value> Shim::Prepare(const json::Value& request) {
   for (const json::Member& file : request["files"].members()) {
     contents.files.emplace_back(file.first, file.second.Str());
   }
+  if (config_.user_namespace) {
+    ASSIGN_OR_RETURN(contents.user_root, PlanUserRoot(config_.pod_dir, HiddenFolders(contents)));
+    overlays_ = contents.user_root->overlays;
+  }
   RETURN_IF_ERROR(BuildPodLayer(SandboxLayer(config_.pod_dir), contents));
   RETURN_IF_ERROR(SizeShm(SandboxShm(config_.pod_dir), request["shmBytes"].AsInt()));
   RETURN_IF_ERROR(WriteShimVolumes(config_.pod_dir, request["volumes"]));
@@ -227,7 +234,7 @@ Result<json::Value> Shim::Start(const json::Value& request) {
   RETURN_IF_ERROR(WriteFile(base + ".start", container.started_at));
 
   const RootfsPlace place = {SandboxLayer(config_.pod_dir), base, SandboxShm(config_.pod_dir),
-                             cgroups_.mode()};
+                             cgroups_.mode(), overlays_};
   Result<Launched> launched = LaunchContainer(made, place, cgroups_);
   if (!launched) {
     container.exit = {
@@ -389,7 +396,21 @@ void Detach(const ShimConfig& config, UniqueFd& starter) {
   umask(022);
 }
 
-Status MountSandbox(const std::string& pod_dir) {
+// Before Linux 6.6 memory has none of the attributes that mark a folder of a layer: then it lies on
+// the disk.
+Status PlaceUserLayer(const std::string& pod_dir) {
+  const std::string layer = SandboxLayer(pod_dir);
+  if (setxattr(layer.c_str(), kUserOpaque, "n", 1, 0) == 0 || errno != EOPNOTSUPP)
+    return Status::Ok();
+  const std::string on_disk = pod_dir + "/layer";
+  RETURN_IF_ERROR(RemoveTree(on_disk));
+  RETURN_IF_ERROR(MakeDirs(on_disk));
+  if (mount(on_disk.c_str(), layer.c_str(), nullptr, MS_BIND, nullptr) != 0)
+    return SystemError("mount on", layer, errno);
+  return Status::Ok();
+}
+
+Status MountSandbox(const std::string& pod_dir, bool user_namespace) {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return SystemError("make private", "/", errno);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
@@ -404,6 +425,7 @@ Status MountSandbox(const std::string& pod_dir) {
        {SandboxLayer(pod_dir), SandboxShm(pod_dir), sandbox + "/volumes"}) {
     RETURN_IF_ERROR(MakeDirs(dir));
   }
+  if (user_namespace) RETURN_IF_ERROR(PlaceUserLayer(pod_dir));
   return MountShm(SandboxShm(pod_dir));
 }
 
@@ -424,7 +446,7 @@ Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config, const Cgroups& 
       sethostname(config.hostname.data(), config.hostname.size()) != 0) {
     return SystemError("set hostname", config.hostname, errno);
   }
-  RETURN_IF_ERROR(MountSandbox(config.pod_dir));
+  RETURN_IF_ERROR(MountSandbox(config.pod_dir, config.user_namespace));
   ASSIGN_OR_RETURN(UniqueFd signals, WatchChildren());
   ASSIGN_OR_RETURN(UniqueFd listener, ListenUnix(config.pod_dir, kShimSocketName));
   return std::make_unique<Shim>(config, cgroups, std::move(listener), std::move(signals));

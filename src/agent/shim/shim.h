@@ -52,6 +52,7 @@ struct ShimConfig {
   std::string uid;
   std::string pod_dir;   // DIR/pods/<uid>
   std::string hostname;  // "" with the node's network
+  bool user_namespace = false;
 };
 
 // Says kShimReady, or what failed, to `starter`, a SOCK_SEQPACKET socket; serves once it has heard

@@ -68,8 +68,9 @@ Result<pid_t> CloneShim(const SandboxRequest& request, const Cgroups& cgroups, i
   const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
   if (pid < 0) return SystemError("clone", "the pod's namespaces", errno);
   if (pid == 0) {
-    RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname}, cgroups,
-            UniqueFd(shim_end));
+    RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname,
+             request.user_namespace},
+            cgroups, UniqueFd(shim_end));
   }
   return pid;
 }

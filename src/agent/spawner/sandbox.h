@@ -25,6 +25,7 @@ struct SandboxRequest {
   std::string cgroup;    // "muster/pod<uid>"
   CgroupLimits limits;
   bool host_network = false;
+  bool user_namespace = false;  // the spawner's own; not in the message
   // Unset address: a network namespace with only lo.
   std::string bridge;
   Ipv4 address;

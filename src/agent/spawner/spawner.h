@@ -49,6 +49,12 @@ class SpawnerHandle {
   pid_t pid_ = -1;
 };
 
+// Where a spawner works.
+struct SpawnerOptions {
+  std::string lock_file;  // "" takes no lock (tests)
+  int network = -1;       // of the node, if that is not the caller's: a network namespace
+};
+
 // The first argument of the program when it is to be a spawner. Not for users.
 inline constexpr std::string_view kSpawnerCommand = "internal-spawner";
 // What a predecessor may take to finish before it is killed.
@@ -57,10 +63,9 @@ inline constexpr Duration kPredecessorPatience = seconds(5);
 class SpawnerProcess {
  public:
   // REQUIRES: the process has one thread. The child serves and exits; only the parent returns.
-  // `lock_file` "" takes no lock (tests).
-  static Result<SpawnerHandle> Fork(const std::string& lock_file);
+  static Result<SpawnerHandle> Fork(const SpawnerOptions& options);
   // Any thread. REQUIRES: this program calls Serve() for kSpawnerCommand.
-  static Result<SpawnerHandle> Execute(const std::string& lock_file);
+  static Result<SpawnerHandle> Execute(const SpawnerOptions& options);
   // main() of an executed spawner.
   [[noreturn]] static void Serve(int argc, char** argv);
 };

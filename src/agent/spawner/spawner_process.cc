@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <set>
 
@@ -23,6 +25,7 @@
 #include "agent/runtime/unique_fd.h"
 #include "agent/spawner/network_config.h"
 #include "agent/spawner/sandbox.h"
+#include "agent/user_node/user_identity.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "json/parse.h"
@@ -51,7 +54,10 @@ namespace {
 class Spawner {
  public:
   Spawner(int socket_fd, int signal_fd)
-      : socket_(socket_fd), signals_(signal_fd), cgroups_(Cgroups::DetectSystem()) {}
+      : socket_(socket_fd),
+        signals_(signal_fd),
+        cgroups_(Cgroups::DetectSystem()),
+        user_namespace_(InUserNamespace()) {}
 
   // Until the parent is gone.
   void Serve() {
@@ -102,7 +108,8 @@ class Spawner {
   }
 
   Result<json::Value> Create(const json::Value& message) {
-    ASSIGN_OR_RETURN(const SandboxRequest request, SandboxRequestFromJson(message));
+    ASSIGN_OR_RETURN(SandboxRequest request, SandboxRequestFromJson(message));
+    request.user_namespace = user_namespace_;
     if (!netlink_ && !request.host_network) {
       ASSIGN_OR_RETURN(netlink_, Netlink::Open());
     }
@@ -132,15 +139,23 @@ class Spawner {
   int socket_;
   UniqueFd signals_;
   Cgroups cgroups_;
+  const bool user_namespace_;
   std::optional<Netlink> netlink_;
   std::set<pid_t> shims_;
 };
 
 constexpr int kSocket = STDERR_FILENO + 1;
+constexpr int kNetwork = kSocket + 1;  // of an executed one
+constexpr std::string_view kOwnNetwork = "own-network";
 
 // Serves kSocket. Nothing else of the parent stays open: its locks must end with it, not with us or
 // a shim.
-[[noreturn]] void RunSpawner(const std::string& lock_file) {
+[[noreturn]] void RunSpawner(const SpawnerOptions& options) {
+  // Else its pods would be on the machine's network.
+  if (options.network >= 0 && setns(options.network, CLONE_NEWNET) != 0) {
+    LOG_ERROR("spawner: enter the node's network: {}", std::strerror(errno));
+    _exit(1);
+  }
   syscall(SYS_close_range, static_cast<unsigned>(kSocket + 1), ~0U, 0U);
   fcntl(kSocket, F_SETFD, FD_CLOEXEC);
   setsid();  // a Ctrl-C in the terminal is for the parent to handle
@@ -150,8 +165,8 @@ constexpr int kSocket = STDERR_FILENO + 1;
   sigaddset(&set, SIGCHLD);
   sigprocmask(SIG_SETMASK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  if (!lock_file.empty()) {
-    const Status locked = TakeOverProcessLock(lock_file, kPredecessorPatience);
+  if (!options.lock_file.empty()) {
+    const Status locked = TakeOverProcessLock(options.lock_file, kPredecessorPatience);
     if (!locked.ok()) LOG_ERROR("spawner: {}", locked.message());
   }
   Spawner spawner(kSocket, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -170,15 +185,21 @@ Result<Ends> MakeEnds() {
   return Ends{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-// posix_spawn with the child's end as kSocket.
-int StartProgram(const std::string& lock_file, int child_end, pid_t& pid) {
-  std::string name = "muster", command(kSpawnerCommand), lock = lock_file;
-  char* argv[] = {name.data(), command.data(), lock.data(), nullptr};
+// posix_spawn with the child's end as kSocket and the network as kNetwork.
+int StartProgram(const SpawnerOptions& options, int child_end, pid_t& pid) {
+  std::string name = "muster", command(kSpawnerCommand), lock = options.lock_file;
+  std::string network(options.network >= 0 ? kOwnNetwork : "");
+  char* argv[] = {name.data(), command.data(), lock.data(), network.data(), nullptr};
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
   posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&files, child_end, kSocket);
+  // Neither may stand where the other one goes.
+  const UniqueFd end(fcntl(child_end, F_DUPFD_CLOEXEC, kNetwork + 1));
+  const UniqueFd network_fd(
+      options.network < 0 ? -1 : fcntl(options.network, F_DUPFD_CLOEXEC, kNetwork + 1));
+  posix_spawn_file_actions_adddup2(&files, end.get(), kSocket);
+  if (network_fd.valid()) posix_spawn_file_actions_adddup2(&files, network_fd.get(), kNetwork);
   // The caller may block signals that the new program needs.
   sigset_t none, all;
   sigemptyset(&none);
@@ -194,7 +215,7 @@ int StartProgram(const std::string& lock_file, int child_end, pid_t& pid) {
 
 }  // namespace
 
-Result<SpawnerHandle> SpawnerProcess::Fork(const std::string& lock_file) {
+Result<SpawnerHandle> SpawnerProcess::Fork(const SpawnerOptions& options) {
   ASSIGN_OR_RETURN(Ends ends, MakeEnds());
   const pid_t pid = fork();
   if (pid < 0) return SystemError("fork", "the spawner", errno);
@@ -202,19 +223,24 @@ Result<SpawnerHandle> SpawnerProcess::Fork(const std::string& lock_file) {
     if (ends.child.get() != kSocket) dup2(ends.child.get(), kSocket);
     ends.child.Release();
     ends.parent.Release();
-    RunSpawner(lock_file);
+    RunSpawner(options);
   }
   return SpawnerHandle(ends.parent.Release(), pid);
 }
 
-Result<SpawnerHandle> SpawnerProcess::Execute(const std::string& lock_file) {
+Result<SpawnerHandle> SpawnerProcess::Execute(const SpawnerOptions& options) {
   ASSIGN_OR_RETURN(Ends ends, MakeEnds());
   pid_t pid = -1;
-  const int error = StartProgram(lock_file, ends.child.get(), pid);
+  const int error = StartProgram(options, ends.child.get(), pid);
   if (error != 0) return SystemError("start", "the spawner", error);
   return SpawnerHandle(ends.parent.Release(), pid);
 }
 
-void SpawnerProcess::Serve(int argc, char** argv) { RunSpawner(argc > 2 ? argv[2] : ""); }
+void SpawnerProcess::Serve(int argc, char** argv) {
+  SpawnerOptions options;
+  if (argc > 2) options.lock_file = argv[2];
+  if (argc > 3 && argv[3] == kOwnNetwork) options.network = kNetwork;
+  RunSpawner(options);
+}
 
 }  // namespace muster::agent

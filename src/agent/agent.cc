@@ -5,6 +5,7 @@
 #include "agent/network/ip_allocator.h"
 #include "agent/network/pod_files.h"
 #include "agent/node/network_publisher.h"
+#include "agent/node/node_gpus.h"
 #include "agent/node/node_object.h"
 #include "agent/node/node_registrar.h"
 #include "agent/pod_workers/disk_guard.h"
@@ -83,7 +84,6 @@ struct Agent::Impl {
                 }),
         runtime(options.data_dir, loop, pool, spawner),
         addresses(network.node_range),
-        devices(SimulatedDevices(options.simulate_gpus, options.simulated_gpu_model)),
         context{.loop = loop,
                 .pool = pool,
                 .client = client,
@@ -97,7 +97,14 @@ struct Agent::Impl {
                    [this](bool pressure) {
                      if (registrar != nullptr) registrar->ReportDiskPressure(pressure);
                    }),
-        informers(informers_in) {}
+        informers(informers_in) {
+    if (options.simulate_gpus > 0) {
+      devices.SetDevices(SimulatedDevices(options.simulate_gpus, options.simulated_gpu_model), {});
+    } else {
+      gpus = std::make_unique<NodeGpus>(loop, events, options.node_name, options.gpu_steady,
+                                        [this] { OnGpus(); });
+    }
+  }
 
   static NodeNetworkConfig NetworkOf(const AgentOptions& options) {
     NodeNetworkConfig config;
@@ -114,6 +121,8 @@ struct Agent::Impl {
   Status StartServer(const Gathered& gathered);
   void StartNetwork(const std::string& resolv_conf);
   void StartPods();
+  void OnGpus();
+  void StartRegistration();
   void OnSpawnerState(const Status& status);
   void Step(Status status);
 
@@ -139,7 +148,9 @@ struct Agent::Impl {
   std::unique_ptr<KubeletHandler> handler;
   std::unique_ptr<net::HttpServer> server;
   std::unique_ptr<NodeRegistrar> registrar;
+  std::unique_ptr<NodeGpus> gpus;  // null: they are simulated
   NodeFacts facts;
+  TimerId gpu_patience = 0;
   Function<void(Status)> ready;
   int waiting_for = 0;  // steps of the start that have not answered
   client::Lifetime lifetime;
@@ -156,10 +167,11 @@ void Agent::Impl::Step(Status status) {
 
 void Agent::Impl::FillContext(const Gathered& gathered) {
   facts = gathered.facts;
+  if (gpus != nullptr) gpus->Fill(facts);
   facts.name = options.node_name;
   facts.pod_cidr = options.pod_cidr;
   facts.version = options.version;
-  facts.devices = devices.devices();
+  if (gpus == nullptr) facts.devices = devices.devices();
   facts.devices_simulated = options.simulate_gpus > 0;
   // The machine's address is not the node's where that has a network of its own.
   if (!options.node_address.empty())
@@ -177,7 +189,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.host_resolv_conf =
       user_node.valid() ? ResolvConfOfUserNode(gathered.resolv_conf) : gathered.resolv_conf;
   context.host_hosts = gathered.hosts;
-  context.node_allocatable = NodeCapacity(facts);
+  context.node_allocatable = NodeAllocatable(facts);
   context.node_memory_bytes = facts.memory_bytes;
   context.pod_max_pids = options.pod_max_pids;
   context.on_addresses_changed = lifetime.Guard([this] {
@@ -247,8 +259,24 @@ void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
     return Step(status.WithPrefix("kubelet API (--kubelet-port): "));
   ++waiting_for;  // the network with the pods, and the registration
   StartNetwork(gathered->resolv_conf);
+  if (devices.known()) return StartRegistration();
+  gpu_patience = loop.After(kGpuPatience, lifetime.Guard([this] { StartRegistration(); }));
+}
+
+void Agent::Impl::StartRegistration() {
+  if (registrar != nullptr) return;
+  loop.Cancel(gpu_patience);
   registrar = std::make_unique<NodeRegistrar>(loop, client, facts);
   registrar->Start(lifetime.Guard([this] { Step(Status::Ok()); }));
+}
+
+void Agent::Impl::OnGpus() {
+  devices.SetDevices(gpus->Devices(), gpus->monitor().health().inventory().control_files);
+  context.driver_library = gpus->monitor().health().inventory().library;
+  gpus->Fill(facts);
+  context.node_allocatable = NodeAllocatable(facts);
+  if (registrar != nullptr) return registrar->ReportGpus(facts);
+  if (server != nullptr) StartRegistration();  // all else is gathered
 }
 
 Agent::Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client,
@@ -263,6 +291,7 @@ void Agent::Start(Function<void(Status)> ready) {
   // The first pod finds the answer there.
   impl_->pool.Run([secrets = impl_->context.secrets] { (void)secrets->Paths(); }, impl_->loop,
                   [] {});
+  if (impl_->gpus != nullptr) impl_->gpus->Start();
   impl_->waiting_for = 1;
   impl_->spawner.OnState(
       [impl = impl_.get()](const Status& status) { impl->OnSpawnerState(status); });
@@ -273,6 +302,8 @@ void Agent::Start(Function<void(Status)> ready) {
 }
 
 void Agent::Stop(Task done) {
+  impl_->loop.Cancel(impl_->gpu_patience);
+  impl_->gpus.reset();
   impl_->registrar.reset();
   impl_->publisher.reset();
   if (impl_->server == nullptr) return impl_->loop.Post(std::move(done));

@@ -32,6 +32,7 @@
 #include "base/status.h"
 #include "client/api_client.h"
 #include "client/informer.h"
+#include "gpu/gpu_monitor.h"
 #include "gpu/simulated_gpus.h"
 #include "loop/asio_loop.h"
 #include "loop/loop.h"
@@ -45,6 +46,8 @@ inline constexpr int kMaxSimulatedGpus = gpu::kMaxSimulatedGpus;
 // their data loaders on a large machine; a fork bomb stops there.
 inline constexpr int64_t kMaxPodPids = 16'384;
 inline constexpr int kDefaultKubeletPort = 10250;
+// The Node is registered without its GPUs when the driver takes longer than this; they come later.
+inline constexpr Duration kGpuPatience = seconds(2);
 // When the node's memory ends, pods go first: the kubelet's own score.
 inline constexpr int kNodeOomScore = -999;
 // The calling process and its later children. Does nothing where it is not allowed.
@@ -56,8 +59,11 @@ struct AgentOptions {
   std::string data_dir;   // absolute
   std::string node_name;  // lower-case host name unless told otherwise
 
+  // Above 0: such devices instead of the machine's own.
   int simulate_gpus = 0;
   std::string simulated_gpu_model = "Simulated-GPU";
+
+  Duration gpu_steady = gpu::kGpuSteady;  // a GPU that had a fault is offered again after it
 
   int64_t pod_max_pids = kMaxPodPids;
 

@@ -8,10 +8,12 @@
 #include "app/store_commands.h"
 #include "app/up.h"
 #include "cli/cli.h"
+#include "gpu/probe_process.h"
 
 int main(int argc, char** argv) {
   const std::string_view command = argc > 1 ? argv[1] : "";
   if (command == muster::agent::kSpawnerCommand) muster::agent::SpawnerProcess::Serve(argc, argv);
+  if (command == muster::gpu::kProbeCommand) muster::gpu::ServeExecutedProbe();
   if (command == "up") return muster::app::RunUp(argc - 1, argv + 1);
   if (command == "down") return muster::app::RunDown(argc - 1, argv + 1);
   muster::cli::AddCommands(muster::app::StoreCommands());

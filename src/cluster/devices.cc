@@ -19,6 +19,35 @@ json::Value ParsedAnnotation(const json::Value& object, std::string_view annotat
   return parsed.has_value() ? *parsed : json::Value();
 }
 
+Device DeviceFromJson(const std::string& resource, const json::Value& value) {
+  Device device;
+  device.resource = resource;
+  device.id = value["id"].Str();
+  device.index = value["index"].AsInt();
+  device.model = value["model"].Str();
+  device.minor = value["minor"].AsInt(-1);
+  device.memory_bytes = value["memory"].AsInt();
+  device.pci_bus_id = value["pci"].Str();
+  device.numa_node = value["numa"].AsInt(-1);
+  for (const auto& [peer, count] : value["links"].members()) device.links[peer] = count.AsInt();
+  device.unhealthy = value["unhealthy"].Str();
+  return device;
+}
+
+json::Value ToJson(const Device& device) {
+  json::Value out =
+      json::Obj({{"id", device.id}, {"index", device.index}, {"model", device.model}});
+  if (device.minor >= 0) out = std::move(out).Set("minor", device.minor);
+  if (device.memory_bytes > 0) out = std::move(out).Set("memory", device.memory_bytes);
+  if (!device.pci_bus_id.empty()) out = std::move(out).Set("pci", device.pci_bus_id);
+  if (device.numa_node >= 0) out = std::move(out).Set("numa", device.numa_node);
+  json::Object links;
+  for (const auto& [peer, count] : device.links) links.emplace_back(peer, count);
+  if (!links.empty()) out = std::move(out).Set("links", std::move(links));
+  if (!device.unhealthy.empty()) out = std::move(out).Set("unhealthy", device.unhealthy);
+  return out;
+}
+
 // How many whole devices of `resource` one container asks for.
 int64_t Wanted(const json::Value& container, const std::string& resource) {
   const json::Value& resources = container["resources"];
@@ -58,7 +87,7 @@ std::vector<Device> NodeDevices(const json::Value& node) {
   const json::Value parsed = ParsedAnnotation(node, kDevicesAnnotation);
   for (const auto& [resource, devices] : parsed.members()) {
     for (const json::Value& device : devices.items()) {
-      out.push_back({resource, device["id"].Str(), device["index"].AsInt(), device["model"].Str()});
+      out.push_back(DeviceFromJson(resource, device));
     }
   }
   const auto order = [](const Device& d) { return std::tie(d.resource, d.index, d.id); };
@@ -72,24 +101,39 @@ std::vector<Device> NodeDevices(const json::Value& node) {
   return out;
 }
 
-AssignedDevices PodAssignedDevices(const json::Value& pod) {
+std::string WriteNodeDevices(const std::vector<Device>& devices) {
+  std::map<std::string, json::Array> by_resource;
+  for (const Device& device : devices) by_resource[device.resource].push_back(ToJson(device));
+  json::Value out = json::Obj();
+  for (auto& [resource, list] : by_resource) out = std::move(out).Set(resource, std::move(list));
+  return json::Write(out);
+}
+
+AssignedDevices AssignedDevicesFromJson(const json::Value& value) {
   AssignedDevices out;
-  const json::Value parsed = ParsedAnnotation(pod, kAssignedDevicesAnnotation);
-  for (const auto& [container, resources] : parsed.members()) {
+  for (const auto& [container, resources] : value.members()) {
     for (const auto& [resource, ids] : resources.members())
       out[container][resource] = json::ToStrings(ids);
   }
   return out;
 }
 
-std::string WriteAssignedDevices(const AssignedDevices& assigned) {
+json::Value ToJson(const AssignedDevices& assigned) {
   json::Object containers;
   for (const auto& [container, resources] : assigned) {
     json::Object lists;
     for (const auto& [resource, ids] : resources) lists.emplace_back(resource, json::Strings(ids));
     containers.emplace_back(container, json::Value(std::move(lists)));
   }
-  return json::Write(json::Value(std::move(containers)));
+  return json::Value(std::move(containers));
+}
+
+AssignedDevices PodAssignedDevices(const json::Value& pod) {
+  return AssignedDevicesFromJson(ParsedAnnotation(pod, kAssignedDevicesAnnotation));
+}
+
+std::string WriteAssignedDevices(const AssignedDevices& assigned) {
+  return json::Write(ToJson(assigned));
 }
 
 AssignedDevices ShareOutDevices(const json::Value& pod,

@@ -4,6 +4,8 @@
 //
 // A node says what it has in annotation muster.dev/devices:
 //   {"nvidia.com/gpu":[{"id":"GPU-sim-0","index":0,"model":"Simulated-GPU"}]}
+// and, of real ones, also "minor" (/dev/nvidia<minor>), "memory" (bytes), "pci", "numa", "links"
+// (NVLink peers: {"<id>":<number of links>}) and, while it is not offered, "unhealthy" (why).
 // The scheduler says what a pod gets in annotation muster.dev/assigned-devices of the Binding,
 // which the API server copies onto the pod:
 //   {"<container>":{"nvidia.com/gpu":["GPU-sim-0"]}}
@@ -64,6 +66,12 @@ struct Device {
   std::string id;        // "GPU-sim-0"
   int64_t index = 0;
   std::string model;
+  int64_t minor = -1;  // -1: it has no device node
+  int64_t memory_bytes = 0;
+  std::string pci_bus_id = {};
+  int64_t numa_node = -1;
+  std::map<std::string, int64_t> links = {};  // id of the peer -> NVLinks that lead there
+  std::string unhealthy = {};                 // why no pod may get it; "": it is fine
   bool operator==(const Device&) const = default;
 };
 
@@ -71,8 +79,13 @@ struct Device {
 // absent or unreadable.
 std::vector<Device> NodeDevices(const json::Value& node);
 
+// The text of a node's annotation.
+std::string WriteNodeDevices(const std::vector<Device>& devices);
+
 // container -> resource -> device ids.
 using AssignedDevices = std::map<std::string, std::map<std::string, std::vector<std::string>>>;
+json::Value ToJson(const AssignedDevices& assigned);
+AssignedDevices AssignedDevicesFromJson(const json::Value& value);
 AssignedDevices PodAssignedDevices(const json::Value& pod);
 std::string WriteAssignedDevices(const AssignedDevices& assigned);  // the annotation's text
 

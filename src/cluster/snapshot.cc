@@ -88,7 +88,10 @@ DeviceSet ClusterSnapshot::PickDevices(const cluster::Shape& shape, NodeIndex no
   if (shape.device_resource == kNoIndex || device_kinds_[node] == nullptr) return picked;
   for (const DeviceKind& kind : *device_kinds_[node]) {
     const int64_t amount = shape.AmountOf(kind.resource);
-    if (amount > 0) picked.Add(device_free_[node].And(kind.all).Lowest(amount));
+    if (amount <= 0) continue;
+    const DeviceSet free = device_free_[node].And(kind.all);
+    const DeviceLinks* links = device_links_[node].get();
+    picked.Add(links == nullptr ? free.Lowest(amount) : links->Pick(free, amount));
   }
   return picked;
 }
@@ -162,6 +165,7 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
     has_devices_.resize(node + 1, 0);
     device_free_.resize(node + 1);
     device_kinds_.resize(node + 1);
+    device_links_.resize(node + 1);
     for (std::vector<int64_t>* table : {&offered_, &used_, &free_})
       table->resize((node + 1) * stride_, 0);
   }
@@ -184,11 +188,18 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
     const ResourceIndex resource = AddResource(info->devices[position].resource);
     if (resource == kNoIndex) continue;
     if (kinds->empty() || kinds->back().resource != resource) kinds->push_back({resource, {}});
-    kinds->back().all.Add(position);
     all.Add(position);
+    if (info->devices[position].unhealthy.empty()) {
+      kinds->back().all.Add(position);
+    } else {
+      // Allocatable is without it; a pod that has it takes nothing from the others.
+      ++offered_[node * stride_ + resource];
+    }
   }
   device_kinds_[node] = kinds->empty() ? nullptr : std::move(kinds);
   device_free_[node] = all;
+  auto links = std::make_shared<const DeviceLinks>(info->devices);
+  device_links_[node] = links->empty() ? nullptr : std::move(links);
   nodes_[node] = std::move(info);
   class_of_[node] = node_class;
   for (size_t resource = 0; resource < resources_.size(); ++resource) {
@@ -204,6 +215,7 @@ void ClusterSnapshot::ClearNode(NodeIndex node) {
   has_devices_[node] = 0;
   device_free_[node] = DeviceSet();
   device_kinds_[node] = nullptr;
+  device_links_[node] = nullptr;
   for (std::vector<int64_t>* table : {&offered_, &used_, &free_})
     std::fill_n(&(*table)[node * stride_], stride_, 0);
 }

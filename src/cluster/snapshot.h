@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cluster/device_picker.h"
 #include "cluster/devices.h"
 #include "cluster/pod_info.h"
 
@@ -113,8 +114,8 @@ class ClusterSnapshot {
   bool FitsAmounts(const cluster::Shape& shape, NodeIndex node) const;
   // The same, if nothing were placed on the node.
   bool OffersAmounts(const cluster::Shape& shape, NodeIndex node) const;
-  // The free devices with the lowest positions that serve the shape. Empty if the node lists none
-  // for it. REQUIRES: FitsAmounts(shape, node).
+  // Free devices that serve the shape, NVLink neighbours first (device_picker.h). Empty if the node
+  // lists none for it. REQUIRES: FitsAmounts(shape, node).
   DeviceSet PickDevices(const cluster::Shape& shape, NodeIndex node) const;
   // `devices` are free and exactly what the shape needs of the resources that the node lists.
   bool ServesDevices(const cluster::Shape& shape, NodeIndex node, const DeviceSet& devices) const;
@@ -140,7 +141,7 @@ class ClusterSnapshot {
  private:
   struct DeviceKind {
     ResourceIndex resource;
-    DeviceSet all;
+    DeviceSet all;  // that may be given: unhealthy ones may not
   };
 
   void Widen();
@@ -155,6 +156,8 @@ class ClusterSnapshot {
   std::vector<DeviceSet> device_free_;
   // Null: the node lists no devices.
   std::vector<std::shared_ptr<const std::vector<DeviceKind>>> device_kinds_;
+  // Null: none of the node's devices has a link.
+  std::vector<std::shared_ptr<const DeviceLinks>> device_links_;
   size_t node_count_ = 0;
   std::vector<std::shared_ptr<const NodeClass>> classes_;
   std::vector<std::shared_ptr<const std::string>> resources_;

@@ -4,24 +4,25 @@
 
 #include <algorithm>
 
+#include "gpu/labels.h"
+
 namespace muster::gpu {
 
 std::vector<Gpu> SimulatedGpus(int count, std::string_view model) {
   std::vector<Gpu> gpus;
   for (int i = 0; i < std::min(count, kMaxSimulatedGpus); ++i) {
-    gpus.push_back({fmt::format("GPU-sim-{}", i), i, std::string(model)});
+    Gpu gpu;
+    gpu.uuid = fmt::format("GPU-sim-{}", i);
+    gpu.index = i;
+    gpu.model = model;
+    gpus.push_back(std::move(gpu));
   }
   return gpus;
 }
 
-std::string ProductLabel(std::string_view model, bool simulated) {
-  std::string label;
-  if (simulated && !model.starts_with("Simulated")) label = "Simulated-";
-  for (const char c : model) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-    label.push_back(plain ? c : '-');
-  }
-  return label.substr(0, 63);
+std::string SimulatedProductLabel(std::string_view model) {
+  const bool says_so = model.starts_with("Simulated");
+  return LabelValue(says_so ? std::string(model) : fmt::format("Simulated-{}", model));
 }
 
 }  // namespace muster::gpu

@@ -11,23 +11,16 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/inventory.h"
+
 namespace muster::gpu {
 
 inline constexpr int kMaxSimulatedGpus = 64;
-inline constexpr std::string_view kGpuResource = "nvidia.com/gpu";
-
-struct Gpu {
-  std::string id;
-  int index = 0;
-  std::string model;
-  bool operator==(const Gpu&) const = default;
-};
 
 // `count` is cut to 0..kMaxSimulatedGpus.
 std::vector<Gpu> SimulatedGpus(int count, std::string_view model);
 
-// The value of the label nvidia.com/gpu.product: letters and digits stay, the rest becomes '-';
-// a simulated model begins with "Simulated".
-std::string ProductLabel(std::string_view model, bool simulated);
+// The value of the label nvidia.com/gpu.product: a simulated model begins with "Simulated".
+std::string SimulatedProductLabel(std::string_view model);
 
 }  // namespace muster::gpu

@@ -11,8 +11,8 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/unique_fd.h"
 #include "base/strings.h"
+#include "gpu/labels.h"
 #include "gpu/simulated_gpus.h"
-#include "json/write.h"
 #include "schema/conditions.h"
 
 namespace muster::agent {
@@ -59,6 +59,27 @@ json::Value ReadyCondition(const NodeFacts& facts, const json::Value& before, Ti
   return Condition(before, "Ready", false, facts.fault_reason, facts.fault_message, now);
 }
 
+// Named as EKS' node monitoring names it, so that what repairs nodes there understands it.
+json::Value GpuCondition(const NodeFacts& facts, const json::Value& before, Time now) {
+  constexpr const char* kType = "AcceleratedHardwareReady";
+  if (facts.gpu_fault_reason.empty())
+    return Condition(before, kType, true, "GPUsHealthy", "all GPUs of the node are healthy", now);
+  return Condition(before, kType, false, facts.gpu_fault_reason, facts.gpu_fault_message, now);
+}
+
+json::Value Amounts(const NodeFacts& facts, bool with_unhealthy) {
+  std::map<std::string, int> counts;
+  for (const cluster::Device& device : facts.devices)
+    counts[device.resource] += with_unhealthy || device.unhealthy.empty() ? 1 : 0;
+  json::Value out =
+      json::Obj({{"cpu", std::to_string(facts.cpu_count)},
+                 {"ephemeral-storage", fmt::format("{}Ki", facts.storage_bytes / 1024)},
+                 {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
+                 {"pods", std::to_string(facts.max_pods)}});
+  for (const auto& [resource, count] : counts) out = out.Set(resource, std::to_string(count));
+  return out;
+}
+
 }  // namespace
 
 NodeFacts GatherNodeFacts(const std::string& data_dir) {
@@ -71,6 +92,7 @@ NodeFacts GatherNodeFacts(const std::string& data_dir) {
   if (statvfs(data_dir.c_str(), &disk) == 0) {
     facts.storage_bytes = static_cast<int64_t>(disk.f_blocks) * static_cast<int64_t>(disk.f_frsize);
   }
+  facts.machine = FirstLine("/sys/class/dmi/id/product_name");
   facts.machine_id = FirstLine("/etc/machine-id");
   facts.system_uuid = FirstLine("/sys/class/dmi/id/product_uuid");
   if (facts.system_uuid.empty()) facts.system_uuid = facts.machine_id;
@@ -104,61 +126,55 @@ std::string DefaultRouteAddress() {
 std::vector<cluster::Device> SimulatedDevices(int count, const std::string& model) {
   std::vector<cluster::Device> devices;
   for (const gpu::Gpu& gpu : gpu::SimulatedGpus(count, model)) {
-    devices.push_back({std::string(gpu::kGpuResource), gpu.id, gpu.index, gpu.model});
+    devices.push_back({std::string(gpu::kGpuResource), gpu.uuid, gpu.index, gpu.model});
   }
   return devices;
 }
 
-json::Value NodeCapacity(const NodeFacts& facts) {
-  std::map<std::string, int> counts;
-  for (const cluster::Device& device : facts.devices) ++counts[device.resource];
-  json::Value out =
-      json::Obj({{"cpu", std::to_string(facts.cpu_count)},
-                 {"ephemeral-storage", fmt::format("{}Ki", facts.storage_bytes / 1024)},
-                 {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
-                 {"pods", std::to_string(facts.max_pods)}});
-  for (const auto& [resource, count] : counts) out = out.Set(resource, std::to_string(count));
-  return out;
+json::Value NodeCapacity(const NodeFacts& facts) { return Amounts(facts, true); }
+
+json::Value NodeAllocatable(const NodeFacts& facts) { return Amounts(facts, false); }
+
+std::vector<std::string_view> GpuLabelNames() {
+  std::vector<std::string_view> names = {"muster.dev/simulated-gpus"};
+  for (const std::string_view name : gpu::AllNodeLabels()) names.push_back(name);
+  return names;
 }
 
 json::Value NodeLabels(const NodeFacts& facts) {
   json::Value labels = json::Obj({{"kubernetes.io/hostname", facts.name},
                                   {"kubernetes.io/os", "linux"},
                                   {"kubernetes.io/arch", facts.architecture}});
-  if (facts.devices.empty()) return labels;
-  labels = labels.Set("nvidia.com/gpu.product",
-                      gpu::ProductLabel(facts.devices[0].model, facts.devices_simulated));
+  for (const auto& [name, value] : facts.gpu_labels.members()) labels = labels.Set(name, value);
+  if (facts.devices.empty() || !facts.devices_simulated) return labels;
+  labels = labels.Set("nvidia.com/gpu.product", gpu::SimulatedProductLabel(facts.devices[0].model));
   labels = labels.Set("nvidia.com/gpu.count", std::to_string(facts.devices.size()));
-  return facts.devices_simulated ? labels.Set("muster.dev/simulated-gpus", "true") : labels;
+  return labels.Set("muster.dev/simulated-gpus", "true");
 }
 
 json::Value NodeAnnotations(const NodeFacts& facts) {
-  std::map<std::string, json::Array> by_resource;
-  for (const cluster::Device& device : facts.devices) {
-    by_resource[device.resource].push_back(
-        json::Obj({{"id", device.id}, {"index", device.index}, {"model", device.model}}));
-  }
-  json::Value devices = json::Obj();
-  for (auto& [resource, list] : by_resource) devices = devices.Set(resource, std::move(list));
-  return json::Obj({{std::string(cluster::kDevicesAnnotation), json::Write(devices)}});
+  return json::Obj(
+      {{std::string(cluster::kDevicesAnnotation), cluster::WriteNodeDevices(facts.devices)}});
 }
 
 json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time now) {
-  const json::Value capacity = NodeCapacity(facts);
+  json::Value conditions = json::List(
+      {Condition(before, "MemoryPressure", false, "KubeletHasSufficientMemory",
+                 "kubelet has sufficient memory available", now),
+       facts.disk_pressure ? Condition(before, "DiskPressure", true, "KubeletHasDiskPressure",
+                                       "kubelet has disk pressure", now)
+                           : Condition(before, "DiskPressure", false, "KubeletHasNoDiskPressure",
+                                       "kubelet has no disk pressure", now),
+       Condition(before, "PIDPressure", false, "KubeletHasSufficientPID",
+                 "kubelet has sufficient PID available", now),
+       ReadyCondition(facts, before, now)});
+  const bool real_gpus = !facts.devices.empty() && !facts.devices_simulated;
+  if (real_gpus || !facts.gpu_fault_reason.empty())
+    conditions = std::move(conditions).Append(GpuCondition(facts, before, now));
   return json::Obj(
-      {{"capacity", capacity},
-       {"allocatable", capacity},
-       {"conditions",
-        json::List({Condition(before, "MemoryPressure", false, "KubeletHasSufficientMemory",
-                              "kubelet has sufficient memory available", now),
-                    facts.disk_pressure
-                        ? Condition(before, "DiskPressure", true, "KubeletHasDiskPressure",
-                                    "kubelet has disk pressure", now)
-                        : Condition(before, "DiskPressure", false, "KubeletHasNoDiskPressure",
-                                    "kubelet has no disk pressure", now),
-                    Condition(before, "PIDPressure", false, "KubeletHasSufficientPID",
-                              "kubelet has sufficient PID available", now),
-                    ReadyCondition(facts, before, now)})},
+      {{"capacity", NodeCapacity(facts)},
+       {"allocatable", NodeAllocatable(facts)},
+       {"conditions", std::move(conditions)},
        {"addresses", json::List({json::Obj({{"type", "InternalIP"}, {"address", facts.address}}),
                                  json::Obj({{"type", "Hostname"}, {"address", facts.name}})})},
        {"daemonEndpoints",

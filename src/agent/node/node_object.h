@@ -25,6 +25,11 @@ struct NodeFacts {
   std::string machine_id, system_uuid, boot_id, kernel_version, os_image, architecture;
   std::vector<cluster::Device> devices;
   bool devices_simulated = false;
+  json::Value gpu_labels = json::Obj();  // of real ones
+  std::string machine;                   // DMI product name
+  // What is wrong with the GPUs, as reason and message of AcceleratedHardwareReady=False; "": they
+  // are all fine.
+  std::string gpu_fault_reason, gpu_fault_message;
   // Why the node cannot run pods, as reason and message of Ready=False; "": it can.
   std::string fault_reason, fault_message;
   bool disk_pressure = false;
@@ -38,9 +43,12 @@ std::string DefaultRouteAddress();
 std::vector<cluster::Device> SimulatedDevices(int count, const std::string& model);
 
 json::Value NodeCapacity(const NodeFacts& facts);
+json::Value NodeAllocatable(const NodeFacts& facts);  // without unhealthy devices
 // Labels and annotations that are ours; others' are never touched.
 json::Value NodeLabels(const NodeFacts& facts);
 json::Value NodeAnnotations(const NodeFacts& facts);
+// Labels that are ours and that a node without GPUs must not have.
+std::vector<std::string_view> GpuLabelNames();
 // `before` is the present status (null at first): transition times are kept.
 json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time now);
 json::Value NewNode(const NodeFacts& facts, Time now);

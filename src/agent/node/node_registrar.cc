@@ -32,6 +32,14 @@ void NodeRegistrar::ReportDiskPressure(bool pressure) {
   RegisterNow();
 }
 
+void NodeRegistrar::ReportGpus(const NodeFacts& gpus) {
+  facts_.devices = gpus.devices;
+  facts_.gpu_labels = gpus.gpu_labels;
+  facts_.gpu_fault_reason = gpus.gpu_fault_reason;
+  facts_.gpu_fault_message = gpus.gpu_fault_message;
+  RegisterNow();
+}
+
 void NodeRegistrar::RegisterNow() {
   loop_.Cancel(status_timer_);
   loop_.Cancel(retry_timer_);
@@ -65,8 +73,7 @@ void NodeRegistrar::Refresh(const json::Value& node) {
   node_uid_ = node["metadata"]["uid"].Str();
   status_before_ = node["status"];
   json::Value labels = NodeLabels(facts_);
-  for (const char* label :
-       {"nvidia.com/gpu.product", "nvidia.com/gpu.count", "muster.dev/simulated-gpus"}) {
+  for (const std::string_view label : GpuLabelNames()) {
     if (!labels.Has(label)) labels = labels.Set(label, nullptr);
   }
   const json::Value patch = json::Obj(

@@ -7,6 +7,7 @@
 #include "agent/pod_workers/environment.h"
 #include "agent/pod_workers/pod_status.h"
 #include "agent/runtime/process_runtime.h"
+#include "base/strings.h"
 #include "cluster/quantity.h"
 
 namespace muster::agent {
@@ -26,6 +27,24 @@ CgroupLimits ContainerLimits(const json::Value& container) {
   // 1 gives the smallest share, as for pods that request nothing.
   limits.cpu_request_milli = std::max<int64_t>(Amount(container, "requests", "cpu", true), 1);
   return limits;
+}
+
+// What CUDA and container runtimes read. A container's own devices are all that it sees, so they
+// are 0, 1, ... there: numbers, because not every program understands a UUID in
+// CUDA_VISIBLE_DEVICES. "void": no library shows all.
+void OfferDevices(const ContainerBuildInput& input, EnvironmentMap& variables,
+                  ContainerSpec& spec) {
+  const std::vector<std::string> ids = DevicesOf(input.devices, spec.name);
+  if (ids.empty()) {
+    if (!input.node_devices.devices().empty())
+      variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
+    return;
+  }
+  variables["NVIDIA_VISIBLE_DEVICES"] = Join(ids, ",");
+  std::vector<std::string> numbers;
+  for (size_t i = 0; i < ids.size(); ++i) numbers.push_back(std::to_string(i));
+  variables.try_emplace("CUDA_VISIBLE_DEVICES", Join(numbers, ","));
+  spec.devices = input.node_devices.FilesOf(input.devices, spec.name);
 }
 
 }  // namespace
@@ -88,13 +107,13 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
   ASSIGN_OR_RETURN(EnvironmentMap variables,
                    ContainerEnvironment(pod, container, input.inputs, input.facts));
   spec.arguments = ContainerArguments(container, variables);
-  ASSIGN_OR_RETURN(spec.mounts, ContainerMounts(container, input.plan, variables));
-  const std::string visible = VisibleDevices(input.devices, spec.name);
-  if (visible != "void") {
-    variables["NVIDIA_VISIBLE_DEVICES"] = visible;
-  } else if (input.node_has_gpus) {
-    variables.try_emplace("NVIDIA_VISIBLE_DEVICES", visible);
-  }
+  ASSIGN_OR_RETURN(const std::vector<ContainerMount> volumes,
+                   ContainerMounts(container, input.plan, variables));
+  // First, so that a volume may lie in one.
+  for (const std::string& path : input.node_mounts)
+    spec.mounts.push_back({.source = path, .target = path, .read_only = true, .resolved = true});
+  spec.mounts.insert(spec.mounts.end(), volumes.begin(), volumes.end());
+  OfferDevices(input, variables, spec);
   spec.environment = FinishEnvironment(std::move(variables), PodHostname(pod));
   spec.working_dir = container["workingDir"].Str();
   spec.cgroup = PodCgroup(pod["metadata"]["uid"].Str()) + "/" + spec.name;

@@ -10,6 +10,7 @@
 
 #include <string>
 
+#include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/pod_inputs.h"
 #include "agent/shim/container_spec.h"
 #include "agent/volumes/volume_plan.h"
@@ -25,7 +26,8 @@ struct ContainerBuildInput {
   const PodFacts& facts;
   const VolumePlan& plan;
   const cluster::AssignedDevices& devices;
-  bool node_has_gpus = false;
+  const DeviceAllocator& node_devices;
+  const std::vector<std::string>& node_mounts;  // shown read-only, node/node_mounts.h
   std::string data_dir;
   int64_t node_memory_bytes = 0;
 };

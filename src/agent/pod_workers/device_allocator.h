@@ -2,8 +2,12 @@
 //
 // DeviceAllocator: which device of this node belongs to which pod. The scheduler names them in the
 // annotation muster.dev/assigned-devices; a pod that another scheduler bound without it gets free
-// ones here.
+// ones here. What the scheduler says is verified: the devices exist, are healthy, are as many as
+// the containers ask for, and are nobody else's.
 //
+// Life cycle: before the driver has answered nothing is known() of a node's real GPUs, and a pod
+//             that wants some has to wait. Pods of an earlier run of the agent are adopted before
+//             others may ask.
 // Thread:     the loop thread.
 // Invariants: a device has at most one owner.
 
@@ -22,23 +26,46 @@ namespace muster::agent {
 
 class DeviceAllocator {
  public:
-  explicit DeviceAllocator(std::vector<cluster::Device> devices) : devices_(std::move(devices)) {}
+  // Nothing is known yet.
+  DeviceAllocator() = default;
+  explicit DeviceAllocator(std::vector<cluster::Device> devices) { SetDevices(devices, {}); }
 
-  // container -> resource -> ids, remembered until Release(). Conflict when a device that the
-  // annotation names is unknown or another pod's, or when too few are free.
-  Result<cluster::AssignedDevices> Assign(const json::Value& pod);
+  // `control_files`: device nodes that every user of a GPU needs beside the GPU's own.
+  void SetDevices(std::vector<cluster::Device> devices, std::vector<std::string> control_files);
+  bool known() const { return known_; }
+  bool Wants(const json::Value& pod) const;  // the pod asks for a device, or was given one
+
+  // A pod of an earlier run keeps what it has, whatever became of it.
+  void Adopt(const std::string& pod_uid, cluster::AssignedDevices assigned);
+  // container -> resource -> ids, remembered until Release(). With `runs` the pod's containers run
+  // already, so the state of its devices does not matter. Conflict says why not, in the words of
+  // the kubelet's device manager where it has some.
+  Result<cluster::AssignedDevices> Assign(const json::Value& pod, bool runs);
   void Release(const std::string& pod_uid);
+
   const std::vector<cluster::Device>& devices() const { return devices_; }
+  // The device nodes that a container must have, e.g. /dev/nvidiactl and /dev/nvidia0.
+  std::vector<std::string> FilesOf(const cluster::AssignedDevices& assigned,
+                                   const std::string& container) const;
+  // uid of the pod that has the device; "" if nobody has.
+  std::string OwnerOf(const std::string& resource, const std::string& id) const;
 
  private:
-  Status Take(const std::string& resource, const std::string& id, const std::string& uid);
+  const cluster::Device* Find(const std::string& resource, const std::string& id) const;
+  Status Check(const json::Value& pod, const cluster::AssignedDevices& assigned) const;
+  Status CheckDevice(const std::string& resource, const std::string& id,
+                     const std::string& uid) const;
+  Result<cluster::AssignedDevices> Choose(const json::Value& pod) const;
 
+  bool known_ = false;
   std::vector<cluster::Device> devices_;
+  std::vector<std::string> control_files_;
   std::map<std::pair<std::string, std::string>, std::string> owners_;  // (resource, id) -> pod uid
+  std::map<std::string, cluster::AssignedDevices> assigned_;           // by pod uid
 };
 
-// NVIDIA_VISIBLE_DEVICES: ids joined by commas; "void" when there are none, so that no library
-// shows all.
-std::string VisibleDevices(const cluster::AssignedDevices& assigned, const std::string& container);
+// The devices of one container, in the order given.
+std::vector<std::string> DevicesOf(const cluster::AssignedDevices& assigned,
+                                   const std::string& container);
 
 }  // namespace muster::agent

@@ -122,14 +122,9 @@ void PodWorker::StartContainer(size_t index) {
   const json::Value spec_json = AllContainers(pod_)[index];
   ContainerRuntimeState& container = state_.containers[index];
   const PodFacts facts = Facts();
-  const ContainerBuildInput input = {pod_,
-                                     inputs_,
-                                     facts,
-                                     plan_,
-                                     assigned_,
-                                     !context_.devices.devices().empty(),
-                                     context_.data_dir,
-                                     context_.node_memory_bytes};
+  const ContainerBuildInput input = {pod_,         inputs_,           facts,
+                                     plan_,        assigned_,         context_.devices,
+                                     node_mounts_, context_.data_dir, context_.node_memory_bytes};
   Result<ContainerSpec> spec = BuildContainerSpec(input, spec_json, container.attempt + 1);
   if (!spec) {
     const std::string message = spec.error().message();

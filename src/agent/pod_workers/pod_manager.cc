@@ -63,6 +63,7 @@ void PodManager::Start(std::vector<RecoveredPod> recovered) {
     // All of them before a new pod may ask for one.
     if (const auto address = AddressOf(pod); address && pod.sandbox_alive)
       (void)context_.addresses.Take(*address);
+    context_.devices.Adopt(pod.uid, cluster::AssignedDevicesFromJson(pod.record["devices"]));
     recovered_.emplace(pod.uid, std::move(pod));
   }
   context_.on_done = lifetime_.Guard([this](const std::string& uid) { Remove(uid); });

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "agent/pod_workers/backoff.h"
-#include "agent/pod_workers/device_allocator.h"
 #include "json/parse.h"
 
 namespace muster::agent {
@@ -168,35 +167,6 @@ TEST(Backoff, CountsOnTheLoopsClockWhateverTheWallClockSays) {
   EXPECT_EQ(EndedAt(minute_ago, kNow, false), kNow - minutes(1))
       << "the wait goes on while we are away";
   EXPECT_EQ(EndedAt("", kNow, false), kNow);
-}
-
-TEST(Devices, HaveOneOwner) {
-  DeviceAllocator devices({{"nvidia.com/gpu", "g0", 0, "m"}, {"nvidia.com/gpu", "g1", 1, "m"}});
-  const auto pod = [](const std::string& uid, const std::string& annotation, int count) {
-    json::Value out =
-        *json::Parse(R"({"metadata":{"annotations":{}},"spec":{"containers":[{"name":"c",)"
-                     R"("resources":{"limits":{}}}]}})");
-    out = out.SetPath({"metadata", "uid"}, uid);
-    if (!annotation.empty()) {
-      out = out.SetPath({"metadata", "annotations", "muster.dev/assigned-devices"}, annotation);
-    }
-    if (count == 0) return out;
-    json::Value container = *json::Parse(R"({"name":"c"})");
-    container = container.SetPath({"resources", "limits", "nvidia.com/gpu"}, std::to_string(count));
-    return out.SetPath({"spec", "containers"}, json::List({container}));
-  };
-  const auto named = devices.Assign(pod("a", R"({"c":{"nvidia.com/gpu":["g1"]}})", 1));
-  ASSERT_TRUE(named.has_value());
-  EXPECT_EQ(VisibleDevices(*named, "c"), "g1");
-  EXPECT_FALSE(devices.Assign(pod("b", R"({"c":{"nvidia.com/gpu":["g1"]}})", 1)).has_value());
-  EXPECT_FALSE(devices.Assign(pod("b", R"({"c":{"nvidia.com/gpu":["g9"]}})", 1)).has_value());
-  EXPECT_FALSE(devices.Assign(pod("b", "", 2)).has_value()) << "one is left";
-  const auto own = devices.Assign(pod("b", "", 1));
-  ASSERT_TRUE(own.has_value());
-  EXPECT_EQ(VisibleDevices(*own, "c"), "g0");
-  EXPECT_EQ(VisibleDevices(*devices.Assign(pod("n", "", 0)), "c"), "void");
-  devices.Release("a");
-  EXPECT_TRUE(devices.Assign(pod("d", "", 1)).has_value());
 }
 
 }  // namespace

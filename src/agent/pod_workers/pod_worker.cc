@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/network/pod_files.h"
+#include "agent/node/node_mounts.h"
 #include "agent/pod_workers/inputs_fetcher.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
@@ -200,7 +201,9 @@ void PodWorker::Admit() {
             "field, or use a node with a container runtime",
             field));
   }
-  Result<cluster::AssignedDevices> assigned = context_.devices.Assign(pod_);
+  // The driver has not answered since the agent was started.
+  if (!context_.devices.known() && context_.devices.Wants(pod_)) return ScheduleSync(kDevicesRetry);
+  Result<cluster::AssignedDevices> assigned = context_.devices.Assign(pod_, AnyRunning());
   if (!assigned) return Fail("UnexpectedAdmissionError", assigned.error().message());
   assigned_ = std::move(*assigned);
   step_ = Step::kInputs;
@@ -255,19 +258,22 @@ void PodWorker::MakeFolder() {
   busy_ = true;
   struct Work {
     VolumePlan plan;
-    std::vector<std::string> secrets;
+    std::vector<std::string> secrets, mounts;
     Status status;
   };
-  auto work = std::make_shared<Work>(Work{plan_, {}, {}});
+  auto work = std::make_shared<Work>(Work{plan_, {}, {}, {}});
   const json::Value record = json::Obj({{"uid", uid_},
                                         {"namespace", pod_["metadata"]["namespace"]},
                                         {"name", pod_["metadata"]["name"]},
                                         {"podIP", state_.pod_ip},
-                                        {"startTime", state_.start_time}});
+                                        {"startTime", state_.start_time},
+                                        {"devices", cluster::ToJson(assigned_)}});
   const std::string dir = PodDir(context_.data_dir, uid_);
   context_.pool.Run(
-      [work, record, dir, data_dir = context_.data_dir, secrets = context_.secrets] {
+      [work, record, dir, data_dir = context_.data_dir, secrets = context_.secrets,
+       library = context_.driver_library] {
         work->secrets = secrets->Paths();
+        work->mounts = NodeProgramMounts(library);
         work->status = MakeDirs(dir, 0700);
         if (work->status.ok())
           work->status = WriteFileAtomic(dir + "/pod.json", json::Write(record), 0600);
@@ -279,6 +285,7 @@ void PodWorker::MakeFolder() {
         if (!work->status.ok()) return RetryLater("FailedMount", work->status.message());
         plan_ = std::move(work->plan);
         node_secrets_ = std::move(work->secrets);
+        node_mounts_ = std::move(work->mounts);
         step_ = !sandbox_ready_ ? Step::kSandbox : prepared_ ? Step::kContainers : Step::kPrepare;
         Sync();
       }));

@@ -44,6 +44,7 @@ inline constexpr Duration kMaxRetryDelay = seconds(30);
 // status write only.
 inline constexpr Duration kFirstStatusDelay = milliseconds(100);
 inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
+inline constexpr Duration kDevicesRetry = milliseconds(100);  // while the driver has not answered
 inline constexpr int64_t kDefaultGraceSeconds = 30;
 inline constexpr Duration kEvictionGrace = seconds(1);  // as upstream
 inline constexpr Duration kKillPatience = seconds(5);   // SIGKILL to the end of the container
@@ -67,6 +68,7 @@ struct PodWorkerContext {
   bool disk_pressure = false;  // new pods are refused
   int64_t pod_max_pids = 0;    // 0: no limit
   std::shared_ptr<NodeSecrets> secrets = std::make_shared<NodeSecrets>();
+  std::string driver_library;  // of the GPUs, a file of the node; "": none is known
 
   std::function<void()> on_addresses_changed;  // a pod got or lost its address
   std::function<void(const std::string& uid)>
@@ -161,7 +163,7 @@ class PodWorker {
 
   PodInputs inputs_;
   VolumePlan plan_;
-  std::vector<std::string> node_secrets_;
+  std::vector<std::string> node_secrets_, node_mounts_;
   cluster::AssignedDevices assigned_;
   struct Restart {
     CrashBackoff backoff;

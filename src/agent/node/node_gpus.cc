@@ -1,0 +1,78 @@
+#include "agent/node/node_gpus.h"
+
+#include "base/log.h"
+#include "gpu/labels.h"
+
+namespace muster::agent {
+namespace {
+
+cluster::Device ToDevice(const gpu::GpuHealth::Known& known) {
+  cluster::Device device;
+  device.resource = gpu::kGpuResource;
+  device.id = known.gpu.uuid;
+  device.index = known.gpu.index;
+  device.model = known.gpu.model;
+  device.minor = known.gpu.minor;
+  device.memory_bytes = known.gpu.memory_bytes;
+  device.pci_bus_id = known.gpu.pci_bus_id;
+  device.numa_node = known.gpu.numa_node;
+  device.links = known.gpu.links;
+  if (!known.healthy) device.unhealthy = known.why;
+  return device;
+}
+
+// The kubelet names a Node by its name in place of the uid.
+json::Value NodeReference(const std::string& name) {
+  return json::Obj({{"apiVersion", "v1"},
+                    {"kind", "Node"},
+                    {"metadata", json::Obj({{"name", name}, {"uid", name}})}});
+}
+
+}  // namespace
+
+NodeGpus::NodeGpus(AsioLoop& loop, client::EventRecorder& events, std::string node_name,
+                   Duration steady, std::function<void()> on_change)
+    : events_(events),
+      node_(NodeReference(node_name)),
+      on_change_(std::move(on_change)),
+      prober_(loop, gpu::ExecuteProbe, {}),
+      monitor_(loop, prober_, steady, [this] {
+        Tell();
+        on_change_();
+      }) {}
+
+void NodeGpus::Tell() {
+  for (const gpu::GpuHealth::Known& known : monitor_.health().gpus()) {
+    const auto [entry, is_new] = was_healthy_.emplace(known.gpu.uuid, true);
+    if (is_new) LOG_INFO("gpu: found {} minor={}", gpu::Describe(known.gpu), known.gpu.minor);
+    if (entry->second == known.healthy) continue;
+    entry->second = known.healthy;
+    const std::string name = gpu::Describe(known.gpu);
+    if (known.healthy) {
+      events_.Record(node_, client::EventType::kNormal, "GPUHealthy",
+                     fmt::format("{} is steady again and is offered to pods", name));
+    } else {
+      events_.Record(node_, client::EventType::kWarning, "GPUUnhealthy",
+                     fmt::format("{} is not offered to pods any more: {}", name, known.why));
+    }
+  }
+}
+
+std::vector<cluster::Device> NodeGpus::Devices() const {
+  std::vector<cluster::Device> devices;
+  for (const gpu::GpuHealth::Known& known : monitor_.health().gpus())
+    devices.push_back(ToDevice(known));
+  return devices;
+}
+
+void NodeGpus::Fill(NodeFacts& facts) const {
+  const gpu::GpuHealth& health = monitor_.health();
+  std::vector<gpu::Gpu> gpus;
+  for (const gpu::GpuHealth::Known& known : health.gpus()) gpus.push_back(known.gpu);
+  facts.devices = Devices();
+  facts.gpu_labels = gpu::NodeLabels(health.inventory(), gpus, facts.machine);
+  facts.gpu_fault_reason = monitor_.absent() ? "" : std::string(health.fault_reason());
+  facts.gpu_fault_message = monitor_.absent() ? "" : health.fault_message();
+}
+
+}  // namespace muster::agent

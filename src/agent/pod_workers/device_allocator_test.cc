@@ -1,0 +1,114 @@
+#include "agent/pod_workers/device_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include "json/parse.h"
+
+namespace muster::agent {
+namespace {
+
+cluster::Device Gpu(const std::string& id, int64_t number) {
+  cluster::Device device{"nvidia.com/gpu", id, number, "m"};
+  device.minor = number;
+  return device;
+}
+
+// A pod whose container c asks for `count` GPUs.
+json::Value Pod(const std::string& uid, const std::string& annotation, int count) {
+  json::Value container = *json::Parse(R"({"name":"c","resources":{"limits":{}}})");
+  if (count > 0)
+    container = container.SetPath({"resources", "limits", "nvidia.com/gpu"}, std::to_string(count));
+  json::Value pod = json::Obj().SetPath({"metadata", "uid"}, uid);
+  if (!annotation.empty())
+    pod = pod.SetPath({"metadata", "annotations", "muster.dev/assigned-devices"}, annotation);
+  return pod.SetPath({"spec", "containers"}, json::List({container}));
+}
+
+std::string Named(const std::string& ids) { return R"({"c":{"nvidia.com/gpu":[)" + ids + "]}}"; }
+
+std::string Refused(DeviceAllocator& devices, const json::Value& pod) {
+  const auto assigned = devices.Assign(pod, false);
+  EXPECT_FALSE(assigned.has_value());
+  return assigned ? "" : assigned.error().message();
+}
+
+using Ids = std::vector<std::string>;
+
+TEST(DeviceAllocator, ADeviceHasOneOwner) {
+  DeviceAllocator devices({Gpu("g0", 0), Gpu("g1", 1)});
+  const auto named = devices.Assign(Pod("a", Named(R"("g1")"), 1), false);
+  ASSERT_TRUE(named.has_value());
+  EXPECT_EQ(DevicesOf(*named, "c"), Ids{"g1"});
+  EXPECT_EQ(devices.OwnerOf("nvidia.com/gpu", "g1"), "a");
+  EXPECT_EQ(Refused(devices, Pod("b", Named(R"("g1")"), 1)),
+            "Allocate failed due to device nvidia.com/gpu g1 belongs to another pod (uid a), which "
+            "is unexpected");
+  EXPECT_EQ(Refused(devices, Pod("b", "", 2)),
+            "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
+            "Requested: 2, Available: 1, which is unexpected");
+  const auto own = devices.Assign(Pod("b", "", 1), false);
+  ASSERT_TRUE(own.has_value());
+  EXPECT_EQ(DevicesOf(*own, "c"), Ids{"g0"});
+  EXPECT_EQ(DevicesOf(*devices.Assign(Pod("n", "", 0), false), "c"), Ids{});
+  devices.Release("a");
+  EXPECT_TRUE(devices.Assign(Pod("d", "", 1), false).has_value());
+}
+
+TEST(DeviceAllocator, WhatIsAssignedIsVerified) {
+  std::vector<cluster::Device> both = {Gpu("g0", 0), Gpu("g1", 1)};
+  both[1].unhealthy = "GPU is lost";
+  DeviceAllocator devices(both);
+  EXPECT_NE(Refused(devices, Pod("a", Named(R"("g9")"), 1)).find("is not on this node"),
+            std::string::npos);
+  EXPECT_EQ(Refused(devices, Pod("a", Named(R"("g1")"), 1)),
+            "Allocate failed due to previously allocated devices are no longer healthy; cannot "
+            "allocate unhealthy devices nvidia.com/gpu g1 (GPU is lost), which is unexpected");
+  // A user may write the annotation: it gives nothing that the containers do not ask for.
+  EXPECT_NE(Refused(devices, Pod("a", Named(R"("g0")"), 0)).find("asks for 0 nvidia.com/gpu"),
+            std::string::npos);
+  EXPECT_NE(Refused(devices, Pod("a", Named(R"("g0","g0")"), 2)).find("assigned twice"),
+            std::string::npos);
+  EXPECT_NE(Refused(devices, Pod("a", R"({"o":{"nvidia.com/gpu":["g0"]}})", 1))
+                .find("asks for 1 nvidia.com/gpu, and 0 are assigned"),
+            std::string::npos);
+  EXPECT_NE(Refused(devices, Pod("a", R"({"o":{"nvidia.com/gpu":["g0"]}})", 0))
+                .find("assigned to o, which is no container"),
+            std::string::npos);
+  EXPECT_EQ(devices.OwnerOf("nvidia.com/gpu", "g0"), "") << "who is refused keeps nothing";
+  EXPECT_TRUE(devices.Assign(Pod("a", Named(R"("g0")"), 1), false).has_value());
+}
+
+TEST(DeviceAllocator, APodOfAnEarlierRunKeepsWhatItHas) {
+  std::vector<cluster::Device> both = {Gpu("g0", 0), Gpu("g1", 1)};
+  DeviceAllocator devices;
+  EXPECT_FALSE(devices.known());
+  devices.Adopt("old", {{"c", {{"nvidia.com/gpu", {"g1"}}}}});
+  both[1].unhealthy = "GPU is lost";
+  devices.SetDevices(both, {});
+  EXPECT_FALSE(devices.Assign(Pod("new", Named(R"("g1")"), 1), false).has_value());
+  // It came without an annotation: what it has is known from its folder alone.
+  const auto running = devices.Assign(Pod("old", "", 1), true);
+  ASSERT_TRUE(running.has_value()) << "it runs: the device's state changes nothing";
+  EXPECT_EQ(DevicesOf(*running, "c"), Ids{"g1"});
+  EXPECT_NE(Refused(devices, Pod("old", "", 1)).find("no longer healthy"), std::string::npos);
+  devices.Release("old");
+  EXPECT_EQ(devices.OwnerOf("nvidia.com/gpu", "g1"), "");
+}
+
+TEST(DeviceAllocator, OnlyRealGpusHaveFilesAndWantTheDriver) {
+  DeviceAllocator devices;
+  devices.SetDevices({Gpu("g0", 0), Gpu("g7", 7), {"nvidia.com/gpu", "sim", 9, "m"}},
+                     {"/dev/nvidiactl", "/dev/nvidia-uvm"});
+  const auto files = [&](Ids ids) {
+    return devices.FilesOf({{"c", {{"nvidia.com/gpu", std::move(ids)}}}}, "c");
+  };
+  EXPECT_EQ(files({"g7"}), (Ids{"/dev/nvidia7", "/dev/nvidiactl", "/dev/nvidia-uvm"}));
+  EXPECT_EQ(files({"sim"}), Ids{});
+  EXPECT_EQ(files({}), Ids{});
+  EXPECT_TRUE(devices.Wants(Pod("a", "", 1)));
+  EXPECT_TRUE(devices.Wants(Pod("a", Named(R"("g0")"), 0)));
+  EXPECT_FALSE(devices.Wants(Pod("a", "", 0)));
+}
+
+}  // namespace
+}  // namespace muster::agent

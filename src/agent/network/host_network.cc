@@ -86,18 +86,17 @@ Status RestoreForwarding(const NodeNetworkConfig& config) {
   return status.ok() ? RemoveStateFile(config) : status;
 }
 
-const char* FindNft() {
-  for (const char* path : {"/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/usr/local/sbin/nft"}) {
-    if (access(path, X_OK) == 0) return path;
-  }
-  return nullptr;
+// Where this program lies, also when it was replaced since; "" without /proc.
+std::string OwnDirectory() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
 // Standard input and error are memory files: no pipe can fill up, whatever nft does first.
 Result<int> RunNft(const std::vector<std::string>& arguments, std::string_view input,
                    std::string& printed) {
-  const char* program = FindNft();
-  if (program == nullptr) {
+  const std::string program = NftProgram();
+  if (program.empty()) {
     return Error(Reason::kInternalError,
                  "network: the program nft is missing: install the package nftables");
   }
@@ -117,7 +116,8 @@ Result<int> RunNft(const std::vector<std::string>& arguments, std::string_view i
   posix_spawn_file_actions_adddup2(&files, out.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, out.get(), STDERR_FILENO);
   pid_t child = 0;
-  const int error = posix_spawn(&child, program, &files, nullptr, argv.data(), environment.data());
+  const int error =
+      posix_spawn(&child, program.c_str(), &files, nullptr, argv.data(), environment.data());
   posix_spawn_file_actions_destroy(&files);
   if (error != 0)
     return Error(Reason::kInternalError, "network: start {}: {}", program, std::strerror(error));
@@ -139,6 +139,19 @@ Result<bool> TableExists() {
 }
 
 }  // namespace
+
+std::string FindNft(const std::string& own_directory) {
+  for (const std::string_view directory :
+       {std::string_view(own_directory), std::string_view("/usr/sbin"), std::string_view("/sbin"),
+        std::string_view("/usr/bin"), std::string_view("/usr/local/sbin")}) {
+    if (directory.empty()) continue;
+    std::string path = fmt::format("{}/nft", directory);
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return std::string();
+}
+
+std::string NftProgram() { return FindNft(OwnDirectory()); }
 
 Status ApplyNft(std::string_view rules) {
   std::string printed;

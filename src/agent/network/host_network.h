@@ -44,6 +44,12 @@ Status EnsureHost(const NodeNetworkConfig& config);
 // another state file owns the network, only config.state_file is removed.
 Status RemoveHost(const NodeNetworkConfig& config);
 
+// The nft that is used: the one beside this program (a bundle brings its own), else the machine's;
+// "" if there is none.
+std::string NftProgram();
+// The same, looked for in `own_directory` first ("": only the machine's).
+std::string FindNft(const std::string& own_directory);
+
 // Runs `nft -f -` with `rules` on its standard input. The error has what nft printed.
 Status ApplyNft(std::string_view rules);
 

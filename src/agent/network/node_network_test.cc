@@ -95,6 +95,17 @@ TEST(HostInterfaceName, FitsAndDiffersByUid) {
   EXPECT_EQ(HostInterfaceName("a"), HostInterfaceName("a"));
 }
 
+TEST(FindNft, TheOneBesideTheProgramComesFirst) {
+  const StateFile scratch;
+  const std::string folder = std::filesystem::path(scratch.path()).parent_path();
+  const std::string of_machine = FindNft("");
+  EXPECT_EQ(FindNft(folder), of_machine);
+  std::ofstream(folder + "/nft") << "#!/bin/sh\n";
+  EXPECT_EQ(FindNft(folder), of_machine) << "not a program";
+  std::filesystem::permissions(folder + "/nft", std::filesystem::perms::owner_all);
+  EXPECT_EQ(FindNft(folder), folder + "/nft");
+}
+
 TEST(NodeNetwork, PodsReachEachOtherTheNodeAndThemselves) {
   AsNode([] {
     Node node;

@@ -67,16 +67,26 @@ std::string Title(const std::string& field) {
   return out;
 }
 
-std::string Tree(const Value& value, int indent, int depth = 0) {
+// Whether the keys below this field are the user's names, which stay as they are, and no fields.
+bool HoldsNames(std::string_view field) {
+  constexpr std::string_view kFields[] = {"allocatable", "annotations",  "binaryData",   "capacity",
+                                          "data",        "hard",         "labels",       "limits",
+                                          "matchLabels", "minResources", "nodeSelector", "requests",
+                                          "selector",    "stringData",   "used"};
+  return std::ranges::find(kFields, field) != std::end(kFields);
+}
+
+std::string Tree(const Value& value, int indent, int depth = 0, bool names = false) {
   std::string out;
   if (depth > kMaxTreeDepth) return out;
   for (const auto& [key, member] : value.members()) {
     if (key == "managedFields") continue;
+    const std::string title = names ? key : Title(key);
     if (member.IsObject()) {
-      out += Line(indent, Title(key), member.empty() ? "<none>" : "") +
-             Tree(member, indent + 2, depth + 1);
+      out += Line(indent, title, member.empty() ? "<none>" : "") +
+             Tree(member, indent + 2, depth + 1, HoldsNames(key));
     } else if (member.IsArray()) {
-      out += Line(indent, Title(key), member.empty() ? "<none>" : "");
+      out += Line(indent, title, member.empty() ? "<none>" : "");
       for (const Value& item : member.items()) {
         if (!item.IsObject() && !item.IsArray()) {
           out += std::string(static_cast<size_t>(indent) + 2, ' ') + Scalar(item) + "\n";
@@ -88,10 +98,15 @@ std::string Tree(const Value& value, int indent, int depth = 0) {
         out += block;
       }
     } else {
-      out += Line(indent, Title(key), Scalar(member));
+      out += Line(indent, title, Scalar(member));
     }
   }
   return out;
+}
+
+// A field whose keys are names.
+std::string Named(std::string_view title, const Value& map) {
+  return Line(0, title, map.empty() ? "<none>" : "") + Tree(map, 2, 0, true);
 }
 
 std::string Header(const Value& object) {
@@ -243,8 +258,7 @@ std::string DescribeNode(const Value& node, Time now) {
   for (const Value& address : status["addresses"].items()) {
     out += Line(2, address["type"].AsString(), address["address"].AsString());
   }
-  out += Line(0, "Capacity", "") + Tree(status["capacity"], 2);
-  out += Line(0, "Allocatable", "") + Tree(status["allocatable"], 2);
+  out += Named("Capacity", status["capacity"]) + Named("Allocatable", status["allocatable"]);
   out += Line(0, "System Info", "") + Tree(status["nodeInfo"], 2);
   return out;
 }

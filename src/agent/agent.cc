@@ -14,6 +14,7 @@
 #include "agent/runtime/process_runtime.h"
 #include "agent/spawner/network_config.h"
 #include "agent/spawner/spawner_client.h"
+#include "agent/user_node/limitations.h"
 #include "base/log.h"
 #include "net/server.h"
 
@@ -124,6 +125,7 @@ struct Agent::Impl {
   void OnGpus();
   void StartRegistration();
   void OnSpawnerState(const Status& status);
+  void TellLimitations();
   void Step(Status status);
 
   AgentOptions options;
@@ -173,6 +175,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   facts.version = options.version;
   if (gpus == nullptr) facts.devices = devices.devices();
   facts.devices_simulated = options.simulate_gpus > 0;
+  facts.limitations = user_node.limitations;
   // The machine's address is not the node's where that has a network of its own.
   if (!options.node_address.empty())
     facts.address = options.node_address;
@@ -192,6 +195,10 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.node_allocatable = NodeAllocatable(facts);
   context.node_memory_bytes = facts.memory_bytes;
   context.pod_max_pids = options.pod_max_pids;
+  for (const NodeLimitation& limitation : user_node.limitations) {
+    if (limitation.condition == kLimitsNotEnforced)
+      context.limits_not_enforced = limitation.message;
+  }
   context.on_addresses_changed = lifetime.Guard([this] {
     if (publisher != nullptr) publisher->LocalPodsChanged();
   });
@@ -252,6 +259,16 @@ void Agent::Impl::StartPods() {
   }));
 }
 
+void Agent::Impl::TellLimitations() {
+  // Events about a Node name it as the kubelet does: its uid is its name.
+  const json::Value node = json::Obj(
+      {{"apiVersion", "v1"},
+       {"kind", "Node"},
+       {"metadata", json::Obj({{"name", options.node_name}, {"uid", options.node_name}})}});
+  for (const NodeLimitation& limitation : facts.limitations)
+    events.Record(node, client::EventType::kWarning, limitation.condition, limitation.message);
+}
+
 void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
   if (!gathered->status.ok()) return Step(gathered->status);
   FillContext(*gathered);
@@ -267,7 +284,10 @@ void Agent::Impl::StartRegistration() {
   if (registrar != nullptr) return;
   loop.Cancel(gpu_patience);
   registrar = std::make_unique<NodeRegistrar>(loop, client, facts);
-  registrar->Start(lifetime.Guard([this] { Step(Status::Ok()); }));
+  registrar->Start(lifetime.Guard([this] {
+    TellLimitations();
+    Step(Status::Ok());
+  }));
 }
 
 void Agent::Impl::OnGpus() {

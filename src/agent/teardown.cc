@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "agent/cgroups/cgroups.h"
+#include "agent/cgroups/delegated_group.h"
 #include "agent/network/host_network.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
@@ -58,7 +59,7 @@ Status RemoveNetwork(const std::string& data_dir) {
 }  // namespace
 
 Status TearDownNode(const std::string& data_dir) {
-  const Cgroups cgroups = Cgroups::DetectSystem();
+  const Cgroups cgroups = InUserNamespace() ? CgroupsOfUserNode(data_dir) : Cgroups::DetectSystem();
   Status first;
   const auto keep = [&first](Status status) {
     if (!status.ok() && first.ok()) first = std::move(status);
@@ -71,6 +72,7 @@ Status TearDownNode(const std::string& data_dir) {
   // The root group may hold pods of another data folder; then it stays.
   (void)cgroups.RemoveIfEmpty(std::string(kCgroupRoot));
   keep(RemoveNetwork(data_dir));
+  (void)cgroups.RemoveIfEmpty(std::string(kControlGroup));
   return first;
 }
 

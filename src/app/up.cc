@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -108,16 +109,21 @@ Result<StartReport> GoToBackground(const std::string& log_file, bool& is_parent,
   return StartReport(fds[1]);
 }
 
-std::string ReadyText(const UpOptions& options, const ControlPlane& plane, Duration took) {
-  return fmt::format(
+std::string ReadyText(const UpOptions& options, const ControlPlane& plane,
+                      const std::vector<agent::NodeLimitation>& limitations, Duration took) {
+  std::string text = fmt::format(
       "muster is ready after {:.2f} s: https://{} (node {})\n"
       "  export KUBECONFIG={}",
       std::chrono::duration<double>(took).count(), plane.address(), options.node_name,
       plane.kubeconfig());
+  for (const agent::NodeLimitation& limitation : limitations)
+    text += fmt::format("\n  note: {}", limitation.message);
+  return text;
 }
 
 int Serve(const UpOptions& options, agent::SpawnerHandle spawner, agent::UserNode user_node,
           StartReport report, Duration started) {
+  const std::vector<agent::NodeLimitation> limitations = user_node.limitations;
   AsioLoop loop;
   Result<std::unique_ptr<ControlPlane>> opened =
       ControlPlane::Open(options, loop, std::move(spawner), std::move(user_node));
@@ -142,7 +148,8 @@ int Serve(const UpOptions& options, agent::SpawnerHandle spawner, agent::UserNod
         exit_code = Fail("up", status);
         return stop();
       }
-      const std::string text = ReadyText(options, *plane, RealClock().Monotonic() - started);
+      const std::string text =
+          ReadyText(options, *plane, limitations, RealClock().Monotonic() - started);
       report.Send(true, text);
       if (!options.detach) fmt::print("{}\nPress Ctrl-C to stop the control plane.\n", text);
       std::fflush(stdout);
@@ -227,9 +234,10 @@ int RunUp(int argc, char** argv) {
       return Fail("up", entered.error());
     }
     user_node = std::move(*entered);
+    agent::EquipUserNode(options->data_dir, user_node);
   }
   Result<agent::SpawnerHandle> spawner = agent::SpawnerProcess::Fork(
-      {agent::SpawnerLockFile(options->data_dir), user_node.network.get()});
+      {agent::SpawnerLockFile(options->data_dir), user_node.network.get(), user_node.cgroup});
   if (!spawner.has_value()) {
     report.Send(false, "muster up: " + Explained(spawner.error()));
     return Fail("up", spawner.error());

@@ -21,6 +21,7 @@ finish() {
   if [ $status != 0 ] && [ $status != 77 ] && [ -f "$DATA/logs/muster.log" ]; then
     say "--- last lines of muster.log"
     tail -n 40 "$DATA/logs/muster.log"
+    cat "$DATA/logs/outside.log" 2>/dev/null || true
   fi
   "$MUSTER" down --purge --data-dir "$DATA" >/dev/null 2>&1 || say "note: down failed"
   if mountpoint -q "$SCRATCH/disk"; then umount -l "$SCRATCH/disk"; fi # tests with a disk of their own

@@ -18,9 +18,42 @@ mount -t overlay overlay -o "lowerdir=$root,upperdir=$folder/upper,workdir=$fold
 cd "$root"
 chown $user:$user "$folder" "$folder/tmp" build/release build/release/.ninja_*
 
-for part in tests/live/user/*.sh; do
-  setpriv --reuid=$user --regid=$user --clear-groups env TMPDIR="$folder/tmp" "$part"
+part() { # part NAME [ARGUMENT...]: as the user, who leaves nothing
+  setpriv --reuid=$user --regid=$user --clear-groups env TMPDIR="$folder/tmp" "tests/live/user/$1.sh" "${@:2}"
   left=$(ps -o pid=,args= -u $user || true)
-  [ -z "$left" ] || { echo "FAIL: processes of the user after $part: $left"; exit 1; }
-  [ -z "$(ls -A "$folder/tmp")" ] || { echo "FAIL: files of the user after $part: $(find "$folder/tmp")"; exit 1; }
+  [ -z "$left" ] || { echo "FAIL: processes of the user after $*: $left"; exit 1; }
+  left=$(find "$folder/tmp" -mindepth 1)
+  [ -z "$left" ] || { echo "FAIL: files of the user after $*: $left"; exit 1; }
+}
+
+# An outside: another network namespace behind the default route, with a web server and a name server.
+outside() {
+  unshare --net sleep 3600 &
+  local there=$!
+  until [ "$(readlink /proc/$there/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do read -rt 0.05 <> <(:) || true; done
+  ip link add up0 type veth peer name up1 netns $there
+  ip address add 198.51.100.1/24 dev up0
+  ip link set up0 up
+  nsenter -t $there -n sh -c 'ip link set lo up; ip address add 198.51.100.2/24 dev up1; ip link set up1 up'
+  ip route add default via 198.51.100.2
+  nsenter -t $there -n tests/live/user/outside.py &
+  echo "nameserver 198.51.100.2" >"$folder/resolv.conf"
+  mount --bind "$folder/resolv.conf" /etc/resolv.conf
+  mknod -m 666 "$folder/tun" c 10 200 && mount --bind "$folder/tun" /dev/net/tun # as udev makes it
+}
+hide() { if [ -e "/usr/bin/$1" ]; then mount --bind /dev/null "/usr/bin/$1"; fi; }
+
+part jobs
+part node
+outside
+for way in pasta slirp4netns; do
+  if command -v $way >/dev/null; then part outside $way; else echo "note: no $way here"; fi
+  hide $way
 done
+if command -v newuidmap >/dev/null; then # more ids than his own
+  echo "$user:300000:65536" >"$folder/ids"
+  for list in subuid subgid; do [ -e /etc/$list ] || touch /etc/$list; mount --bind "$folder/ids" /etc/$list; done
+  { cat /etc/passwd; echo "tester:x:$user:$user::/nonexistent:/bin/sh"; } >"$folder/passwd"
+  mount --bind "$folder/passwd" /etc/passwd
+fi
+part outside none

@@ -77,6 +77,12 @@ Status RemoveGroupTree(const std::string& dir) {
 // pod: optional ones are tried only.
 void WriteOptional(const std::string& path, std::string_view text) { (void)WriteFile(path, text); }
 
+// A controller that was not delegated has no file: the node says so.
+Status WriteLimit(const std::string& path, std::string_view text) {
+  Status status = WriteFile(path, text);
+  return status.ok() || PathExists(path) ? status : Status::Ok();
+}
+
 // "a/b/c" -> {"a", "a/b", "a/b/c"}.
 std::vector<std::string> Ancestors(const std::string& group) {
   std::vector<std::string> out;
@@ -140,11 +146,27 @@ Cgroups Cgroups::DetectSystem() {
   return out;
 }
 
+Cgroups Cgroups::At(const std::string& place) {
+  if (place.empty()) return DetectSystem();
+  Cgroups out;
+  if (place == kNoCgroups) return out;
+  out.mode_ = Mode::kV2;
+  out.roots_.emplace("", place);
+  return out;
+}
+
+std::string UnifiedRoot(std::string_view mountinfo) {
+  const Cgroups all = Cgroups::Detect(mountinfo);
+  return all.mode() == Cgroups::Mode::kV2 ? all.Root() : "";
+}
+
 std::string Cgroups::Dir(std::string_view controller, std::string_view group) const {
   const auto found = roots_.find(mode_ == Mode::kV2 ? std::string_view() : controller);
   if (found == roots_.end()) return "";
   return group.empty() ? found->second : found->second + "/" + std::string(group);
 }
+
+std::string Cgroups::Root() const { return mode_ == Mode::kV2 ? Dir("", "") : ""; }
 
 Status Cgroups::CreateV1(const std::string& group, const CgroupLimits& limits) const {
   for (const auto& [controller, root] : roots_) RETURN_IF_ERROR(MakeDirs(root + "/" + group));
@@ -182,20 +204,20 @@ Status Cgroups::CreateV2(const std::string& group, const CgroupLimits& limits) c
   }
   const std::string& dir = parent;
   if (limits.memory_bytes > 0) {
-    RETURN_IF_ERROR(WriteFile(dir + "/memory.max", std::to_string(limits.memory_bytes)));
+    RETURN_IF_ERROR(WriteLimit(dir + "/memory.max", std::to_string(limits.memory_bytes)));
     WriteOptional(dir + "/memory.swap.max", "0");
     WriteOptional(dir + "/memory.oom.group", "1");
   }
   if (limits.cpu_request_milli > 0) {
     const int64_t shares = CpuSharesFromMilli(limits.cpu_request_milli);
-    RETURN_IF_ERROR(WriteFile(dir + "/cpu.weight", std::to_string(CpuWeightFromShares(shares))));
+    RETURN_IF_ERROR(WriteLimit(dir + "/cpu.weight", std::to_string(CpuWeightFromShares(shares))));
   }
   if (limits.cpu_limit_milli > 0) {
-    RETURN_IF_ERROR(
-        WriteFile(dir + "/cpu.max",
-                  fmt::format("{} {}", CpuQuotaUsFromMilli(limits.cpu_limit_milli), kCpuPeriodUs)));
+    RETURN_IF_ERROR(WriteLimit(
+        dir + "/cpu.max",
+        fmt::format("{} {}", CpuQuotaUsFromMilli(limits.cpu_limit_milli), kCpuPeriodUs)));
   }
-  if (limits.pids > 0) RETURN_IF_ERROR(WriteFile(dir + "/pids.max", std::to_string(limits.pids)));
+  if (limits.pids > 0) RETURN_IF_ERROR(WriteLimit(dir + "/pids.max", std::to_string(limits.pids)));
   return Status::Ok();
 }
 

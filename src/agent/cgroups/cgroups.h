@@ -25,6 +25,7 @@
 namespace muster::agent {
 
 inline constexpr std::string_view kCgroupRoot = "muster";
+inline constexpr std::string_view kNoCgroups = "none";
 inline constexpr int64_t kCpuPeriodUs = 100'000;
 inline constexpr int64_t kMinCpuQuotaUs = 1'000;
 inline constexpr int64_t kMinCpuShares = 2;
@@ -42,6 +43,9 @@ int64_t CpuSharesFromMilli(int64_t milli);    // 1000 -> 1024
 int64_t CpuWeightFromShares(int64_t shares);  // 1024 -> 39
 int64_t CpuQuotaUsFromMilli(int64_t milli);   // 500 -> 50000
 
+// Where cgroup v2 is mounted; "" if it is not, or has none of our controllers beside v1.
+std::string UnifiedRoot(std::string_view mountinfo);
+
 class Cgroups {
  public:
   enum class Mode : uint8_t { kNone, kV1, kV2 };
@@ -50,8 +54,11 @@ class Cgroups {
   // tests).
   static Cgroups Detect(std::string_view mountinfo, const std::string& prefix = "");
   static Cgroups DetectSystem();
+  // As a spawner is told: "" detects, kNoCgroups has none, else a group of cgroup v2 to stay below.
+  static Cgroups At(const std::string& place);
 
   Mode mode() const { return mode_; }
+  std::string Root() const;  // of v2; "" for v1
   bool CanLimitMemory() const { return !Dir("memory", "").empty(); }
 
   Status Create(const std::string& group, const CgroupLimits& limits) const;

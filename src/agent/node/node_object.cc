@@ -157,24 +157,37 @@ json::Value NodeAnnotations(const NodeFacts& facts) {
       {{std::string(cluster::kDevicesAnnotation), cluster::WriteNodeDevices(facts.devices)}});
 }
 
-json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time now) {
-  json::Value conditions = json::List(
-      {Condition(before, "MemoryPressure", false, "KubeletHasSufficientMemory",
-                 "kubelet has sufficient memory available", now),
-       facts.disk_pressure ? Condition(before, "DiskPressure", true, "KubeletHasDiskPressure",
-                                       "kubelet has disk pressure", now)
-                           : Condition(before, "DiskPressure", false, "KubeletHasNoDiskPressure",
-                                       "kubelet has no disk pressure", now),
-       Condition(before, "PIDPressure", false, "KubeletHasSufficientPID",
-                 "kubelet has sufficient PID available", now),
-       ReadyCondition(facts, before, now)});
+namespace {
+
+// Upstream's four, after what this node does not keep.
+json::Value Conditions(const NodeFacts& facts, const json::Value& before, Time now) {
+  json::Array out;
+  for (const NodeLimitation& limitation : facts.limitations) {
+    out.push_back(Condition(before, limitation.condition.c_str(), true, limitation.reason,
+                            limitation.message, now));
+  }
+  out.push_back(Condition(before, "MemoryPressure", false, "KubeletHasSufficientMemory",
+                          "kubelet has sufficient memory available", now));
+  out.push_back(facts.disk_pressure
+                    ? Condition(before, "DiskPressure", true, "KubeletHasDiskPressure",
+                                "kubelet has disk pressure", now)
+                    : Condition(before, "DiskPressure", false, "KubeletHasNoDiskPressure",
+                                "kubelet has no disk pressure", now));
+  out.push_back(Condition(before, "PIDPressure", false, "KubeletHasSufficientPID",
+                          "kubelet has sufficient PID available", now));
+  out.push_back(ReadyCondition(facts, before, now));
   const bool real_gpus = !facts.devices.empty() && !facts.devices_simulated;
-  if (real_gpus || !facts.gpu_fault_reason.empty())
-    conditions = std::move(conditions).Append(GpuCondition(facts, before, now));
+  if (real_gpus || !facts.gpu_fault_reason.empty()) out.push_back(GpuCondition(facts, before, now));
+  return out;
+}
+
+}  // namespace
+
+json::Value NodeStatus(const NodeFacts& facts, const json::Value& before, Time now) {
   return json::Obj(
       {{"capacity", NodeCapacity(facts)},
        {"allocatable", NodeAllocatable(facts)},
-       {"conditions", std::move(conditions)},
+       {"conditions", Conditions(facts, before, now)},
        {"addresses", json::List({json::Obj({{"type", "InternalIP"}, {"address", facts.address}}),
                                  json::Obj({{"type", "Hostname"}, {"address", facts.name}})})},
        {"daemonEndpoints",

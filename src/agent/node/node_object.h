@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/node/node_limitation.h"
 #include "base/time.h"
 #include "cluster/devices.h"
 #include "json/value.h"
@@ -33,6 +34,7 @@ struct NodeFacts {
   // Why the node cannot run pods, as reason and message of Ready=False; "": it can.
   std::string fault_reason, fault_message;
   bool disk_pressure = false;
+  std::vector<NodeLimitation> limitations;  // conditions that are True
 };
 
 NodeFacts GatherNodeFacts(const std::string& data_dir);

@@ -6,6 +6,7 @@
 #include "client/in_process_transport.h"
 #include "json/parse.h"
 #include "loop/sim_loop.h"
+#include "schema/conditions.h"
 
 namespace muster::agent {
 namespace {
@@ -38,6 +39,20 @@ TEST(NodeObject, SaysWhatTheMachineHas) {
   EXPECT_EQ(node["status"]["capacity"]["memory"].AsString(), "16777216Ki");
   EXPECT_EQ(node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].AsInt(), 10250);
   EXPECT_EQ(node["spec"]["podCIDR"].AsString(), "10.42.0.0/24");
+}
+
+TEST(NodeObject, ShowsWhatItDoesNotKeep) {
+  NodeFacts facts = Facts();
+  EXPECT_TRUE(schema::FindCondition(NewNode(facts, Time(seconds(0)))["status"]["conditions"],
+                                    "LimitsNotEnforced")
+                  .IsNull());
+  facts.limitations.push_back({"LimitsNotEnforced", "NoDelegatedCgroup", "limits of memory ..."});
+  const json::Value node = NewNode(facts, Time(seconds(0)));
+  const json::Value& condition =
+      schema::FindCondition(node["status"]["conditions"], "LimitsNotEnforced");
+  EXPECT_EQ(condition["status"].AsString(), "True");
+  EXPECT_EQ(condition["reason"].AsString(), "NoDelegatedCgroup");
+  EXPECT_TRUE(schema::ConditionHolds(node["status"]["conditions"], "Ready"));
 }
 
 TEST(NodeObject, TheRealMachineHasFacts) {

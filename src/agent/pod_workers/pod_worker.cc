@@ -39,6 +39,13 @@ std::string RestrictingField(const json::Value& pod) {
   return "";
 }
 
+bool HasLimits(const json::Value& pod) {
+  return std::ranges::any_of(AllContainers(pod), [](const json::Value& container) {
+    const json::Value& limits = container["resources"]["limits"];
+    return limits.Has("memory") || limits.Has("cpu");
+  });
+}
+
 }  // namespace
 
 PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const RecoveredPod* recovered)
@@ -203,6 +210,8 @@ void PodWorker::Admit() {
   }
   // The driver has not answered since the agent was started.
   if (!context_.devices.known() && context_.devices.Wants(pod_)) return ScheduleSync(kDevicesRetry);
+  if (is_new && !context_.limits_not_enforced.empty() && HasLimits(pod_))
+    Event(client::EventType::kWarning, "LimitsNotEnforced", context_.limits_not_enforced);
   Result<cluster::AssignedDevices> assigned = context_.devices.Assign(pod_, AnyRunning());
   if (!assigned) return Fail("UnexpectedAdmissionError", assigned.error().message());
   assigned_ = std::move(*assigned);

@@ -65,8 +65,9 @@ struct PodWorkerContext {
   std::string host_resolv_conf, host_hosts;
   json::Value node_allocatable;
   int64_t node_memory_bytes = 0;
-  bool disk_pressure = false;  // new pods are refused
-  int64_t pod_max_pids = 0;    // 0: no limit
+  bool disk_pressure = false;       // new pods are refused
+  int64_t pod_max_pids = 0;         // 0: no limit
+  std::string limits_not_enforced;  // why, if limits of memory or CPU are not
   std::shared_ptr<NodeSecrets> secrets = std::make_shared<NodeSecrets>();
   std::string driver_library;  // of the GPUs, a file of the node; "": none is known
 

@@ -21,6 +21,24 @@ uint64_t DefaultCapabilities() {
   return mask;
 }
 
+namespace {
+
+Status SetCapabilities(uint64_t allowed) {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  for (int half = 0; half < 2; ++half) {
+    const auto bits = static_cast<uint32_t>(allowed >> (32 * half));
+    data[half].effective = data[half].permitted = bits;
+    data[half].inheritable = 0;
+  }
+  if (syscall(SYS_capset, &header, data) != 0) return SystemError("set", "capabilities", errno);
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status LayDownCapabilities() { return SetCapabilities(0); }
+
 Status KeepOnlyCapabilities(uint64_t allowed) {
   for (int capability = 0; capability < 64; ++capability) {
     if ((allowed >> capability) & 1) continue;
@@ -31,15 +49,7 @@ Status KeepOnlyCapabilities(uint64_t allowed) {
     }
   }
   (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[2] = {};
-  for (int half = 0; half < 2; ++half) {
-    const auto bits = static_cast<uint32_t>(allowed >> (32 * half));
-    data[half].effective = data[half].permitted = bits;
-    data[half].inheritable = 0;
-  }
-  if (syscall(SYS_capset, &header, data) != 0) return SystemError("set", "capabilities", errno);
-  return Status::Ok();
+  return SetCapabilities(allowed);
 }
 
 Status ForbidNewPrivileges() {

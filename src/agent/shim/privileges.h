@@ -20,6 +20,8 @@ uint64_t DefaultCapabilities();
 
 // Reduces all capability sets of the calling process to `allowed`.
 Status KeepOnlyCapabilities(uint64_t allowed);
+// The calling process has none; a program that it executes has all that it may have again.
+Status LayDownCapabilities();
 Status ForbidNewPrivileges();
 
 }  // namespace muster::agent

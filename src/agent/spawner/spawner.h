@@ -53,6 +53,7 @@ class SpawnerHandle {
 struct SpawnerOptions {
   std::string lock_file;  // "" takes no lock (tests)
   int network = -1;       // of the node, if that is not the caller's: a network namespace
+  std::string cgroup;     // Cgroups::At()
 };
 
 // The first argument of the program when it is to be a spawner. Not for users.

@@ -53,10 +53,10 @@ namespace {
 
 class Spawner {
  public:
-  Spawner(int socket_fd, int signal_fd)
+  Spawner(int socket_fd, int signal_fd, const std::string& cgroup)
       : socket_(socket_fd),
         signals_(signal_fd),
-        cgroups_(Cgroups::DetectSystem()),
+        cgroups_(Cgroups::At(cgroup)),
         user_namespace_(InUserNamespace()) {}
 
   // Until the parent is gone.
@@ -169,7 +169,7 @@ constexpr std::string_view kOwnNetwork = "own-network";
     const Status locked = TakeOverProcessLock(options.lock_file, kPredecessorPatience);
     if (!locked.ok()) LOG_ERROR("spawner: {}", locked.message());
   }
-  Spawner spawner(kSocket, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  Spawner spawner(kSocket, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), options.cgroup);
   spawner.Serve();
   _exit(0);
 }
@@ -189,7 +189,8 @@ Result<Ends> MakeEnds() {
 int StartProgram(const SpawnerOptions& options, int child_end, pid_t& pid) {
   std::string name = "muster", command(kSpawnerCommand), lock = options.lock_file;
   std::string network(options.network >= 0 ? kOwnNetwork : "");
-  char* argv[] = {name.data(), command.data(), lock.data(), network.data(), nullptr};
+  std::string cgroup = options.cgroup;
+  char* argv[] = {name.data(), command.data(), lock.data(), network.data(), cgroup.data(), nullptr};
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
@@ -240,6 +241,7 @@ void SpawnerProcess::Serve(int argc, char** argv) {
   SpawnerOptions options;
   if (argc > 2) options.lock_file = argv[2];
   if (argc > 3 && argv[3] == kOwnNetwork) options.network = kNetwork;
+  if (argc > 4) options.cgroup = argv[4];
   RunSpawner(options);
 }
 

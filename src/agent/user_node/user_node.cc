@@ -15,11 +15,14 @@
 #include <array>
 #include <cerrno>
 
+#include "agent/cgroups/delegated_group.h"
 #include "agent/network/netlink.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_lock.h"
 #include "agent/runtime/process_runtime.h"
 #include "agent/shim/shim.h"
+#include "agent/user_node/limitations.h"
+#include "agent/user_node/outside_network.h"
 #include "agent/user_node/refusal.h"
 #include "agent/user_node/user_identity.h"
 #include "base/log.h"
@@ -30,6 +33,7 @@ namespace {
 
 constexpr Duration kEndPatience = seconds(5);
 
+std::string CgroupFile(const std::string& data_dir) { return data_dir + "/run/cgroup"; }
 std::string HolderLockFile(const std::string& data_dir) { return data_dir + "/run/node.lock"; }
 
 // What the two ends of a holder's start say to each other: one message each, at most this long.
@@ -194,6 +198,7 @@ Result<DnsSockets> BindInNetwork(int network, const DnsEndpoint& dns) {
 Result<UserNode> EnterUserNode(const std::string& data_dir, const DnsEndpoint& dns) {
   ASSIGN_OR_RETURN(Holder holder, OpenHolder(data_dir));
   if (!holder.process.valid()) {
+    RETURN_IF_ERROR(EndOutsideNetwork(data_dir));  // of the network that is gone
     RETURN_IF_ERROR(EndOrphans(data_dir));
     RETURN_IF_ERROR(StartHolder(data_dir));
     ASSIGN_OR_RETURN(holder, OpenHolder(data_dir));
@@ -208,7 +213,26 @@ Result<UserNode> EnterUserNode(const std::string& data_dir, const DnsEndpoint& d
   return node;
 }
 
+void EquipUserNode(const std::string& data_dir, UserNode& node) {
+  const DelegatedGroup group = FindDelegatedGroup(CgroupFile(data_dir));
+  node.cgroup = group.path.empty() ? std::string(kNoCgroups) : group.path;
+  if (auto missing = MissingLimits(group)) node.limitations.push_back(std::move(*missing));
+  const auto program = FindOutsideProgram();
+  OutsideMeans means = {program.has_value(), access("/dev/net/tun", R_OK | W_OK) == 0};
+  if (means.program && means.device) {
+    const Status kept = KeepOutsideNetwork(data_dir, *program, node.network.get());
+    if (kept.ok()) return;
+    means.failure = kept.message();
+  }
+  node.limitations.push_back(NoWayOut(means));
+}
+
+Cgroups CgroupsOfUserNode(const std::string& data_dir) {
+  return Cgroups::At(ReadSmallFile(CgroupFile(data_dir)).value_or(std::string(kNoCgroups)));
+}
+
 Status EndUserNode(const std::string& data_dir) {
+  RETURN_IF_ERROR(EndOutsideNetwork(data_dir));
   return EndProcess(HolderLockFile(data_dir), kEndPatience);
 }
 

@@ -14,8 +14,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "agent/cgroups/cgroups.h"
 #include "agent/network/dns_server.h"
+#include "agent/node/node_limitation.h"
 #include "agent/runtime/unique_fd.h"
 #include "base/status.h"
 
@@ -25,12 +28,21 @@ struct UserNode {
   UniqueFd network;  // the node's network namespace
   DnsSockets dns;    // bound in there
 
+  // As Cgroups::At() wants it: "" is the machine's.
+  std::string cgroup = {};
+  std::vector<NodeLimitation> limitations = {};
+
   bool valid() const { return network.valid(); }
 };
 
 // The calling process becomes root of the node's user namespace. Forbidden, with the reason and the
 // remedy, where the machine gives him none.
 Result<UserNode> EnterUserNode(const std::string& data_dir, const DnsEndpoint& dns);
+// Finds out what the user's pods can have: a cgroup for their limits, a way to the outside, which
+// is opened. Tells in `node` where to find the one and what is missing.
+void EquipUserNode(const std::string& data_dir, UserNode& node);
+// Where the pods' groups are: what EquipUserNode() found last.
+Cgroups CgroupsOfUserNode(const std::string& data_dir);
 // Ok if there is none.
 Status EndUserNode(const std::string& data_dir);
 

@@ -18,6 +18,7 @@ struct DnsForwarder::Flight {
   bool by_tcp = false;
   Done done;
   size_t tries = 0;
+  size_t refused = 0;  // one after the other: each resolver once means that nobody answers
   TimerId give_up = 0;
   TimerId next_try = 0;
   std::string received;  // by TCP
@@ -57,14 +58,21 @@ void DnsForwarder::Try(uint64_t id) {
   if (found == flights_.end()) return;
   Flight& flight = *found->second;
   loop_.Cancel(flight.next_try);
-  // Resolvers that refuse at once are asked once each; slow ones again until the time is up.
-  for (size_t refused = 0; refused < upstreams_.size(); ++refused) {
-    if (Send(id, flight)) {
-      flight.next_try = loop_.After(kForwardTryTimeout, [this, id] { Try(id); });
-      return;
-    }
+  // Resolvers that refuse are asked once each; slow ones again until the time is up.
+  for (; flight.refused < upstreams_.size(); ++flight.refused) {
+    if (!Send(id, flight)) continue;
+    flight.next_try = loop_.After(kForwardTryTimeout, [this, id] {
+      if (const auto slow = flights_.find(id); slow != flights_.end()) slow->second->refused = 0;
+      Try(id);
+    });
+    return;
   }
   Finish(id, std::nullopt);
+}
+
+void DnsForwarder::OnRefused(uint64_t id, Flight& flight) {
+  ++flight.refused;
+  Try(id);
 }
 
 bool DnsForwarder::Send(uint64_t id, Flight& flight) {
@@ -101,10 +109,7 @@ void DnsForwarder::OnWritable(uint64_t id) {
   frame += static_cast<char>(flight.query.size() & 0xFF);
   frame += flight.query;
   const ssize_t sent = send(flight.socket.get(), frame.data(), frame.size(), MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(frame.size())) {
-    Try(id);
-    return;
-  }
+  if (sent != static_cast<ssize_t>(frame.size())) return OnRefused(id, flight);
   flight.watch = loop_.WatchReadable(flight.socket.get(), [this, id] { OnReadable(id); });
 }
 
@@ -124,10 +129,7 @@ void DnsForwarder::ReadUdp(uint64_t id, Flight& flight) {
   while (true) {
     const ssize_t size = recv(flight.socket.get(), buffer.data(), buffer.size(), 0);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (size < 0) {
-      Try(id);  // e.g. nobody listens there
-      return;
-    }
+    if (size < 0) return OnRefused(id, flight);  // e.g. nobody listens there
     const std::string_view reply(buffer.data(), static_cast<size_t>(size));
     // Only a reply to this very question; anything else is noise or forged.
     if (reply.size() < 12 || reply.substr(0, 2) != std::string_view(flight.query).substr(0, 2))
@@ -143,10 +145,7 @@ void DnsForwarder::ReadTcp(uint64_t id, Flight& flight) {
   while (true) {
     const ssize_t size = recv(flight.socket.get(), buffer.data(), buffer.size(), 0);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (size <= 0) {
-      Try(id);
-      return;
-    }
+    if (size <= 0) return OnRefused(id, flight);
     flight.received.append(buffer.data(), static_cast<size_t>(size));
     if (flight.received.size() < 2) continue;
     const size_t length = static_cast<size_t>(static_cast<uint8_t>(flight.received[0])) << 8 |

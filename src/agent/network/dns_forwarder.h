@@ -55,6 +55,7 @@ class DnsForwarder {
 
   void Try(uint64_t id);
   bool Send(uint64_t id, Flight& flight);
+  void OnRefused(uint64_t id, Flight& flight);
   void OnWritable(uint64_t id);
   void OnReadable(uint64_t id);
   void ReadUdp(uint64_t id, Flight& flight);

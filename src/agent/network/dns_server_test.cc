@@ -228,6 +228,29 @@ TEST_F(DnsServerTest, TcpConnectionsAreBounded) {
   EXPECT_FALSE(HasReply(connections.back(), 0));
 }
 
+// A refusal comes some time after the question was sent; it must not be asked again without end.
+TEST(DnsForwarder, AsksEachResolverThatRefusesOnce) {
+  for (const bool by_tcp : {false, true}) {
+    AsioLoop loop;
+    std::vector<DnsEndpoint> closed;
+    for (int i = 0; i < 2; ++i) {
+      const UniqueFd port = BindLoopback(by_tcp ? SOCK_STREAM : SOCK_DGRAM);
+      closed.push_back({kLoopback, PortOf(port)});
+    }
+    DnsForwarder forwarder(loop, closed, std::chrono::hours(1));  // only refusals can end it
+    bool answered = false;
+    forwarder.Forward(MakeQuery("example.com", dns::kTypeA), by_tcp,
+                      [&](std::optional<std::string> reply) {
+                        answered = true;
+                        EXPECT_FALSE(reply);
+                        loop.Stop();
+                      });
+    if (!answered) loop.Run();
+    EXPECT_TRUE(answered);
+    EXPECT_EQ(forwarder.in_flight(), 0U);
+  }
+}
+
 TEST(DnsForwarder, GivesUpInTimeAndBoundsWhatIsOut) {
   AsioLoop loop;
   const UniqueFd silent = BindLoopback(SOCK_DGRAM);

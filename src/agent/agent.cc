@@ -59,9 +59,7 @@ void ProtectFromOom(int score) {
 std::string SpawnerLockFile(const std::string& data_dir) { return data_dir + "/run/spawner.lock"; }
 
 Result<UserNode> EnterNodeOfUser(const AgentOptions& options) {
-  const auto dns = Ipv4::Parse(options.dns_address);
-  if (!dns) return Error(Reason::kInvalid, "{} is not an address", options.dns_address);
-  return EnterUserNode(options.data_dir, {*dns, 53});
+  return EnterUserNode(options.data_dir, {options.ranges.DnsAddress(), 53});
 }
 
 // Members in dependency order.
@@ -109,9 +107,7 @@ struct Agent::Impl {
 
   static NodeNetworkConfig NetworkOf(const AgentOptions& options) {
     NodeNetworkConfig config;
-    config.pod_range = Ipv4Prefix::Parse(options.cluster_cidr).value_or(config.pod_range);
-    config.node_range = Ipv4Prefix::Parse(options.pod_cidr).value_or(config.node_range);
-    config.service_range = Ipv4Prefix::Parse(options.service_cidr).value_or(config.service_range);
+    config.UseRanges(options.ranges);
     config.state_file = options.data_dir + "/run/network.state";
     return config;
   }
@@ -171,7 +167,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   facts = gathered.facts;
   if (gpus != nullptr) gpus->Fill(facts);
   facts.name = options.node_name;
-  facts.pod_cidr = options.pod_cidr;
+  facts.pod_cidr = options.ranges.NodeRange().ToString();
   facts.version = options.version;
   if (gpus == nullptr) facts.devices = devices.devices();
   facts.devices_simulated = options.simulate_gpus > 0;
@@ -188,7 +184,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.host_ip = facts.address;
   context.bridge = network.bridge;
   context.cluster_domain = options.cluster_domain;
-  context.dns_address = Ipv4::Parse(options.dns_address).value_or(network.BridgeAddress());
+  context.dns_address = options.ranges.DnsAddress();
   context.host_resolv_conf =
       user_node.valid() ? ResolvConfOfUserNode(gathered.resolv_conf) : gathered.resolv_conf;
   context.host_hosts = gathered.hosts;
@@ -207,7 +203,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
 // The machine's resolvers are reached through the node's DNS server alone.
 std::string Agent::Impl::ResolvConfOfUserNode(const std::string& machine) const {
   ResolvConf conf = ParseResolvConf(machine);
-  conf.nameservers = {options.dns_address};
+  conf.nameservers = {options.ranges.DnsAddress().ToString()};
   return FormatResolvConf(conf);
 }
 

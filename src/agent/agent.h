@@ -26,6 +26,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/network/address_ranges.h"
 #include "agent/spawner/spawner.h"
 #include "agent/user_node/user_node.h"
 #include "base/rng.h"
@@ -67,11 +68,8 @@ struct AgentOptions {
 
   int64_t pod_max_pids = kMaxPodPids;
 
-  std::string pod_cidr = "10.42.0.0/24";  // of this node
-  std::string cluster_cidr = "10.42.0.0/16";
-  std::string service_cidr = "10.43.0.0/16";
+  AddressRanges ranges;
   std::string cluster_domain = "cluster.local";
-  std::string dns_address = "10.42.0.1";  // also the bridge's address
   std::string node_address;  // InternalIP; "" = the address of the default route, else the bridge's
 
   std::string kubelet_host = "0.0.0.0";

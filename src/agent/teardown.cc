@@ -53,7 +53,10 @@ Status RemoveNetwork(const std::string& data_dir) {
     RETURN_IF_ERROR(EndUserNode(data_dir));
     return RemoveTree(network.state_file);
   }
-  return PathExists(network.state_file) ? RemoveHost(network) : Status::Ok();
+  if (!PathExists(network.state_file)) return Status::Ok();
+  ASSIGN_OR_RETURN(const auto ranges, LoadAddressRanges(data_dir));
+  if (ranges) network.UseRanges(*ranges);
+  return RemoveHost(network);
 }
 
 }  // namespace

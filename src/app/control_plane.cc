@@ -108,6 +108,7 @@ Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& 
   std::vector<std::string> ips;
   const bool wildcard = options.listen_host == "0.0.0.0" || options.listen_host == "::";
   if (!wildcard && options.listen_host != "127.0.0.1") ips.push_back(options.listen_host);
+  ips.push_back(options.ranges.ApiAddress().ToString());
   ASSIGN_OR_RETURN(
       const net::KeyPair server,
       pki.LoadOrIssueServer("apiserver", net::DefaultServerNames(options.node_name, ips), now));
@@ -143,6 +144,7 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   apiserver::ServerOptions api_options;
   api_options.seed = rng.Next();
   api_options.advertise_address = options.listen_host == "0.0.0.0" ? "" : options.listen_host;
+  api_options.service_cidr = options.ranges.services.ToString();
   api_options.advertise_port = options.listen_port;
   api_options.node_proxy = node_connector.get();
   api_options.pool = &pool;
@@ -199,6 +201,7 @@ void ControlPlane::Impl::BuildParts() {
   agent::AgentOptions agent_options;
   agent_options.data_dir = options.data_dir;
   agent_options.node_name = options.node_name;
+  agent_options.ranges = options.ranges;
   agent_options.simulate_gpus = options.simulate_gpus;
   agent_options.simulated_gpu_model = options.simulated_gpu_model;
   agent_options.kubelet_host = "127.0.0.1";

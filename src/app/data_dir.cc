@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "agent/network/address_ranges.h"
+
 namespace muster::app {
 namespace {
 
@@ -84,6 +86,7 @@ Status PurgeDataDir(const std::string& dir) {
   }
   for (const std::string_view folder : kFolders) RETURN_IF_ERROR(Remove(Join(dir, folder)));
   RETURN_IF_ERROR(Remove(Join(dir, kKubeconfig)));
+  RETURN_IF_ERROR(Remove(Join(dir, agent::kAddressRangesFile)));
   RETURN_IF_ERROR(Remove(Join(dir, kMarker)));
   if (rmdir(dir.c_str()) == 0 || errno == ENOENT) return Status::Ok();
   const int failure = errno;

@@ -12,8 +12,10 @@
 #include <iterator>
 #include <string>
 
+#include "agent/network/address_ranges.h"
 #include "app/data_dir.h"
 #include "app/instance_lock.h"
+#include "base/files.h"
 #include "cli/console.h"
 #include "cli/session.h"
 #include "json/parse.h"
@@ -111,6 +113,9 @@ std::vector<store::ExtraFile> KeysOf(const std::string& dir) {
     files.push_back({"pki/" + entry.path().filename().string(),
                      std::string(std::istreambuf_iterator<char>(file), {})});
   }
+  // Services hold addresses of these.
+  const std::string ranges(agent::kAddressRangesFile);
+  if (const auto text = ReadSmallFile(dir + "/" + ranges); text) files.push_back({ranges, *text});
   return files;
 }
 
@@ -140,6 +145,7 @@ Result<int> BackUp(const Arguments& arguments, Console& console) {
 
 // Only names that a backup of ours can have.
 bool IsKeyFile(const std::string& name) {
+  if (name == agent::kAddressRangesFile) return true;
   return name.starts_with("pki/") && name.find('/', 4) == std::string::npos &&
          name.find("..") == std::string::npos && name.size() > 4;
 }

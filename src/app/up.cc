@@ -21,6 +21,7 @@
 #include "agent/spawner/spawner.h"
 #include "app/control_plane.h"
 #include "app/data_dir.h"
+#include "app/doctor/doctor.h"
 #include "app/instance_lock.h"
 #include "app/threads.h"
 #include "app/up_options.h"
@@ -195,12 +196,23 @@ Status StopProcess(pid_t pid) {
 
 }  // namespace
 
+// What `up` needs of the machine, then the data directory.
+Status PrepareHost(UpOptions& options) {
+  RETURN_IF_ERROR(CheckHost(options));
+  return MakeDataDir(options.data_dir);
+}
+
+// A cluster keeps the ranges that it began with. REQUIRES: the lock.
+Status KeepRanges(const UpOptions& options) {
+  ASSIGN_OR_RETURN(const auto kept, agent::LoadAddressRanges(options.data_dir));
+  return kept ? Status::Ok() : agent::SaveAddressRanges(options.data_dir, options.ranges);
+}
+
 int RunUp(int argc, char** argv) {
   const Duration started = RealClock().Monotonic();
   Result<UpOptions> options = ParseUp(argc, argv);
   if (!options.has_value()) return Fail("up", options.error());
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
-  if (const Status status = MakeDataDir(options->data_dir); !status.ok()) return Fail("up", status);
   if (const auto pid = InstanceLock::LastingHolder(options->data_dir); pid && options->detach) {
     fmt::print(
         "muster is already running on {} (pid {}); for other options stop it first: "
@@ -208,8 +220,10 @@ int RunUp(int argc, char** argv) {
         options->data_dir, *pid, options->data_dir);
     return 0;
   }
+  if (const Status status = PrepareHost(*options); !status.ok()) return Fail("up", status);
   Result<InstanceLock> lock = InstanceLock::Take(options->data_dir);
   if (!lock.has_value()) return Fail("up", lock.error());
+  if (const Status status = KeepRanges(*options); !status.ok()) return Fail("up", status);
   StartReport report(-1);
   if (options->detach) {
     bool is_parent = false;
@@ -228,7 +242,8 @@ int RunUp(int argc, char** argv) {
   agent::ProtectFromOom(agent::kNodeOomScore);
   agent::UserNode user_node;
   if (geteuid() != 0) {
-    Result<agent::UserNode> entered = agent::EnterNodeOfUser({.data_dir = options->data_dir});
+    Result<agent::UserNode> entered =
+        agent::EnterNodeOfUser({.data_dir = options->data_dir, .ranges = options->ranges});
     if (!entered.has_value()) {
       report.Send(false, "muster up: " + Explained(entered.error()));
       return Fail("up", entered.error());

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "agent/network/address_ranges.h"
 #include "base/status.h"
 
 namespace muster::app {
@@ -28,6 +29,7 @@ struct UpOptions {
   int kubelet_port = 10250;
   int64_t pod_max_pids = 0;  // of one pod; 0: no limit
   bool verbose = false;
+  agent::AddressRanges ranges;  // kept in the data directory, chosen at the first start
 };
 
 struct DownOptions {

@@ -44,8 +44,8 @@ struct ServerNames {
   std::vector<std::string> ips;
 };
 
-// localhost, 127.0.0.1, ::1, the names of the `kubernetes` service and its address 10.43.0.1,
-// `host` and `ips`.
+// localhost, 127.0.0.1, ::1, the names of the `kubernetes` service and its usual address
+// 10.43.0.1, `host` and `ips`.
 ServerNames DefaultServerNames(std::string_view host, const std::vector<std::string>& ips);
 
 class Pki {

@@ -67,15 +67,15 @@ muster down --purge --data-dir "$DATA"
 
 say "== a full disk"
 mkdir "$DATA"
-mount -t tmpfs -o size=16m tmpfs "$DATA"
+mount -t tmpfs -o size=64m tmpfs "$DATA"
 mkdir "$DATA/pods"
 touch "$DATA/muster-data-directory"
-head -c 64m /dev/zero >"$DATA/pods/ballast" 2>/dev/null || true
-contains "$(refused up)" "the disk is full, make room" "start on a full disk"
+head -c 256m /dev/zero >"$DATA/pods/ballast" 2>/dev/null || true
+contains "$(refused up)" "0 MB free; fix: make room" "start on a full disk"
 rm "$DATA/pods/ballast"
 up
 kubectl create configmap kept --from-literal=a=1
-head -c 64m /dev/zero >"$DATA/pods/ballast" 2>/dev/null || true
+head -c 256m /dev/zero >"$DATA/pods/ballast" 2>/dev/null || true
 head -c 100000 /dev/zero | tr '\0' v >"$SCRATCH/big"
 full=
 for i in $(seq 1 40); do

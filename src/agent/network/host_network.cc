@@ -1,21 +1,15 @@
 #include "agent/network/host_network.h"
 
 #include <fmt/core.h>
-#include <spawn.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "agent/network/netlink.h"
 #include "agent/runtime/files.h"
-#include "agent/runtime/unique_fd.h"
+#include "agent/runtime/program.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -92,50 +86,29 @@ std::string OwnDirectory() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
-// Standard input and error are memory files: no pipe can fill up, whatever nft does first.
-Result<int> RunNft(const std::vector<std::string>& arguments, std::string_view input,
-                   std::string& printed) {
+constexpr size_t kNftMessageBytes = 2000;
+
+Result<ProgramResult> RunNft(const std::vector<std::string>& arguments, std::string_view input,
+                             size_t max_output_bytes = kNftMessageBytes) {
   const std::string program = NftProgram();
   if (program.empty()) {
     return Error(Reason::kInternalError,
                  "network: the program nft is missing: install the package nftables");
   }
-  const UniqueFd in(memfd_create("nft-in", MFD_CLOEXEC));
-  const UniqueFd out(memfd_create("nft-out", MFD_CLOEXEC));
-  if (in.get() < 0 || out.get() < 0) return SystemError("make", "a memory file", errno);
-  RETURN_IF_ERROR(WriteAll(in.get(), "nft's input", input));
-  lseek(in.get(), 0, SEEK_SET);
-
-  std::vector<char*> argv = {const_cast<char*>("nft")};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  std::array<char*, 2> environment = {const_cast<char*>("LC_ALL=C"), nullptr};
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, in.get(), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&files, out.get(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&files, out.get(), STDERR_FILENO);
-  pid_t child = 0;
-  const int error =
-      posix_spawn(&child, program.c_str(), &files, nullptr, argv.data(), environment.data());
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0)
-    return Error(Reason::kInternalError, "network: start {}: {}", program, std::strerror(error));
-  int state = 0;
-  while (waitpid(child, &state, 0) < 0) {
-    if (errno != EINTR) return SystemError("wait for", "nft", errno);
-  }
-  std::array<char, 2000> text;
-  const ssize_t size = pread(out.get(), text.data(), text.size(), 0);
-  printed.assign(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
-  return WIFEXITED(state) ? WEXITSTATUS(state) : 128;
+  Result<ProgramResult> result = RunProgram(program, arguments, input, max_output_bytes);
+  if (!result) return Error(result.error().WithPrefix("network: "));
+  return result;
 }
 
 Result<bool> TableExists() {
-  std::string printed;
-  ASSIGN_OR_RETURN(const int code,
-                   RunNft({"list", "table", "ip", std::string(kNftTable)}, "", printed));
-  return code == 0;
+  ASSIGN_OR_RETURN(const ProgramResult result,
+                   RunNft({"list", "table", "ip", std::string(kNftTable)}, ""));
+  return result.exit_code == 0;
+}
+
+Status NftError(const ProgramResult& result) {
+  return Error(Reason::kInternalError, "network: nft exited with {}: {}", result.exit_code,
+               Trim(result.output));
 }
 
 }  // namespace
@@ -154,10 +127,16 @@ std::string FindNft(const std::string& own_directory) {
 std::string NftProgram() { return FindNft(OwnDirectory()); }
 
 Status ApplyNft(std::string_view rules) {
-  std::string printed;
-  ASSIGN_OR_RETURN(const int code, RunNft({"-f", "-"}, rules, printed));
-  if (code == 0) return Status::Ok();
-  return Error(Reason::kInternalError, "network: nft exited with {}: {}", code, Trim(printed));
+  ASSIGN_OR_RETURN(const ProgramResult result, RunNft({"-f", "-"}, rules));
+  return result.exit_code == 0 ? Status::Ok() : NftError(result);
+}
+
+Result<std::string> ListNft() {
+  // Without the elements of sets, which may be many.
+  ASSIGN_OR_RETURN(ProgramResult result,
+                   RunNft({"--terse", "list", "ruleset"}, "", kMaxNftListBytes));
+  if (result.exit_code != 0) return Error(NftError(result));
+  return std::move(result.output);
 }
 
 std::string HostRules(const NodeNetworkConfig& config) {

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/network/address_ranges.h"
 #include "agent/network/ipv4.h"
 #include "base/status.h"
 
@@ -32,9 +33,15 @@ struct NodeNetworkConfig {
   Ipv4Prefix service_range{{0x0A2B0000}, 16};  // 10.43.0.0/16
   std::string state_file;                      // e.g. DIR/run/network.state
 
+  void UseRanges(const AddressRanges& ranges) {
+    pod_range = ranges.pods;
+    node_range = ranges.NodeRange();
+    service_range = ranges.services;
+  }
   Ipv4 BridgeAddress() const { return Ipv4{node_range.Network().value + 1}; }
 };
 
+inline constexpr size_t kMaxNftListBytes = 4 * 1024 * 1024;
 inline constexpr std::string_view kNftTable = "muster";
 
 // AlreadyExists, with nothing changed, while another state file owns the network. An owner whose
@@ -52,6 +59,9 @@ std::string FindNft(const std::string& own_directory);
 
 // Runs `nft -f -` with `rules` on its standard input. The error has what nft printed.
 Status ApplyNft(std::string_view rules);
+
+// Every table of this network namespace as nft prints it, at most kMaxNftListBytes of it.
+Result<std::string> ListNft();
 
 // The text of the whole table without Services, replacing the one that is there (pure).
 std::string HostRules(const NodeNetworkConfig& config);

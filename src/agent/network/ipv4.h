@@ -35,6 +35,9 @@ struct Ipv4Prefix {
   Ipv4 Network() const;    // first address
   Ipv4 Broadcast() const;  // last address
   bool Contains(Ipv4 other) const;
+  bool Overlaps(const Ipv4Prefix& other) const {
+    return Contains(other.Network()) || other.Contains(Network());
+  }
   auto operator<=>(const Ipv4Prefix&) const = default;
 };
 

@@ -96,9 +96,8 @@ class Request {
   std::vector<size_t> open_;
 };
 
-// Sends and reads replies to the end. Gives RTM_NEWLINK replies to `on_link`; returns 0 or an
-// errno.
-int Talk(int fd, Request& request, Function<void(const nlmsghdr*)> on_link = {}) {
+// Sends and reads replies to the end. Gives links and routes to `on_object`; returns 0 or an errno.
+int Talk(int fd, Request& request, Function<void(const nlmsghdr*)> on_object = {}) {
   static std::atomic<uint32_t> next_sequence = 1;
   const uint32_t sequence = next_sequence++;
   const std::string_view bytes = request.Finish(sequence);
@@ -115,7 +114,8 @@ int Talk(int fd, Request& request, Function<void(const nlmsghdr*)> on_link = {})
       if (message->nlmsg_type == NLMSG_DONE) return 0;
       if (message->nlmsg_type == NLMSG_ERROR)
         return -static_cast<nlmsgerr*>(NLMSG_DATA(message))->error;
-      if (message->nlmsg_type == RTM_NEWLINK && on_link) on_link(message);
+      const bool asked = message->nlmsg_type == RTM_NEWLINK || message->nlmsg_type == RTM_NEWROUTE;
+      if (asked && on_object) on_object(message);
     }
   }
 }
@@ -153,6 +153,28 @@ LinkInfo ParseLink(const nlmsghdr* message) {
     } else if (attribute->rta_type == IFLA_OPERSTATE) {
       info.operstate = *static_cast<const uint8_t*>(RTA_DATA(attribute));
     }
+  }
+  return info;
+}
+
+struct RouteInfo {
+  Ipv4Prefix to;
+  uint8_t type = 0;
+  int link = 0;
+};
+
+RouteInfo ParseRoute(const nlmsghdr* message) {
+  const auto* header = static_cast<const rtmsg*>(NLMSG_DATA(message));
+  RouteInfo info;
+  info.to.length = header->rtm_dst_len;
+  info.type = header->rtm_type;
+  auto left = static_cast<int>(RTM_PAYLOAD(message));
+  for (const auto* attribute = RTM_RTA(header); RTA_OK(attribute, left);
+       attribute = RTA_NEXT(attribute, left)) {
+    uint32_t word = 0;
+    if (RTA_PAYLOAD(attribute) == sizeof word) std::memcpy(&word, RTA_DATA(attribute), sizeof word);
+    if (attribute->rta_type == RTA_DST) info.to.address = Ipv4{be32toh(word)};
+    if (attribute->rta_type == RTA_OIF) info.link = static_cast<int>(word);
   }
   return info;
 }
@@ -431,6 +453,23 @@ Status Netlink::DeleteUnreachableRoute(Ipv4Prefix range) {
 Status Netlink::EnsureLinkRoute(Ipv4Prefix range, const std::string& interface) {
   ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd_, interface));
   return EnsureRoute(fd_, {.to = range, .link = link.index, .scope = RT_SCOPE_LINK});
+}
+
+Result<std::vector<Ipv4Prefix>> Netlink::ListDestinations(const std::string& except) {
+  LinkInfo excepted;
+  if (const auto link = GetLink(fd_, except); link) excepted = *link;
+  std::vector<Ipv4Prefix> out;
+  rtmsg header{};
+  header.rtm_family = AF_INET;
+  Request request(RTM_GETROUTE, NLM_F_DUMP, header);
+  const int error = Talk(fd_, request, [&](const nlmsghdr* message) {
+    const RouteInfo route = ParseRoute(message);
+    const bool leads_somewhere = route.type == RTN_UNICAST || route.type == RTN_LOCAL;
+    const bool is_ours = excepted.index != 0 && route.link == excepted.index;
+    if (leads_somewhere && !is_ours) out.push_back(route.to);
+  });
+  if (error != 0) return Error(NetlinkError(error, "list routes"));
+  return out;
 }
 
 Result<std::vector<std::string>> Netlink::ListInterfaces(std::string_view name_prefix) {

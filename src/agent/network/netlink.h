@@ -24,7 +24,7 @@
 
 namespace muster::agent {
 
-inline constexpr size_t kMaxInterfaceNameBytes = 15;  // IFNAMSIZ - 1
+inline constexpr size_t kMaxInterfaceNameBytes = 15;    // IFNAMSIZ - 1
 inline constexpr size_t kMaxInterfaceAliasBytes = 255;  // IFALIASZ - 1
 inline constexpr std::string_view kPodInterface = "eth0";
 
@@ -73,6 +73,10 @@ class Netlink {
   Status DeleteUnreachableRoute(Ipv4Prefix range);
   // `range` is on `interface`: makes Service addresses routable for the node's own processes.
   Status EnsureLinkRoute(Ipv4Prefix range, const std::string& interface);
+
+  // Where packets go, by any routing table: networks and own addresses, default routes (length 0)
+  // too, but not by way of the interface `except`.
+  Result<std::vector<Ipv4Prefix>> ListDestinations(const std::string& except);
 
   Result<std::vector<std::string>> ListInterfaces(std::string_view name_prefix);
   Status DeleteInterface(const std::string& name);  // ok if absent

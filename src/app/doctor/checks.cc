@@ -1,0 +1,333 @@
+#include "app/doctor/checks.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <fmt/core.h>
+
+#include "agent/network/host_network.h"
+#include "base/strings.h"
+
+namespace muster::app {
+namespace {
+
+Finding Ok(std::string subject, std::string message) {
+  return {Verdict::kOk, std::move(subject), std::move(message), ""};
+}
+Finding Warn(std::string subject, std::string message, std::string fix) {
+  return {Verdict::kWarn, std::move(subject), std::move(message), std::move(fix)};
+}
+Finding Fail(std::string subject, std::string message, std::string fix) {
+  return {Verdict::kFail, std::move(subject), std::move(message), std::move(fix)};
+}
+
+std::string Size(int64_t bytes) {
+  return bytes >= 10'000'000'000 ? fmt::format("{} GB", bytes / 1'000'000'000)
+                                 : fmt::format("{} MB", bytes / 1'000'000);
+}
+
+Finding CheckUser(const HostFacts& facts) {
+  if (facts.user.is_root()) return Ok("user", "root");
+  return Ok("user", fmt::format("{} (uid {}), not root: pods run in user namespaces of their own",
+                                facts.user.name, facts.user.id));
+}
+
+// What forbids user namespaces, by the switches that are known to.
+std::string UserNamespaceFix(const HostFacts& facts) {
+  const auto is = [&](const char* name, int64_t value) {
+    const auto found = facts.sysctls.find(name);
+    return found != facts.sysctls.end() && found->second == value;
+  };
+  if (is("user.max_user_namespaces", 0)) return "as root: sysctl -w user.max_user_namespaces=15000";
+  if (is("kernel.unprivileged_userns_clone", 0))
+    return "as root: sysctl -w kernel.unprivileged_userns_clone=1";
+  if (is("kernel.apparmor_restrict_unprivileged_userns", 1))
+    return "as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+  return "run muster as root, or outside of a container or chroot that forbids them";
+}
+
+Finding CheckNamespaces(const HostFacts& facts) {
+  const std::string& error = facts.namespaces_error;
+  if (error.empty()) return Ok("namespaces", "can be made");
+  if (facts.user.is_root()) {
+    return Fail("namespaces", "cannot be made: " + error,
+                "run muster outside of a container, or in one that is privileged");
+  }
+  return Warn("namespaces", "user namespaces are refused: " + error, UserNamespaceFix(facts));
+}
+
+Finding CheckCgroups(const CgroupFacts& cgroups) {
+  const std::string version = fmt::format("version {}", cgroups.version);
+  if (cgroups.version == 0) {
+    return Warn("cgroups", "none is mounted: memory and CPU limits of pods are not enforced",
+                "mount -t cgroup2 cgroup2 /sys/fs/cgroup");
+  }
+  if (!cgroups.delegated && cgroups.version == 1) {
+    return Warn("cgroups", version + ", which is root's alone: limits of pods are not enforced",
+                "start the kernel with systemd.unified_cgroup_hierarchy=1, or run muster as root");
+  }
+  if (!cgroups.delegated) {
+    return Warn("cgroups",
+                version + ", none is delegated to this user: limits of pods are not enforced",
+                "muster service install, or systemd-run --user --scope -p Delegate=yes muster up");
+  }
+  if (!cgroups.missing.empty()) {
+    const std::string names = Join(cgroups.missing, ", ");
+    return Warn("cgroups",
+                fmt::format("{} without {}: those limits of pods are not enforced", version, names),
+                "add cgroup_enable=memory to the kernel's command line, or delegate the "
+                "controllers");
+  }
+  return Ok("cgroups", version);
+}
+
+Finding CheckForwarding(const HostFacts& facts) {
+  const char* subject = "forwarding";
+  if (facts.forwarding) return Ok(subject, "on");
+  if (!facts.forwarding_writable && facts.user.is_root()) {
+    return Fail(subject, "off, and /proc/sys is read-only: pods could reach nothing",
+                "on the host: sysctl -w net.ipv4.ip_forward=1");
+  }
+  return Ok(subject, "off: muster up switches it on for its pods, muster down off again");
+}
+
+Finding CheckForwardPolicy(const HostFacts& facts) {
+  const char* subject = "forward policy";
+  const std::string effect = ": pods could reach neither each other nor the outside";
+  const std::string bridge = agent::NodeNetworkConfig().bridge;
+  if (LegacyDrops(facts.iptables_legacy_rules)) {
+    return Warn(subject, "iptables-legacy drops forwarded packets" + effect,
+                fmt::format("iptables-legacy -I FORWARD -i {0} -j ACCEPT; iptables-legacy -I "
+                            "FORWARD -o {0} -j ACCEPT",
+                            bridge));
+  }
+  const std::vector<std::string> chains = DroppingChains(facts.nft_rules);
+  if (chains.empty()) return Ok(subject, "nothing drops what pods send");
+  const std::string message =
+      fmt::format("{} drops forwarded packets{}", Join(chains, "; "), effect);
+  const std::string& first = chains.front();
+  std::string fix;
+  if (first.contains("firewalld")) {
+    fix = fmt::format(
+        "firewall-cmd --permanent --zone=trusted --add-interface={} && firewall-cmd --reload",
+        bridge);
+  } else if (first == "table ip filter, chain FORWARD") {
+    // Docker leaves its own chain for others alone when it starts again.
+    const char* chain = facts.nft_rules.contains("chain DOCKER-USER") ? "DOCKER-USER" : "FORWARD";
+    fix = fmt::format("iptables -I {0} -i {1} -j ACCEPT; iptables -I {0} -o {1} -j ACCEPT", chain,
+                      bridge);
+  } else {
+    const size_t comma = first.find(", chain ");
+    const std::string place = first.substr(6, comma - 6) + " " + first.substr(comma + 8);
+    fix = fmt::format(
+        "nft insert rule {0} iifname {1} accept; nft insert rule {0} oifname {1} accept", place,
+        bridge);
+  }
+  return Warn(subject, message, fix);
+}
+
+// A route of everything, or of half of everything as VPNs set it, is no network of somebody's.
+bool IsDefaultRoute(const agent::Ipv4Prefix& range) { return range.length < 8; }
+
+std::vector<agent::Ipv4Prefix> Networks(const HostFacts& facts) {
+  std::vector<agent::Ipv4Prefix> out;
+  for (const agent::Ipv4Prefix& range : facts.destinations) {
+    if (!IsDefaultRoute(range)) out.push_back(range);
+  }
+  return out;
+}
+
+std::string Overlapping(const HostFacts& facts, const agent::Ipv4Prefix& range) {
+  for (const agent::Ipv4Prefix& network : Networks(facts)) {
+    if (network.Overlaps(range)) return network.ToString();
+  }
+  return "";
+}
+
+Finding CheckRanges(const HostFacts& facts) {
+  const char* subject = kRangesSubject;
+  if (!facts.ranges_error.empty()) {
+    return Fail(subject, facts.ranges_error, "put the lines back, or start a new data directory");
+  }
+  const std::optional<agent::AddressRanges> ranges = RangesFor(facts);
+  if (!ranges) {
+    return Fail(subject, "every private range overlaps a route of this machine",
+                "remove a route (ip route), or disconnect a VPN for the first start");
+  }
+  const std::string chosen =
+      fmt::format("pods {}, Services {}", ranges->pods.ToString(), ranges->services.ToString());
+  if (facts.kept_ranges) {
+    for (const agent::Ipv4Prefix& range : {ranges->pods, ranges->services}) {
+      const std::string network = Overlapping(facts, range);
+      if (network.empty()) continue;
+      return Warn(subject,
+                  fmt::format("{} of this cluster overlaps the route to {}: one hides the other",
+                              range.ToString(), network),
+                  "take the route away, or let a new cluster choose: muster down --purge && muster "
+                  "up");
+    }
+    return Ok(subject, chosen);
+  }
+  const agent::AddressRanges usual;
+  if (*ranges == usual) return Ok(subject, chosen);
+  const std::string pods = Overlapping(facts, usual.pods);
+  return Ok(subject, fmt::format("{}: chosen because the usual ones overlap the route to {}",
+                                 chosen, pods.empty() ? Overlapping(facts, usual.services) : pods));
+}
+
+Finding CheckPort(const PortFacts& port) {
+  const std::string subject = port.what + " port";
+  if (!port.taken) return Ok(subject, port.where + " is free");
+  return Fail(
+      subject,
+      fmt::format("{} is taken{}", port.where, port.holder.empty() ? "" : " by " + port.holder),
+      port.change);
+}
+
+constexpr std::array<std::string_view, 6> kUnfitFilesystems = {"nfs",  "cifs", "smb2",
+                                                               "vfat", "9p",   "overlay"};
+
+Finding CheckDisk(const DiskFacts& disk) {
+  const char* subject = "disk";
+  const std::string elsewhere = "name a directory elsewhere: --data-dir DIR";
+  if (!disk.error.empty())
+    return Fail(subject, fmt::format("{}: {}", disk.path, disk.error), elsewhere);
+  if (std::ranges::find(kUnfitFilesystems, disk.filesystem) != kUnfitFilesystems.end()) {
+    return Fail(subject,
+                fmt::format("{} is on {}, which cannot hold the store and the layers of pods",
+                            disk.path, disk.filesystem),
+                "name a directory on a local disk: --data-dir DIR");
+  }
+  if (disk.free_bytes < kMinFreeDiskBytes) {
+    return Fail(subject, fmt::format("{} has {} free", disk.path, Size(disk.free_bytes)),
+                "make room, or " + elsewhere);
+  }
+  if (disk.total_inodes > 0 && disk.free_inodes < kMinFreeInodes) {
+    return Fail(subject,
+                fmt::format("{} has room for {} more files (inodes)", disk.path, disk.free_inodes),
+                "delete files, or " + elsewhere);
+  }
+  const std::string free =
+      fmt::format("{} on {}: {} free", disk.path, disk.filesystem, Size(disk.free_bytes));
+  if (disk.free_bytes < disk.total_bytes / 10 && disk.free_bytes < int64_t{4} << 30) {
+    return Warn(subject, free + ", pods will be evicted soon", "make room, or " + elsewhere);
+  }
+  if (disk.filesystem == "tmpfs")
+    return Warn(subject, free + ", lost when the machine restarts", elsewhere);
+  return Ok(subject, free);
+}
+
+Finding CheckClock(const ClockFacts& clock) {
+  const char* subject = "clock";
+  const char* set = "timedatectl set-ntp true, or set it by hand: date -s";
+  const std::string now = FormatTime(clock.now);
+  const std::chrono::year_month_day date(std::chrono::floor<std::chrono::days>(clock.now));
+  if (date.year() < std::chrono::year(2025) || date.year() > std::chrono::year(2100))
+    return Fail(subject, fmt::format("says {}: certificates made now would hold for nobody", now),
+                set);
+  if (clock.keys_from && clock.now < *clock.keys_from) {
+    return Fail(subject,
+                fmt::format("says {}, but this cluster's certificate begins at {}", now,
+                            FormatTime(*clock.keys_from)),
+                set);
+  }
+  if (!clock.synchronised)
+    return Warn(subject, now + ", not synchronised (NTP)", "timedatectl set-ntp true");
+  return Ok(subject, now + ", synchronised");
+}
+
+Finding CheckNft(const HostFacts& facts) {
+  if (facts.nft.empty()) {
+    return Fail("nft", "missing: Services need it",
+                "apt-get install nftables, or use the bundle, which brings it");
+  }
+  if (!facts.nft_error.empty()) {
+    return Fail("nft", fmt::format("{} does not work: {}", facts.nft, facts.nft_error),
+                "modprobe nf_tables");
+  }
+  return Ok("nft", facts.nft);
+}
+
+Finding CheckOverlay(const HostFacts& facts) {
+  if (facts.overlay_error.empty()) return Ok("overlay", "works");
+  const std::string message = "cannot be mounted: " + facts.overlay_error;
+  // Where the namespaces themselves are refused, that is what to mend.
+  if (!facts.namespaces_error.empty()) return Warn("overlay", message, "mend namespaces first");
+  return Fail("overlay", message, "modprobe overlay");
+}
+
+Finding CheckGpu(const GpuFacts& gpu) {
+  if (gpu.pci_devices == 0 && gpu.device_files == 0) return Ok("GPU", "no NVIDIA GPU");
+  const char* install =
+      "install NVIDIA's driver (apt-get install nvidia-driver), check with nvidia-smi";
+  if (gpu.device_files == 0) {
+    return Warn("GPU",
+                fmt::format("{} NVIDIA GPU(s) on the PCI bus without a driver", gpu.pci_devices),
+                install);
+  }
+  if (!gpu.asked) return Ok("GPU", fmt::format("{} NVIDIA GPU(s)", gpu.device_files));
+  if (!gpu.error.empty()) return Warn("GPU", gpu.error, install);
+  return Ok("GPU", gpu.summary);
+}
+
+struct SysctlFloor {
+  const char* name;
+  int64_t least;
+  const char* effect;
+};
+constexpr std::array<SysctlFloor, 3> kSysctlFloors = {{
+    {"fs.inotify.max_user_instances", 128, "programs that watch files fail"},
+    {"fs.inotify.max_user_watches", 8192, "programs that watch files fail"},
+    {"kernel.pid_max", 32768, "large jobs cannot start all their threads"},
+}};
+
+Finding CheckSysctls(const HostFacts& facts) {
+  for (const auto& [name, least, effect] : kSysctlFloors) {
+    const auto found = facts.sysctls.find(name);
+    if (found == facts.sysctls.end() || found->second >= least) continue;
+    return Warn("sysctls", fmt::format("{} is {}: {}", name, found->second, effect),
+                fmt::format("sysctl -w {}={}", name, least));
+  }
+  return Ok("sysctls", "suffice");
+}
+
+Finding CheckPython(const HostFacts& facts) {
+  if (!facts.python.empty()) return Ok("python3", facts.python);
+  return Warn("python3", "missing: the examples need it", "apt-get install python3");
+}
+
+}  // namespace
+
+std::optional<agent::AddressRanges> RangesFor(const HostFacts& facts) {
+  return facts.kept_ranges ? facts.kept_ranges : agent::ChooseAddressRanges(Networks(facts));
+}
+
+std::vector<Finding> Examine(const HostFacts& facts) {
+  std::vector<Finding> out = {CheckUser(facts), CheckNamespaces(facts),
+                              CheckCgroups(facts.cgroups)};
+  // An ordinary user's node has a network of its own, with nobody else's rules.
+  if (facts.user.is_root()) {
+    out.push_back(CheckForwarding(facts));
+    out.push_back(CheckForwardPolicy(facts));
+  }
+  out.push_back(CheckRanges(facts));
+  if (facts.running) {
+    out.push_back(Ok("ports", fmt::format("in use by this cluster (process {})", *facts.running)));
+  } else {
+    for (const PortFacts& port : facts.ports) out.push_back(CheckPort(port));
+  }
+  for (Finding finding :
+       {CheckDisk(facts.disk), CheckClock(facts.clock), CheckNft(facts), CheckOverlay(facts),
+        CheckGpu(facts.gpu), CheckSysctls(facts), CheckPython(facts)}) {
+    out.push_back(std::move(finding));
+  }
+  return out;
+}
+
+bool AnyFailed(const std::vector<Finding>& findings) {
+  return std::ranges::any_of(
+      findings, [](const Finding& finding) { return finding.verdict == Verdict::kFail; });
+}
+
+}  // namespace muster::app

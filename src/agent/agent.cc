@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include "agent/images/image_cache.h"
 #include "agent/kubelet_server/kubelet_handler.h"
 #include "agent/network/host_network.h"
 #include "agent/network/ip_allocator.h"
@@ -83,6 +84,7 @@ struct Agent::Impl {
                 }),
         runtime(options.data_dir, loop, pool, spawner),
         addresses(network.node_range),
+        images(options.data_dir, loop, pool),
         context{.loop = loop,
                 .pool = pool,
                 .client = client,
@@ -90,7 +92,8 @@ struct Agent::Impl {
                 .runtime = runtime,
                 .services = informers_in.Get(client::resources::kServices, json::Fields::Whole()),
                 .addresses = addresses,
-                .devices = devices},
+                .devices = devices,
+                .images = options.pull_images ? &images : nullptr},
         manager(context, pods_informer),
         disk_guard(context, manager,
                    [this](bool pressure) {
@@ -120,6 +123,7 @@ struct Agent::Impl {
   void StartPods();
   void OnGpus();
   void StartRegistration();
+  void StartImages();
   void OnSpawnerState(const Status& status);
   void TellLimitations();
   void Step(Status status);
@@ -137,6 +141,7 @@ struct Agent::Impl {
   ProcessRuntime runtime;
   IpAllocator addresses;
   DeviceAllocator devices;
+  ImageCache images;
   PodWorkerContext context;
   PodManager manager;
   DiskGuard disk_guard;
@@ -249,9 +254,13 @@ void Agent::Impl::OnSpawnerState(const Status& status) {
 void Agent::Impl::StartPods() {
   runtime.Recover(lifetime.Guard([this](std::vector<RecoveredPod> recovered) {
     if (!recovered.empty()) LOG_INFO("agent: found {} pods of an earlier run", recovered.size());
-    manager.Start(std::move(recovered));
-    disk_guard.Start();
-    Step(Status::Ok());
+    // Pods that run from an image are told of with it.
+    images.WhenReady(lifetime.Guard(
+        [this, pods = std::make_shared<std::vector<RecoveredPod>>(std::move(recovered))] {
+          manager.Start(std::move(*pods));
+          disk_guard.Start();
+          Step(Status::Ok());
+        }));
   }));
 }
 
@@ -265,9 +274,24 @@ void Agent::Impl::TellLimitations() {
     events.Record(node, client::EventType::kWarning, limitation.condition, limitation.message);
 }
 
+void Agent::Impl::StartImages() {
+  ImageCache::Hooks hooks;
+  hooks.users = [this] { return manager.ImageUsers(); };
+  hooks.on_garbage = [this](bool ok, const std::string& message) {
+    const json::Value node = json::Obj(
+        {{"apiVersion", "v1"},
+         {"kind", "Node"},
+         {"metadata", json::Obj({{"name", options.node_name}, {"uid", options.node_name}})}});
+    events.Record(node, ok ? client::EventType::kNormal : client::EventType::kWarning,
+                  ok ? "ImageGarbageCollected" : "FreeDiskSpaceFailed", message);
+  };
+  images.Start(std::move(hooks));
+}
+
 void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
   if (!gathered->status.ok()) return Step(gathered->status);
   FillContext(*gathered);
+  StartImages();
   if (Status status = StartServer(*gathered); !status.ok())
     return Step(status.WithPrefix("kubelet API (--kubelet-port): "));
   ++waiting_for;  // the network with the pods, and the registration

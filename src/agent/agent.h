@@ -67,6 +67,8 @@ struct AgentOptions {
   Duration gpu_steady = gpu::kGpuSteady;  // a GPU that had a fault is offered again after it
 
   int64_t pod_max_pids = kMaxPodPids;
+  // False: the images that pods name mean nothing, all containers see the machine's own root.
+  bool pull_images = true;
 
   AddressRanges ranges;
   std::string cluster_domain = "cluster.local";

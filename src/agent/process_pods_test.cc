@@ -77,13 +77,13 @@ TEST(ProcessPods, SaysWhenTheProgramDoesNotExist) {
   });
 }
 
-TEST(ProcessPods, WaitsWithImageUnavailableWithoutACommand) {
+TEST(ProcessPods, WaitsWithoutACommand) {
   InNetworkNamespace([] {
     Machine m;
     m.Create(
-        R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"main","image":"nginx"}]}})");
+        R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"main","image":"none"}]}})");
     ASSERT_TRUE(m.Until([&] {
-      return m.Status("p")["state"]["waiting"]["reason"].AsString() == "ImageUnavailable";
+      return m.Status("p")["state"]["waiting"]["reason"].AsString() == "CreateContainerError";
     }));
     EXPECT_NE(m.Status("p")["state"]["waiting"]["message"].AsString().find("set `command`"),
               std::string::npos);

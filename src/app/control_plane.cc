@@ -207,6 +207,7 @@ void ControlPlane::Impl::BuildParts() {
   agent_options.kubelet_host = "127.0.0.1";
   agent_options.kubelet_port = options.kubelet_port;
   agent_options.pod_max_pids = options.pod_max_pids;
+  agent_options.pull_images = options.pull_images;
   agent_options.ca_file = Dir("pki/ca.crt");
   agent_options.cert_file = Dir(fmt::format("pki/{}.crt", kKubeletCert));
   agent_options.key_file = Dir(fmt::format("pki/{}.key", kKubeletCert));

@@ -18,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMarker = "muster-data-directory";
-constexpr std::array<std::string_view, 5> kFolders = {"run", "pki", "store", "pods", "logs"};
+constexpr std::array<std::string_view, 6> kFolders = {"run",  "pki",  "store",
+                                                      "pods", "logs", "images"};
 constexpr std::string_view kKubeconfig = "kubeconfig";
 
 std::string Join(const std::string& dir, std::string_view name) {

@@ -129,6 +129,7 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
   options.pod_max_pids = agent::kMaxPodPids;
   std::string listen = "127.0.0.1:6443";
   std::string gpus;
+  std::string images = "pull";
   CLI::App app("Starts a whole Kubernetes for machine learning on this machine.", "muster up");
   app.add_option("--data-dir", options.data_dir, "where state, logs and the kubeconfig live")
       ->capture_default_str();
@@ -149,6 +150,11 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
                  "processes and threads that one pod may have")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{4'194'304}));
+  app.add_option("--images", images,
+                 "pull: containers start from the images that they name; machine: all of them see "
+                 "this machine's own root, as with image `none`")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pull", "machine"}));
   app.add_flag("-v,--verbose", options.verbose, "log debug lines");
   app.footer(kUpExamples);
   RETURN_IF_ERROR(Parse(app, argc, argv));
@@ -156,6 +162,7 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
   if (!gpus.empty()) {
     RETURN_IF_ERROR(ParseSimulatedGpus(gpus, options.simulate_gpus, options.simulated_gpu_model));
   }
+  options.pull_images = images == "pull";
   ASSIGN_OR_RETURN(options.data_dir, AbsoluteDir(options.data_dir));
   return options;
 }

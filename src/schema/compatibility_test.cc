@@ -19,7 +19,7 @@ TEST(CompatibilityTest, TheCommittedDocumentIsCurrent) {
 
 TEST(CompatibilityTest, RestrictionsAreNamedAndActedOnFieldsAreNot) {
   const std::string text = CompatibilityMarkdown();
-  EXPECT_NE(text.find("| `spec.securityContext.runAsUser` | warning; the pod fails"),
+  EXPECT_NE(text.find("| `spec.securityContext.seLinuxOptions` | warning; the pod fails"),
             std::string::npos);
   EXPECT_NE(text.find("| `spec.containers[].livenessProbe` | warning; not acted on"),
             std::string::npos);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/images/image_files.h"
 #include "agent/network/pod_files.h"
 #include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/environment.h"
@@ -45,6 +46,44 @@ void OfferDevices(const ContainerBuildInput& input, EnvironmentMap& variables,
   for (size_t i = 0; i < ids.size(); ++i) numbers.push_back(std::to_string(i));
   variables.try_emplace("CUDA_VISIBLE_DEVICES", Join(numbers, ","));
   spec.devices = input.node_devices.FilesOf(input.devices, spec.name);
+}
+
+// The container's own setting, else the pod's.
+const json::Value& Security(const json::Value& pod, const json::Value& container,
+                            const char* field) {
+  const json::Value& own = container["securityContext"][field];
+  return own.IsNull() ? pod["spec"]["securityContext"][field] : own;
+}
+
+// Who the program is, as ContainerSpec::user. Invalid, in the kubelet's words, when it must not be
+// root and is or could be.
+Result<std::string> UserOf(const json::Value& pod, const json::Value& container,
+                           const ImageConfig& image, bool machine) {
+  const std::optional<int64_t> uid = Security(pod, container, "runAsUser").Int();
+  const std::optional<int64_t> gid = Security(pod, container, "runAsGroup").Int();
+  const std::string of_image = image.user.substr(0, image.user.find(':'));
+  if (Security(pod, container, "runAsNonRoot").AsBool()) {
+    const json::Value& meta = pod["metadata"];
+    const std::string where = fmt::format("(pod: \"{}_{}({})\", container: {})",
+                                          meta["name"].AsString(), meta["namespace"].AsString(),
+                                          meta["uid"].AsString(), container["name"].AsString());
+    if (uid && *uid == 0)
+      return Error(Reason::kInvalid, "container's runAsUser breaks non-root policy {}", where);
+    const std::optional<int64_t> number = of_image.empty() ? 0 : ParseInt(of_image);
+    if (!uid && !number) {
+      return Error(Reason::kInvalid,
+                   "container has runAsNonRoot and image has non-numeric user ({}), cannot verify "
+                   "user is non-root {}",
+                   of_image, where);
+    }
+    if (!uid && *number == 0) {
+      return Error(Reason::kInvalid, "container has runAsNonRoot and image will run as root {}",
+                   where);
+    }
+  }
+  if (!uid && !gid) return machine ? "" : image.user.empty() ? "0" : image.user;
+  const std::string user = uid ? std::to_string(*uid) : of_image.empty() ? "0" : of_image;
+  return gid ? fmt::format("{}:{}", user, *gid) : user;
 }
 
 }  // namespace
@@ -106,16 +145,26 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
   spec.attempt = attempt;
   ASSIGN_OR_RETURN(EnvironmentMap variables,
                    ContainerEnvironment(pod, container, input.inputs, input.facts));
-  spec.arguments = ContainerArguments(container, variables);
+  const bool machine = input.image == nullptr;
+  const ImageConfig image = machine ? ImageConfig() : input.image->config;
+  if (!machine) {
+    spec.image_root = ImageRoot(input.data_dir, input.image->root);
+    spec.image_name = input.image->root;
+  }
+  ASSIGN_OR_RETURN(spec.user, UserOf(pod, container, image, machine));
+  spec.arguments = ContainerArguments(container, variables, image);
   ASSIGN_OR_RETURN(const std::vector<ContainerMount> volumes,
                    ContainerMounts(container, input.plan, variables));
-  // First, so that a volume may lie in one.
-  for (const std::string& path : input.node_mounts)
-    spec.mounts.push_back({.source = path, .target = path, .read_only = true, .resolved = true});
+  // First, so that a volume may lie in one. An image has no place for what the machine has mounted.
+  for (const std::string& path : input.node_mounts) {
+    if (machine)
+      spec.mounts.push_back({.source = path, .target = path, .read_only = true, .resolved = true});
+  }
   spec.mounts.insert(spec.mounts.end(), volumes.begin(), volumes.end());
   OfferDevices(input, variables, spec);
-  spec.environment = FinishEnvironment(std::move(variables), PodHostname(pod));
-  spec.working_dir = container["workingDir"].Str();
+  spec.environment = FinishEnvironment(std::move(variables), PodHostname(pod), image,
+                                       spec.user.empty() ? "/root" : "");
+  spec.working_dir = container["workingDir"].Str(image.working_dir);
   spec.cgroup = PodCgroup(pod["metadata"]["uid"].Str()) + "/" + spec.name;
   spec.limits = ContainerLimits(container);
   spec.oom_score_adj = OomScoreAdjust(pod, container, input.node_memory_bytes);

@@ -10,6 +10,7 @@
 
 #include <string>
 
+#include "agent/images/image_record.h"
 #include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/pod_inputs.h"
 #include "agent/shim/container_spec.h"
@@ -28,11 +29,12 @@ struct ContainerBuildInput {
   const cluster::AssignedDevices& devices;
   const DeviceAllocator& node_devices;
   const std::vector<std::string>& node_mounts;  // shown read-only, node/node_mounts.h
+  const ImageRecord* image;  // nullptr: the machine itself
   std::string data_dir;
   int64_t node_memory_bytes = 0;
 };
 
-// `arguments` is empty when the container has no command: it would need an image.
+// `arguments` is empty when neither the container nor its image names a program.
 Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
                                          const json::Value& container, int attempt);
 

@@ -1,7 +1,5 @@
 #include "agent/pod_workers/disk_guard.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 
 #include "agent/volumes/disk_usage.h"
@@ -56,13 +54,9 @@ void DiskGuard::LookNow() {
   }
   context_.pool.Run(
       [look, data_dir = context_.data_dir] {
-        struct statvfs disk = {};
-        if (statvfs(data_dir.c_str(), &disk) == 0) {
-          const auto block = static_cast<int64_t>(disk.f_frsize);
-          look->available = static_cast<int64_t>(disk.f_bavail) * block;
-          look->threshold =
-              std::min(static_cast<int64_t>(disk.f_blocks) * block / 10, kMaxDiskReserveBytes);
-        }
+        const DiskRoom room = MeasureRoom(data_dir);
+        look->available = room.available;
+        look->threshold = room.reserve;
         Measure(data_dir, look->limited, look->measured);
         if (look->low()) Measure(data_dir, look->others, look->measured);
       },

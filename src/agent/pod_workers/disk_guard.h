@@ -7,7 +7,7 @@
 // Life cycle: Start() once the workers are there; destroy to stop.
 // Thread:     the loop thread; it measures on the pool.
 // Source:     the kubelet's eviction manager. Its threshold is 10 % of the disk; ours is at most
-//             kMaxDiskReserveBytes, because a workstation's large disk is often fuller than that.
+//             kMaxDiskReserveBytes (volumes/disk_usage.h).
 
 #pragma once
 
@@ -27,7 +27,6 @@ inline constexpr int kMeasurePeriods = 10;           // pods with limits, as ups
 // What an evicted pod has until its space must be free; then the next one goes. As upstream.
 inline constexpr Duration kEvictionPatience = seconds(30);
 inline constexpr Duration kPressureHold = seconds(30);  // after the last moment of pressure
-inline constexpr int64_t kMaxDiskReserveBytes = int64_t{4} << 30;
 
 class DiskGuard {
  public:

@@ -1,5 +1,6 @@
 #include "agent/pod_workers/environment.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "agent/pod_workers/field_values.h"
@@ -150,23 +151,33 @@ Result<EnvironmentMap> ContainerEnvironment(const json::Value& pod, const json::
   return known;
 }
 
-std::vector<std::string> FinishEnvironment(EnvironmentMap variables, std::string_view hostname) {
+std::vector<std::string> FinishEnvironment(EnvironmentMap variables, std::string_view hostname,
+                                           const ImageConfig& image, std::string_view home) {
+  for (const std::string& entry : image.environment) {
+    const size_t equals = std::min(entry.find('='), entry.size());
+    const std::string value = equals < entry.size() ? entry.substr(equals + 1) : "";
+    if (equals > 0) variables.try_emplace(entry.substr(0, equals), value);
+  }
   variables.try_emplace("PATH", kDefaultPath);
   variables.try_emplace("HOSTNAME", hostname);
-  variables.try_emplace("HOME", "/root");
+  if (!home.empty()) variables.try_emplace("HOME", home);
   std::vector<std::string> out;
   for (const auto& [name, value] : variables) out.push_back(name + "=" + value);
   return out;
 }
 
 std::vector<std::string> ContainerArguments(const json::Value& container,
-                                            const EnvironmentMap& variables) {
+                                            const EnvironmentMap& variables,
+                                            const ImageConfig& image) {
+  const bool has_command = !container["command"].empty();
+  const bool has_args = !container["args"].empty();
   std::vector<std::string> out;
-  if (container["command"].empty()) return out;
+  if (!has_command) out = image.entrypoint;
   for (const char* field : {"command", "args"}) {
     for (const json::Value& word : container[field].items())
       out.push_back(Expand(word.AsString(), variables));
   }
+  if (!has_command && !has_args) out.insert(out.end(), image.cmd.begin(), image.cmd.end());
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/images/image_record.h"
 #include "agent/pod_workers/expansion.h"
 #include "agent/pod_workers/pod_inputs.h"
 #include "base/status.h"
@@ -32,11 +33,15 @@ Result<EnvironmentMap> ContainerEnvironment(const json::Value& pod, const json::
                                             const PodInputs& inputs, const PodFacts& facts);
 
 // Adds what every container has (PATH, HOSTNAME, HOME), where the pod does not say otherwise:
-// "NAME=value".
-std::vector<std::string> FinishEnvironment(EnvironmentMap variables, std::string_view hostname);
+// "NAME=value". What the image sets comes after the pod and before the defaults. No HOME if `home`
+// is "".
+std::vector<std::string> FinishEnvironment(EnvironmentMap variables, std::string_view hostname,
+                                           const ImageConfig& image, std::string_view home);
 
-// command and args, expanded; empty without a command.
+// As upstream: `command` stands for the image's entrypoint and cmd, `args` for its cmd; both are
+// expanded, the image's are not. Empty when neither the pod nor the image names a program.
 std::vector<std::string> ContainerArguments(const json::Value& container,
-                                            const EnvironmentMap& variables);
+                                            const EnvironmentMap& variables,
+                                            const ImageConfig& image);
 
 }  // namespace muster::agent

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/strings.h"
 #include "json/parse.h"
 
 namespace muster::agent {
@@ -113,19 +114,37 @@ TEST(Environment, SaysWhatIsMissing) {
 }
 
 TEST(Environment, EveryContainerHasPathHostNameAndHome) {
-  const auto plain = FinishEnvironment({}, "web-0");
+  const auto plain = FinishEnvironment({}, "web-0", {}, "/root");
   EXPECT_EQ(plain, (std::vector<std::string>{"HOME=/root", "HOSTNAME=web-0",
                                              "PATH=" + std::string(kDefaultPath)}));
-  const auto own = FinishEnvironment({{"PATH", "/venv/bin"}}, "web-0");
+  const auto own = FinishEnvironment({{"PATH", "/venv/bin"}}, "web-0", {}, "/root");
   EXPECT_EQ(own.back(), "PATH=/venv/bin");
 }
 
-TEST(Environment, ArgumentsAreExpandedAndNeedACommand) {
+TEST(Environment, ThePodsVariablesComeBeforeTheImages) {
+  ImageConfig image;
+  image.environment = {"PATH=/opt/bin", "A=image", "B=image", "EMPTY=", "=x"};
+  const auto all = FinishEnvironment({{"A", "pod"}}, "web-0", image, "");
+  EXPECT_EQ(all, (std::vector<std::string>{"A=pod", "B=image", "EMPTY=", "HOSTNAME=web-0",
+                                           "PATH=/opt/bin"}));
+}
+
+// The table in Kubernetes' documentation of command and args.
+TEST(Environment, CommandReplacesTheEntrypointAndArgsReplaceTheCmd) {
   const EnvironmentMap env = {{"RANK", "3"}};
-  EXPECT_EQ(ContainerArguments(
-                *json::Parse(R"j({"command":["run","$(RANK)"],"args":["--x=$(NO)"]})j"), env),
-            (std::vector<std::string>{"run", "3", "--x=$(NO)"}));
-  EXPECT_TRUE(ContainerArguments(*json::Parse(R"j({"args":["x"]})j"), env).empty());
+  ImageConfig image;
+  image.entrypoint = {"/ep-1"};
+  image.cmd = {"foo", "$(RANK)"};
+  const auto of = [&](const char* container, const ImageConfig& config) {
+    return Join(ContainerArguments(*json::Parse(container), env, config), " ");
+  };
+  EXPECT_EQ(of("{}", image), "/ep-1 foo $(RANK)");
+  EXPECT_EQ(of(R"j({"command":["/ep-2"]})j", image), "/ep-2");
+  EXPECT_EQ(of(R"j({"args":["zoo","$(RANK)"]})j", image), "/ep-1 zoo 3");
+  EXPECT_EQ(of(R"j({"command":["/ep-2","$(RANK)"],"args":["--x=$(NO)"]})j", image),
+            "/ep-2 3 --x=$(NO)");
+  EXPECT_EQ(of(R"j({"args":["x"]})j", {}), "x");
+  EXPECT_EQ(of("{}", {}), "");
 }
 
 TEST(PodInputs, FindsEveryNamedObject) {

@@ -4,6 +4,7 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
 #include "agent/shim/shim.h"
+#include "base/check.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -12,10 +13,9 @@ namespace {
 
 using Is = ContainerRuntimeState::Is;
 
-constexpr std::string_view kImageUnavailable =
-    "this node runs programs of the machine itself and cannot pull images: set `command` in the "
-    "container, or use a "
-    "node with a container runtime";
+constexpr std::string_view kNoProgram =
+    "no command specified: neither the container nor its image names a program; set `command` in "
+    "the container (image \"none\" is the machine itself and has none)";
 
 std::string BackoffMessage(Duration delay, const json::Value& pod, const std::string& container) {
   return fmt::format("back-off {} restarting failed container={} pod={}_{}({})",
@@ -119,12 +119,25 @@ void PodWorker::SyncAppContainer(size_t index) {
 }
 
 void PodWorker::StartContainer(size_t index) {
+  if (!ImageReady(index)) return;
   const json::Value spec_json = AllContainers(pod_)[index];
   ContainerRuntimeState& container = state_.containers[index];
   const PodFacts facts = Facts();
-  const ContainerBuildInput input = {pod_,         inputs_,           facts,
-                                     plan_,        assigned_,         context_.devices,
-                                     node_mounts_, context_.data_dir, context_.node_memory_bytes};
+  const ImageRecord* image = nullptr;
+  if (!container.image_name.empty()) {
+    image = context_.images->FindRoot(container.image_name);
+    CHECK(image != nullptr);  // it is used
+  }
+  const ContainerBuildInput input = {pod_,
+                                     inputs_,
+                                     facts,
+                                     plan_,
+                                     assigned_,
+                                     context_.devices,
+                                     node_mounts_,
+                                     image,
+                                     context_.data_dir,
+                                     context_.node_memory_bytes};
   Result<ContainerSpec> spec = BuildContainerSpec(input, spec_json, container.attempt + 1);
   if (!spec) {
     const std::string message = spec.error().message();
@@ -139,11 +152,10 @@ void PodWorker::StartContainer(size_t index) {
     return;
   }
   if (spec->arguments.empty()) {
-    if (container.waiting_reason != "ImageUnavailable") {
-      Event(client::EventType::kWarning, "Failed",
-            fmt::format("container {}: {}", container.name, kImageUnavailable));
+    if (container.waiting_reason != "CreateContainerError") {
+      Event(client::EventType::kWarning, "Failed", fmt::format("Error: {}", kNoProgram));
     }
-    WaitWith(index, "ImageUnavailable", std::string(kImageUnavailable));
+    WaitWith(index, "CreateContainerError", std::string(kNoProgram));
     return;
   }
   if (spec->attempt >= 2) {
@@ -163,6 +175,7 @@ void PodWorker::StartContainer(size_t index) {
 
 void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
   ContainerRuntimeState& container = state_.containers[index];
+  image_waits_[index].ready = false;           // a restart looks again
   if (!started_at && !sandbox_ready_) return;  // OnSandboxGone() has said what comes next
   if (container.is == Is::kTerminated) {
     container.last_exit = container.exit;

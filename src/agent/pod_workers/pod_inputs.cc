@@ -39,6 +39,8 @@ NeededObjects FindNeededObjects(const json::Value& pod) {
   NeededObjects needed;
   for (const json::Value& container : AllContainers(pod)) FromContainer(container, needed);
   for (const json::Value& volume : pod["spec"]["volumes"].items()) FromVolume(volume, needed);
+  for (const json::Value& reference : pod["spec"]["imagePullSecrets"].items())
+    Note(needed.secrets, reference["name"]);
   return needed;
 }
 

@@ -34,7 +34,8 @@ struct NeededObjects {
   std::set<std::string> config_maps, secrets;
 };
 
-// Every ConfigMap and Secret that the pod names in environment or volumes, optional ones included.
+// Every ConfigMap and Secret that the pod names in environment, volumes or imagePullSecrets,
+// optional ones included.
 NeededObjects FindNeededObjects(const json::Value& pod);
 
 // Init containers, then containers.

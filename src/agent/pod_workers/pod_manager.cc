@@ -162,6 +162,29 @@ void PodManager::Evict(const std::string& uid, const std::string& message) {
   if (const auto found = workers_.find(uid); found != workers_.end()) found->second->Evict(message);
 }
 
+ImageCache::Users PodManager::ImageUsers() const {
+  ImageCache::Users out;
+  for (const auto& [uid, worker] : workers_) {
+    if (worker->removed()) continue;
+    const json::Value& meta = worker->pod()["metadata"];
+    const std::string name =
+        fmt::format("{}/{}", meta["namespace"].AsString(), meta["name"].AsString());
+    for (const ContainerRuntimeState& container : worker->state().containers) {
+      if (container.image_name.empty()) continue;
+      std::vector<std::string>& users = out[container.image_name];
+      if (users.empty() || users.back() != name) users.push_back(name);
+    }
+  }
+  for (const auto& [uid, pod] : recovered_) {
+    for (const RecoveredContainer& container : pod.containers) {
+      if (!container.image_name.empty())
+        out[container.image_name].push_back(fmt::format("{}/{}", pod.record["namespace"].AsString(),
+                                                        pod.record["name"].AsString()));
+    }
+  }
+  return out;
+}
+
 json::Array PodManager::Objects() const {
   json::Array out;
   for (const auto& [uid, worker] : workers_) out.push_back(worker->pod());

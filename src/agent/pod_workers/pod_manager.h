@@ -35,6 +35,8 @@ class PodManager {
   std::vector<json::Value> PodsWithAddresses() const;
   json::Array Objects() const;  // all pods that are here
   const PodWorker* FindByUid(const std::string& uid) const;
+  // Which images pods have started from or are about to.
+  ImageCache::Users ImageUsers() const;
   void Evict(const std::string& uid, const std::string& message);
   size_t size() const { return workers_.size(); }
 

@@ -58,8 +58,9 @@ json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState
                                {"lastState", last},
                                {"ready", ready},
                                {"restartCount", std::max(container.attempt, 0)},
-                               {"image", spec["image"].Str()},
-                               {"imageID", ""}});
+                               {"image", container.image.empty() ? spec["image"].Str()
+                                                                 : container.image},
+                               {"imageID", container.image_id}});
   if (container.attempt >= 0)
     out = out.Set("containerID", ContainerId(uid, container.name, container.attempt));
   return out.Set("started", running);

@@ -33,6 +33,9 @@ struct ContainerRuntimeState {
   Is is = Is::kWaiting;
   std::string waiting_reason = "ContainerCreating";
   std::string waiting_message;
+  // While it starts from an image and afterwards: the name of the image's folder, by which the
+  // image cache knows it, and what the status says.
+  std::string image_name, image, image_id;
   int attempt = -1;                        // of the latest start, also the restart count
   std::string started_at;                  // while running
   std::optional<ContainerExit> exit;       // while terminated

@@ -60,7 +60,11 @@ void PodWorker::SignalAll() {
         Event(client::EventType::kNormal, "Killing",
               fmt::format("Stopping container {}", container.name));
       }
-      context_.runtime.SignalContainer(uid_, container.name, kill_now ? SIGKILL : SIGTERM);
+      const ImageRecord* image = container.image_name.empty() || context_.images == nullptr
+                                     ? nullptr
+                                     : context_.images->FindRoot(container.image_name);
+      const int stop = image == nullptr ? SIGTERM : StopSignal(image->config);
+      context_.runtime.SignalContainer(uid_, container.name, kill_now ? SIGKILL : stop);
     }
   }
   signalled_ = true;

@@ -63,6 +63,7 @@ PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const Recovered
     state_.containers.push_back(std::move(entry));
   }
   restarts_.resize(state_.containers.size());
+  image_waits_.resize(state_.containers.size());
   state_.host_ip = context_.host_ip;
   const json::Value& start_time = pod_["status"]["startTime"];
   state_.start_time = start_time.IsString() ? start_time.Str() : FormatTime(context_.loop.Now());
@@ -95,6 +96,13 @@ void PodWorker::TakeContainers(const RecoveredPod& recovered) {
     if (!index) continue;
     ContainerRuntimeState& entry = state_.containers[*index];
     const bool known = entry.attempt == container.attempt;
+    if (context_.images != nullptr && !container.image_name.empty()) {
+      entry.image_name = container.image_name;
+      if (const ImageRecord* image = context_.images->FindRoot(container.image_name)) {
+        entry.image = image->names.empty() ? "" : image->names.front();
+        entry.image_id = image->ImageId();
+      }
+    }
     if (known && entry.is != ContainerRuntimeState::Is::kRunning) continue;
     if (!known) {
       entry.attempt = container.attempt;

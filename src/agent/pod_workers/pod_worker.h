@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/images/image_cache.h"
 #include "agent/network/ip_allocator.h"
 #include "agent/node/node_secrets.h"
 #include "agent/pod_workers/backoff.h"
@@ -43,6 +44,8 @@ inline constexpr Duration kMaxRetryDelay = seconds(30);
 // A pod that is not up by then is shown as ContainerCreating; most are up earlier and need one
 // status write only.
 inline constexpr Duration kFirstStatusDelay = milliseconds(100);
+// How long ErrImagePull is shown before it becomes ImagePullBackOff.
+inline constexpr Duration kErrImagePullTime = seconds(1);
 inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
 inline constexpr Duration kDevicesRetry = milliseconds(100);  // while the driver has not answered
 inline constexpr int64_t kDefaultGraceSeconds = 30;
@@ -59,6 +62,7 @@ struct PodWorkerContext {
   const client::Informer& services;
   IpAllocator& addresses;
   DeviceAllocator& devices;
+  ImageCache* images = nullptr;  // nullptr: every image name means the machine itself
 
   std::string data_dir, node_name, host_ip, bridge, cluster_domain;
   Ipv4 dns_address;
@@ -128,6 +132,14 @@ class PodWorker {
   void WaitWith(size_t index, std::string reason, std::string message);
   std::optional<size_t> IndexOf(const std::string& container) const;
 
+  // pod_images.cc: the images that containers start from.
+  bool ImageReady(size_t index);
+  void PullImage(size_t index, const ImageReference& reference);
+  void OnPulled(size_t index, const ImageReference& reference, const Result<PulledImage>& pulled);
+  void UseImage(size_t index, const ImageRecord& image, const std::string& called);
+  void WaitForImage(size_t index, std::string_view reason, const std::string& message);
+  std::vector<json::Value> PullSecrets();
+
   // pod_stop.cc: ending it.
   bool ShouldStop() const;
   void Stop();
@@ -171,6 +183,15 @@ class PodWorker {
     Time not_before{};
   };
   std::vector<Restart> restarts_;  // by container, as state_.containers
+  struct ImageWait {
+    bool pulling = false;
+    bool ready = false;      // for the next start
+    bool refreshed = false;  // the pod's secrets were fetched again for the next try
+    Duration delay{};        // after the last failure
+    Time failed_at{};
+    std::string failure;
+  };
+  std::vector<ImageWait> image_waits_;  // by container, too
   Duration retry_delay_ = kFirstRetryDelay;
   std::string last_failure_;  // so that a retry does not repeat the event
 

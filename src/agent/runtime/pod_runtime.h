@@ -29,6 +29,7 @@ struct RecoveredContainer {
   int attempt = 0;  // the latest
   bool running = false;
   std::string started_at;
+  std::string image_name;                  // ContainerSpec's
   std::optional<ContainerExit> exit;       // of the latest attempt, unless it runs
   std::optional<ContainerExit> last_exit;  // of the one before
 };

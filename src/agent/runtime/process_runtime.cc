@@ -40,6 +40,7 @@ RecoveredContainer ReadContainerFolder(const std::string& dir, const std::string
   if (out.attempt < 0) return out;
   if (auto started = ReadSmallFile(fmt::format("{}/{}.start", dir, out.attempt)))
     out.started_at = *started;
+  out.image_name = ReadSmallFile(fmt::format("{}/{}.image", dir, out.attempt)).value_or("");
   out.exit = ReadExit(fmt::format("{}/{}.exit", dir, out.attempt));
   if (out.attempt > 0) out.last_exit = ReadExit(fmt::format("{}/{}.exit", dir, out.attempt - 1));
   return out;

@@ -16,6 +16,9 @@ json::Value ToJson(const ContainerSpec& spec) {
   }
   return json::Obj({{"name", spec.name},
                     {"attempt", spec.attempt},
+                    {"imageRoot", spec.image_root},
+                    {"imageName", spec.image_name},
+                    {"user", spec.user},
                     {"arguments", json::Strings(spec.arguments)},
                     {"environment", json::Strings(spec.environment)},
                     {"workingDir", spec.working_dir},
@@ -39,6 +42,9 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
   ContainerSpec spec;
   spec.name = value["name"].Str();
   spec.attempt = static_cast<int>(value["attempt"].AsInt());
+  spec.image_root = value["imageRoot"].Str();
+  spec.image_name = value["imageName"].Str();
+  spec.user = value["user"].Str();
   spec.arguments = json::ToStrings(value["arguments"]);
   spec.environment = json::ToStrings(value["environment"]);
   spec.working_dir = value["workingDir"].Str();

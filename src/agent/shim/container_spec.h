@@ -34,6 +34,11 @@ struct ContainerMount {
 struct ContainerSpec {
   std::string name;
   int attempt = 0;
+  // The folder with the image's files, and the name by which the image cache knows it; both "": the
+  // root is the node's own.
+  std::string image_root, image_name;
+  // "1000", "nginx", "1000:1000", of the container's own /etc/passwd; "": root, without asking.
+  std::string user;
   std::vector<std::string> arguments;    // arguments[0] is looked up in PATH of `environment`
   std::vector<std::string> environment;  // "NAME=value"
   std::string working_dir;               // "" = /

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "agent/runtime/files.h"
+#include "agent/shim/container_user.h"
 #include "agent/shim/privileges.h"
 #include "agent/shim/system_calls.h"
 #include "base/strings.h"
@@ -141,13 +142,15 @@ Status TakeStandardStreams(int in, int out, int err, bool terminal) {
 }
 
 // What all children do at the end, when the root and the streams are as they should be.
-Status DropAndExecute(const std::string& working_dir, const std::vector<std::string>& arguments,
-                      const std::vector<std::string>& environment, bool no_new_privileges) {
+Status DropAndExecute(const std::string& working_dir, const std::string& user,
+                      const std::vector<std::string>& arguments,
+                      std::vector<std::string> environment, bool no_new_privileges) {
   const std::string dir = working_dir.empty() ? "/" : working_dir;
   if (chdir(dir.c_str()) != 0) return SystemError("workingDir", dir, errno);
   umask(022);
   RETURN_IF_ERROR(FilterSystemCalls());
   RETURN_IF_ERROR(KeepOnlyCapabilities(DefaultCapabilities()));
+  if (!user.empty()) RETURN_IF_ERROR(BecomeContainerUser(user, environment));
   if (no_new_privileges) RETURN_IF_ERROR(ForbidNewPrivileges());
   syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   ResetSignals();
@@ -173,7 +176,8 @@ Status RunContainer(const ContainerSpec& spec, const RootfsPlace& place, const C
   (void)WriteFile("/proc/self/oom_score_adj", std::to_string(spec.oom_score_adj));
   RETURN_IF_ERROR(EnterRootfs(spec, place));
   RETURN_IF_ERROR(TakeStandardStreams(streams.in, streams.out, streams.err, spec.tty));
-  return DropAndExecute(spec.working_dir, spec.arguments, spec.environment, spec.no_new_privileges);
+  return DropAndExecute(spec.working_dir, spec.user, spec.arguments, spec.environment,
+                        spec.no_new_privileges);
 }
 
 }  // namespace
@@ -268,7 +272,7 @@ Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid,
     const Status streams_taken =
         TakeStandardStreams(streams.in, streams.out, streams.err, spec.tty);
     if (!streams_taken.ok()) Report(report, streams_taken);
-    Report(report, DropAndExecute(spec.working_dir, spec.arguments, spec.environment,
+    Report(report, DropAndExecute(spec.working_dir, spec.user, spec.arguments, spec.environment,
                                   spec.no_new_privileges));
   }
   RETURN_IF_ERROR(AwaitExec(report, pid));

@@ -35,6 +35,7 @@ struct ExecSpec {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   std::string working_dir;
+  std::string user;  // as ContainerSpec's
   bool tty = false;
   bool stdin_open = false;
   bool no_new_privileges = false;

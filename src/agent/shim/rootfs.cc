@@ -66,7 +66,10 @@ Status MountOverlay(const std::string& lower, const std::string& base, const std
   return try_mount(",volatile").ok() ? Status::Ok() : try_mount("");
 }
 
-Status MountOverlays(const RootfsPlace& place, const std::string& root) {
+Status MountOverlays(const ContainerSpec& spec, const RootfsPlace& place, const std::string& root) {
+  if (!spec.image_root.empty())
+    return MountOverlay(OverlayPath(spec.image_root), place.base, root,
+                        place.overlays.empty() ? "" : ",userxattr");
   if (place.overlays.empty())
     return MountOverlay(OverlayPath(place.layer) + ":/", place.base, root, "");
   constexpr const char* kUser = ",userxattr";
@@ -80,17 +83,18 @@ Status MountOverlays(const RootfsPlace& place, const std::string& root) {
   return Status::Ok();
 }
 
-Status MountRoot(const RootfsPlace& place, const std::string& root) {
-  if (MountOverlays(place, root).ok()) return Status::Ok();
+Status MountRoot(const ContainerSpec& spec, const RootfsPlace& place, const std::string& root) {
+  if (MountOverlays(spec, place, root).ok()) return Status::Ok();
   // The data folder may be on a file system that cannot be an upper layer (an overlay itself):
   // memory can.
   RETURN_IF_ERROR(Mount("tmpfs", place.base, "tmpfs", MS_NODEV, "mode=0700"));
-  return MountOverlays(place, root);
+  return MountOverlays(spec, place, root);
 }
 
-Status ProtectRoot(const RootfsPlace& place, const std::string& root) {
+Status ProtectRoot(const ContainerSpec& spec, const RootfsPlace& place, const std::string& root) {
   constexpr unsigned long kFlags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NODEV;
-  for (const std::string& path : place.overlays)
+  const bool machine = spec.image_root.empty();
+  for (const std::string& path : machine ? place.overlays : std::vector<std::string>())
     RETURN_IF_ERROR(Mount(nullptr, root + path, nullptr, kFlags));
   return Mount(nullptr, root, nullptr, kFlags);
 }
@@ -280,6 +284,27 @@ Status MountTerminationLog(const ContainerSpec& spec, const RootfsPlace& place, 
   return MountVolume({.source = file, .target = spec.termination_message_path}, root_fd);
 }
 
+// An image need not have them; one that has links in their place would have us mount elsewhere.
+Status MakeKernelFolders(const std::string& root) {
+  for (const char* name : {"/proc", "/sys", "/dev"}) {
+    const std::string path = root + name;
+    if (mkdir(path.c_str(), 0755) == 0) continue;
+    struct stat info = {};
+    if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+      return Error(Reason::kInvalid, "the image's {} is not a folder", name);
+  }
+  return Status::Ok();
+}
+
+// Those of the pod's layer, which an image is not under.
+Status MountPodFiles(const RootfsPlace& place, int root_fd) {
+  for (const char* path : {"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}) {
+    if (!PathExists(place.layer + path)) continue;
+    RETURN_IF_ERROR(MountVolume({.source = place.layer + path, .target = path}, root_fd));
+  }
+  return Status::Ok();
+}
+
 Status PivotTo(const std::string& root) {
   if (chdir(root.c_str()) != 0) return SystemError("chdir", root, errno);
   if (syscall(SYS_pivot_root, ".", ".") != 0) return SystemError("pivot_root", root, errno);
@@ -332,11 +357,13 @@ Result<int> OpenInRoot(int root_fd, const std::string& path, bool create, bool a
 
 Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place) {
   const std::string root = place.base + "/root";
-  RETURN_IF_ERROR(MountRoot(place, root));
+  RETURN_IF_ERROR(MountRoot(spec, place, root));
+  if (!spec.image_root.empty()) RETURN_IF_ERROR(MakeKernelFolders(root));
   RETURN_IF_ERROR(MountKernel(root, place.cgroups));
   RETURN_IF_ERROR(MountDev(spec, place, root));
   UniqueFd root_fd(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd.valid()) return SystemError("open", root, errno);
+  if (!spec.image_root.empty()) RETURN_IF_ERROR(MountPodFiles(place, root_fd.get()));
   for (const ContainerMount& mount : spec.mounts)
     RETURN_IF_ERROR(MountVolume(mount, root_fd.get()));
   RETURN_IF_ERROR(MountTerminationLog(spec, place, root_fd.get()));
@@ -345,7 +372,7 @@ Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place) {
     close(fd);
   }
   // Only now: the mount points above had to be made.
-  if (spec.read_only_root) RETURN_IF_ERROR(ProtectRoot(place, root));
+  if (spec.read_only_root) RETURN_IF_ERROR(ProtectRoot(spec, place, root));
   return PivotTo(root);
 }
 

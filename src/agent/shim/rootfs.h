@@ -1,8 +1,8 @@
 // src/agent/shim/rootfs.h
 //
-// What a container sees as its file system: an overlay over the pod's layer over the node's `/`,
-// with its own /proc, /sys, /dev, the pod's /dev/shm and the container's volumes; then the old root
-// is gone.
+// What a container sees as its file system: an overlay over an image's files, or over the pod's
+// layer over the node's `/`, with its own /proc, /sys, /dev, the pod's /dev/shm and the container's
+// volumes; then the old root is gone.
 //
 // Life cycle: called once in a fresh child that has its own mount namespace (and PID namespace,
 // unless shared). Thread:     the child, alone. Invariants: nothing of the node is writable through

@@ -231,6 +231,7 @@ Result<json::Value> Shim::Start(const json::Value& request) {
   RETURN_IF_ERROR(cgroups_.Create(made.cgroup, made.limits));
   container.oom_kills_before = cgroups_.OomKills(made.cgroup);
   container.started_at = FormatNanoTime(RealClock().Wall());
+  if (!made.image_name.empty()) RETURN_IF_ERROR(WriteFile(base + ".image", made.image_name));
   RETURN_IF_ERROR(WriteFile(base + ".start", container.started_at));
 
   const RootfsPlace place = {SandboxLayer(config_.pod_dir), base, SandboxShm(config_.pod_dir),
@@ -278,6 +279,7 @@ Result<json::Value> Shim::StartExec(const json::Value& request, std::vector<Uniq
   spec.environment = container.spec.environment;
   if (request["tty"].AsBool()) spec.environment.push_back("TERM=xterm");
   spec.working_dir = container.spec.working_dir;
+  spec.user = container.spec.user;
   spec.tty = request["tty"].AsBool();
   spec.stdin_open = request["stdin"].AsBool();
   spec.no_new_privileges = container.spec.no_new_privileges;

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <algorithm>
 #include <set>
@@ -72,6 +73,17 @@ std::string Text(int64_t bytes) { return fmt::format("{}Ki", bytes / 1024); }
 int64_t DiskUsage(const std::string& path) {
   Walk walk;
   return walk.Add(AT_FDCWD, path.c_str(), 0) ? walk.bytes : kUnmeasurable;
+}
+
+DiskRoom MeasureRoom(const std::string& path) {
+  struct statvfs disk = {};
+  if (statvfs(path.c_str(), &disk) != 0) return {};
+  const auto block = static_cast<int64_t>(disk.f_frsize);
+  DiskRoom room;
+  room.total = static_cast<int64_t>(disk.f_blocks) * block;
+  room.available = static_cast<int64_t>(disk.f_bavail) * block;
+  room.reserve = std::min(room.total / 10, kMaxDiskReserveBytes);
+  return room;
 }
 
 int64_t PodDisk::Total() const {

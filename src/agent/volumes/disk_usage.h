@@ -25,6 +25,17 @@ inline constexpr int64_t kUnmeasurable = int64_t{1} << 60;
 // Bytes on disk of everything below; a file with several names counts once.
 int64_t DiskUsage(const std::string& path);
 
+// Of the node's disk at least a tenth stays free, but of a large one no more than this: a
+// workstation's is often fuller than that.
+inline constexpr int64_t kMaxDiskReserveBytes = int64_t{4} << 30;
+
+struct DiskRoom {
+  int64_t total = 0, available = 0;
+  int64_t reserve = 0;  // must stay available
+};
+// Of the file system that holds `path`; zeros if there is none.
+DiskRoom MeasureRoom(const std::string& path);
+
 struct PodDisk {
   std::map<std::string, int64_t> volumes;     // emptyDirs on disk, by name
   std::map<std::string, int64_t> containers;  // layers and logs

@@ -6,6 +6,7 @@
 
 #include "agent/spawner/spawner.h"
 #include "app/doctor/doctor.h"
+#include "app/service.h"
 #include "app/store_commands.h"
 #include "app/up.h"
 #include "cli/cli.h"
@@ -18,6 +19,6 @@ int main(int argc, char** argv) {
   if (command == "up") return muster::app::RunUp(argc - 1, argv + 1);
   if (command == "down") return muster::app::RunDown(argc - 1, argv + 1);
   muster::cli::AddCommands(muster::app::StoreCommands());
-  muster::cli::AddCommands({muster::app::DoctorCommand()});
+  muster::cli::AddCommands({muster::app::DoctorCommand(), muster::app::ServiceCommand()});
   return muster::cli::RunCli(argc, argv);
 }

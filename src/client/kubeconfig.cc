@@ -221,4 +221,25 @@ json::Value MergeKubeconfig(const json::Value& existing, const json::Value& adde
   return out.Set("current-context", added["current-context"]);
 }
 
+json::Value UnmergeKubeconfig(const json::Value& existing, const std::string& name) {
+  json::Value out = existing;
+  for (const char* field : {"clusters", "users", "contexts"}) {
+    json::Array entries;
+    for (const json::Value& entry : existing[field].items()) {
+      if (entry["name"] != json::Value(name)) entries.push_back(entry);
+    }
+    if (existing[field].size() != entries.size())
+      out = out.Set(field, json::Value(std::move(entries)));
+  }
+  return out["current-context"] == json::Value(name) ? out.Set("current-context", "") : out;
+}
+
+json::Value FindEntry(const json::Value& kubeconfig, std::string_view field,
+                      std::string_view name) {
+  for (const json::Value& entry : kubeconfig[field].items()) {
+    if (entry["name"].Str() == name) return entry;
+  }
+  return {};
+}
+
 }  // namespace muster::client

@@ -70,5 +70,9 @@ Status WriteKubeconfig(const std::string& path, const json::Value& kubeconfig);
 // Puts the entries of `added` into `existing` in place of those with the same names, makes its
 // context current, and keeps everything else.
 json::Value MergeKubeconfig(const json::Value& existing, const json::Value& added);
+// Without the cluster, user and context of that name, and current-context if it is that one.
+json::Value UnmergeKubeconfig(const json::Value& existing, const std::string& name);
+// The entry of that name in "clusters", "users" or "contexts"; null if there is none.
+json::Value FindEntry(const json::Value& kubeconfig, std::string_view field, std::string_view name);
 
 }  // namespace muster::client

@@ -120,6 +120,16 @@ TEST_F(KubeconfigTest, WritesWhatItReads) {
   EXPECT_EQ(connection->endpoint.ToString(), "https://127.0.0.1:6443");
 }
 
+TEST_F(KubeconfigTest, UnmergeTakesOneAwayAndLeavesOthers) {
+  const json::Value other = MakeKubeconfig("other", "https://10.0.0.2", "CA2", "CERT2", "KEY2");
+  const json::Value ours = MakeKubeconfig("muster", "https://127.0.0.1:6443", "CA", "CERT", "KEY");
+  const json::Value merged = MergeKubeconfig(other, ours);
+  EXPECT_EQ(UnmergeKubeconfig(merged, "muster"), other.Set("current-context", ""));
+  EXPECT_EQ(UnmergeKubeconfig(other, "muster"), other);
+  EXPECT_EQ(FindEntry(merged, "clusters", "other")["cluster"]["server"].Str(), "https://10.0.0.2");
+  EXPECT_TRUE(FindEntry(merged, "clusters", "none").IsNull());
+}
+
 TEST_F(KubeconfigTest, MergesIntoAnExistingFileWithoutLosingOthers) {
   json::Value other = MakeKubeconfig("other", "https://10.0.0.2", "CA2", "CERT2", "KEY2")
                           .Set("preferences", json::Obj());

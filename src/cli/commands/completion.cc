@@ -7,6 +7,7 @@
 namespace muster::cli {
 namespace {
 
+constexpr int kMaxCompletionNames = 200;
 constexpr const char* kTypes =
     "pods pytorchjobs nodes services configmaps secrets events namespaces podgroups "
     "persistentvolumeclaims serviceaccounts";
@@ -41,29 +42,48 @@ std::string ChoiceCases() {
   return out;
 }
 
-std::string BashScript() {
-  std::string out =
-      "# bash completion for muster; try it with: source <(muster completion bash)\n"
-      "_muster() {\n"
-      "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\" "
-      "command=\"${COMP_WORDS[1]}\"\n"
-      "  COMPREPLY=()\n"
-      "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
-      "    COMPREPLY=($(compgen -W \"" +
-      AllNames() +
-      "\" -- \"$cur\")); return\n"
-      "  fi\n"
-      "  case \"$prev\" in\n"
-      "    -f|--filename|--kubeconfig|--data-dir) COMPREPLY=($(compgen -f -- \"$cur\")); return "
-      ";;\n"
-      "    -n|--namespace) COMPREPLY=($(compgen -W \"$(muster get namespaces -o name 2>/dev/null | "
-      "cut -d/ -f2)\" -- \"$cur\")); return ;;\n"
-      "  esac\n"
-      "  case \"$command:$prev\" in\n" +
-      ChoiceCases() +
-      "  esac\n"
-      "  if [[ \"$cur\" == -* ]]; then\n"
-      "    case \"$command\" in\n";
+// Names come from the server, within kNamePatience and kMaxCompletionNames: a shell must not hang.
+constexpr const char* kNamePatience = "2";
+
+// `muster get TYPE -o name`, for the namespace on the command line. $1 is the type.
+std::string NamesFunction() {
+  return fmt::format(
+      "_muster_names() {{\n"
+      "  local i in=()\n"
+      "  for ((i = 2; i < COMP_CWORD; i++)); do\n"
+      "    case \"${{COMP_WORDS[i]}}\" in\n"
+      "      -n|--namespace|--kubeconfig|--context) in+=(\"${{COMP_WORDS[i]}}\" "
+      "\"${{COMP_WORDS[i+1]}}\") ;;\n"
+      "    esac\n"
+      "  done\n"
+      "  timeout {} muster get \"$1\" \"${{in[@]}}\" -o name 2>/dev/null </dev/null | head -n {} | "
+      "cut -d/ -f2\n"
+      "}}\n",
+      kNamePatience, kMaxCompletionNames);
+}
+
+// `muster logs POD`: its first word is no type.
+bool TakesPod(const Command& command) { return command.name == "logs" || command.name == "exec"; }
+
+// What a command takes besides flags: types and names, or pods.
+std::string ObjectCases() {
+  std::string out;
+  for (const Command& command : AllCommands()) {
+    if (!command.names_objects) continue;
+    const std::string first = TakesPod(command) ? "$(_muster_names pods)" : kTypes;
+    // The first word is a type; the words after it are names of that type.
+    out += fmt::format(
+        "    {}) if [[ \"$cur\" == */* ]]; then COMPREPLY=($(compgen -P \"${{cur%%/*}}/\" -W "
+        "\"$(_muster_names \"${{cur%%/*}}\")\" -- \"${{cur#*/}}\"))\n"
+        "      elif [ -z \"$type\" ]; then COMPREPLY=($(compgen -W \"{}\" -- \"$cur\"))\n"
+        "      else COMPREPLY=($(compgen -W \"$(_muster_names \"$type\")\" -- \"$cur\")); fi ;;\n",
+        command.name, first);
+  }
+  return out;
+}
+
+std::string FlagCases() {
+  std::string out;
   for (const Command& command : AllCommands()) {
     out += fmt::format("      {}) COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")) ;;\n", command.name,
                        FlagWords(command));
@@ -74,22 +94,65 @@ std::string BashScript() {
     out += fmt::format("      {}) COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")) ;;\n", other.name,
                        words);
   }
-  out +=
-      "    esac\n    return\n  fi\n  case \"$command\" in\n    completion) COMPREPLY=($(compgen -W "
-      "\"bash zsh fish\" -- \"$cur\")) ;;\n";
-  out += "    help) COMPREPLY=($(compgen -W \"" + AllNames() + "\" -- \"$cur\")) ;;\n";
-  for (const Command& command : AllCommands()) {
-    if (!command.names_objects) continue;
-    // The first word is a type; the words after it are names of that type.
-    out += fmt::format(
-        "    {}) if [ \"$COMP_CWORD\" = 2 ]; then COMPREPLY=($(compgen -W \"{}\" -- \"$cur\"))\n"
-        "      else COMPREPLY=($(compgen -W \"$(muster get \"${{COMP_WORDS[2]}}\" -o name "
-        "2>/dev/null | cut -d/ -f2)\" "
-        "-- \"$cur\")); fi ;;\n",
-        command.name, kTypes);
-  }
-  out += "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n  esac\n}\ncomplete -F _muster muster\n";
   return out;
+}
+
+// "get:--output|get:-o|...": the flags of each command that `wanted` picks.
+template <class Wanted>
+std::string FlagPatterns(Wanted wanted) {
+  std::string out;
+  for (const Command& command : AllCommands()) {
+    std::vector<Flag> flags = command.flags;
+    for (Flag& flag : GlobalFlags(command)) flags.push_back(std::move(flag));
+    for (const Flag& flag : flags) {
+      if (!wanted(flag)) continue;
+      out += fmt::format("{}{}:--{}", out.empty() ? "" : "|", command.name, flag.name);
+      if (flag.letter != 0) out += fmt::format("|{}:-{}", command.name, flag.letter);
+    }
+  }
+  return out;
+}
+
+// The word after one of these is no type and no name.
+bool TakesValue(const Flag& flag) { return !flag.value.empty(); }
+bool TakesFile(const Flag& flag) {
+  return flag.value.starts_with("FILE") || flag.value == "DIR" || flag.name == "kubeconfig";
+}
+bool TakesNamespace(const Flag& flag) { return flag.name == "namespace"; }
+
+std::string BashScript() {
+  return "# bash completion for muster; try it with: source <(muster completion bash)\n" +
+         NamesFunction() +
+         "_muster() {\n"
+         "  local cur=\"${COMP_WORDS[COMP_CWORD]}\" prev=\"${COMP_WORDS[COMP_CWORD-1]}\" "
+         "command=\"${COMP_WORDS[1]}\" type= i\n"
+         "  COMPREPLY=()\n"
+         "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
+         "    COMPREPLY=($(compgen -W \"" +
+         AllNames() +
+         "\" -- \"$cur\")); return\n"
+         "  fi\n"
+         "  for ((i = 2; i < COMP_CWORD && ${#type} == 0; i++)); do\n"
+         "    case \"$command:${COMP_WORDS[i]}\" in\n      " +
+         FlagPatterns(TakesValue) +
+         ") ((i++)) ;;\n      *:-*) ;;\n      *) type=\"${COMP_WORDS[i]}\" ;;\n"
+         "    esac\n  done\n"
+         "  case \"$command:$prev\" in\n    " +
+         FlagPatterns(TakesFile) + ") COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n    " +
+         FlagPatterns(TakesNamespace) +
+         ") COMPREPLY=($(compgen -W \"$(_muster_names namespaces)\" -- \"$cur\")); return ;;\n" +
+         ChoiceCases() +
+         "  esac\n"
+         "  if [[ \"$cur\" == -* ]]; then\n"
+         "    case \"$command\" in\n" +
+         FlagCases() +
+         "    esac\n    return\n  fi\n  case \"$command\" in\n"
+         "    completion) COMPREPLY=($(compgen -W \"bash zsh fish\" -- \"$cur\")) ;;\n"
+         "    service) COMPREPLY=($(compgen -W \"install uninstall status\" -- \"$cur\")) ;;\n"
+         "    help) COMPREPLY=($(compgen -W \"" +
+         AllNames() + "\" -- \"$cur\")) ;;\n" + ObjectCases() +
+         "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n  esac\n}\n"
+         "complete -F _muster muster\n";
 }
 
 std::string ZshScript() {
@@ -136,7 +199,16 @@ std::string FishScript() {
       }
       out += " -d " + FishQuote(flag.help) + "\n";
     }
-    if (command.names_objects) out += fmt::format("{} -a {}\n", when, FishQuote(kTypes));
+    if (!command.names_objects) continue;
+    const std::string names = fmt::format(
+        "(timeout {} muster get {} -o name 2>/dev/null | head -n {} | cut -d/ "
+        "-f2)",
+        kNamePatience, TakesPod(command) ? "pods" : "(commandline -opc)[3]", kMaxCompletionNames);
+    if (!TakesPod(command))
+      out += fmt::format("{} -n 'test (count (commandline -opc)) -eq 2' -a {}\n", when,
+                         FishQuote(kTypes));
+    out += fmt::format("{} -n 'test (count (commandline -opc)) -ge {}' -a {}\n", when,
+                       TakesPod(command) ? 2 : 3, FishQuote(names));
   }
   return out;
 }

@@ -79,7 +79,8 @@ struct Agent::Impl {
         events(client, "kubelet", options.node_name),
         spawner(loop, std::move(handle),
                 [spawner_options =
-                     SpawnerOptions{SpawnerLockFile(options.data_dir), user_node.network.get()}] {
+                     SpawnerOptions{SpawnerLockFile(options.data_dir), user_node.network.get(),
+                                    user_node.cgroup, user_node.plain}] {
                   return SpawnerProcess::Execute(spawner_options);
                 }),
         runtime(options.data_dir, loop, pool, spawner),
@@ -196,6 +197,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.node_allocatable = NodeAllocatable(facts);
   context.node_memory_bytes = facts.memory_bytes;
   context.pod_max_pids = options.pod_max_pids;
+  if (user_node.plain) context.plain_ports = std::make_unique<PortAllocator>();
   for (const NodeLimitation& limitation : user_node.limitations) {
     if (limitation.condition == kLimitsNotEnforced)
       context.limits_not_enforced = limitation.message;
@@ -226,6 +228,7 @@ Status Agent::Impl::StartServer(const Gathered& gathered) {
 }
 
 void Agent::Impl::StartNetwork(const std::string& resolv_conf) {
+  if (user_node.plain) return StartPods();  // the machine's network as it is
   NetworkPublisher::Options publish;
   publish.network = network;
   publish.cluster_domain = options.cluster_domain;

@@ -86,7 +86,7 @@ struct AgentOptions {
 
 class Agent {
  public:
-  // REQUIRES: all references outlive the agent. `user_node` is not valid for root's node.
+  // REQUIRES: all references outlive the agent. `user_node` is empty for root's node.
   Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client,
         client::InformerSet& informers, SpawnerHandle spawner, UserNode user_node, Rng rng);
   ~Agent();

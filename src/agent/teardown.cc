@@ -1,6 +1,7 @@
 // TearDownNode: what `muster down` leaves of a node, which is nothing.
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -35,12 +36,15 @@ void EndShim(const std::string& pod_dir) {
   while (!connection.broken() && poll(&watched, 1, kShutdownWaitMs) > 0) connection.ReadAvailable();
 }
 
+// Not root and in no namespace: pods are plain processes.
+bool IsPlain() { return geteuid() != 0; }
+
 Status EndPod(const Cgroups& cgroups, const std::string& pod_dir, const std::string& uid) {
   EndShim(pod_dir);
-  Status status = EndSandbox(pod_dir, PodCgroup(uid), cgroups);
+  Status status = EndSandbox(pod_dir, PodCgroup(uid), cgroups, IsPlain());
   for (int i = 0; i < kRemovalTries && !status.ok(); ++i) {
     poll(nullptr, 0, kRemovalWaitMs);
-    status = EndSandbox(pod_dir, PodCgroup(uid), cgroups);
+    status = EndSandbox(pod_dir, PodCgroup(uid), cgroups, IsPlain());
   }
   return status;
 }
@@ -62,7 +66,8 @@ Status RemoveNetwork(const std::string& data_dir) {
 }  // namespace
 
 Status TearDownNode(const std::string& data_dir) {
-  const Cgroups cgroups = InUserNamespace() ? CgroupsOfUserNode(data_dir) : Cgroups::DetectSystem();
+  const Cgroups cgroups =
+      IsPlain() || InUserNamespace() ? CgroupsOfUserNode(data_dir) : Cgroups::DetectSystem();
   Status first;
   const auto keep = [&first](Status status) {
     if (!status.ok() && first.ok()) first = std::move(status);

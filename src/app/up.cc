@@ -244,6 +244,8 @@ int RunUp(int argc, char** argv) {
   if (geteuid() != 0) {
     Result<agent::UserNode> entered =
         agent::EnterNodeOfUser({.data_dir = options->data_dir, .ranges = options->ranges});
+    if (!entered.has_value() && entered.error().reason() == Reason::kForbidden)
+      entered = agent::PlainUserNode(entered.error());
     if (!entered.has_value()) {
       report.Send(false, "muster up: " + Explained(entered.error()));
       return Fail("up", entered.error());
@@ -251,8 +253,9 @@ int RunUp(int argc, char** argv) {
     user_node = std::move(*entered);
     agent::EquipUserNode(options->data_dir, user_node);
   }
-  Result<agent::SpawnerHandle> spawner = agent::SpawnerProcess::Fork(
-      {agent::SpawnerLockFile(options->data_dir), user_node.network.get(), user_node.cgroup});
+  Result<agent::SpawnerHandle> spawner =
+      agent::SpawnerProcess::Fork({agent::SpawnerLockFile(options->data_dir),
+                                   user_node.network.get(), user_node.cgroup, user_node.plain});
   if (!spawner.has_value()) {
     report.Send(false, "muster up: " + Explained(spawner.error()));
     return Fail("up", spawner.error());
@@ -281,7 +284,9 @@ int RunDown(int argc, char** argv) {
   if (geteuid() != 0) {
     // Files of other ids of his are the user's only in there.
     const auto entered = agent::EnterNodeOfUser({.data_dir = options->data_dir});
-    if (!entered.has_value()) return Fail("down", entered.error());
+    // Where there are no namespaces for him there is nothing in one.
+    if (!entered.has_value() && entered.error().reason() != Reason::kForbidden)
+      return Fail("down", entered.error());
   }
   if (const Status status = agent::TearDownNode(options->data_dir); !status.ok())
     return Fail("down", status);

@@ -18,8 +18,9 @@ mount -t overlay overlay -o "lowerdir=$root,upperdir=$folder/upper,workdir=$fold
 cd "$root"
 chown $user:$user "$folder" "$folder/tmp" build/release build/release/.ninja_*
 
+through=
 part() { # part NAME [ARGUMENT...]: as the user, who leaves nothing
-  setpriv --reuid=$user --regid=$user --clear-groups env TMPDIR="$folder/tmp" "tests/live/user/$1.sh" "${@:2}"
+  setpriv --reuid=$user --regid=$user --clear-groups env TMPDIR="$folder/tmp" $through "tests/live/user/$1.sh" "${@:2}"
   left=$(ps -o pid=,args= -u $user || true)
   [ -z "$left" ] || { echo "FAIL: processes of the user after $*: $left"; exit 1; }
   left=$(find "$folder/tmp" -mindepth 1)
@@ -45,6 +46,9 @@ hide() { if [ -e "/usr/bin/$1" ]; then mount --bind /dev/null "/usr/bin/$1"; fi;
 
 part jobs
 part node
+through=tests/live/user/without-namespaces
+part plain
+through=
 outside
 for way in pasta slirp4netns; do
   if command -v $way >/dev/null; then part outside $way; else echo "note: no $way here"; fi

@@ -1,5 +1,6 @@
 // The part of PodWorker that starts and restarts containers.
 
+#include "agent/pod_workers/plain_pod.h"
 #include "agent/pod_workers/pod_worker.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
@@ -163,6 +164,11 @@ void PodWorker::StartContainer(size_t index) {
     context_.pool.Run([base, log = spec->log_path,
                        attempt = spec->attempt] { RemoveOldAttempts(base, log, attempt); },
                       context_.loop, [] {});
+  }
+  if (IsPlain()) {
+    std::vector<json::Value> services;
+    for (const auto& [key, service] : context_.services.objects()) services.push_back(service);
+    UseMachineForNames(spec->environment, pod_["metadata"]["namespace"].Str(), services);
   }
   busy_ = true;
   context_.runtime.StartContainer(uid_, *spec,

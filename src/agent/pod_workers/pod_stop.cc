@@ -28,6 +28,7 @@ void PodWorker::Stop() {
   if (AnyRunning()) return SignalAll();
   // Before the last status is published: whoever reads it may give the devices away at once.
   context_.devices.Release(uid_);
+  if (IsPlain()) context_.plain_ports->Release(uid_);
   if (!object_gone_ && !status_.object_gone()) {
     // A pod that had ended before we saw it keeps the status that it has.
     if (!removed_ || IsDeleted()) {

@@ -5,6 +5,7 @@
 #include "agent/network/pod_files.h"
 #include "agent/node/node_mounts.h"
 #include "agent/pod_workers/inputs_fetcher.h"
+#include "agent/pod_workers/plain_pod.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
 #include "base/log.h"
@@ -202,6 +203,18 @@ void PodWorker::Evict(const std::string& message) {
   if (!ShouldStop()) Fail(std::string(kEvicted), message);
 }
 
+bool PodWorker::AdmitPlain(bool is_new) {
+  if (const Status status = CheckPlainPod(pod_); !status.ok()) {
+    Fail("UnsupportedField", status.message());
+    return false;
+  }
+  if (const Status status = context_.plain_ports->Take(pod_, is_new); !status.ok()) {
+    Fail("NodePorts", status.message());  // the kubelet's reason
+    return false;
+  }
+  return true;
+}
+
 void PodWorker::Admit() {
   const bool is_new = std::all_of(state_.containers.begin(), state_.containers.end(),
                                   [](const auto& container) { return container.attempt < 0; });
@@ -216,6 +229,7 @@ void PodWorker::Admit() {
             "field, or use a node with a container runtime",
             field));
   }
+  if (IsPlain() && !AdmitPlain(is_new)) return;
   // The driver has not answered since the agent was started.
   if (!context_.devices.known() && context_.devices.Wants(pod_)) return ScheduleSync(kDevicesRetry);
   if (is_new && !context_.limits_not_enforced.empty() && HasLimits(pod_))

@@ -30,6 +30,7 @@
 #include "agent/pod_workers/container_builder.h"
 #include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/pod_status.h"
+#include "agent/pod_workers/port_allocator.h"
 #include "agent/pod_workers/status_writer.h"
 #include "agent/runtime/pod_runtime.h"
 #include "client/event_recorder.h"
@@ -69,9 +70,10 @@ struct PodWorkerContext {
   std::string host_resolv_conf, host_hosts;
   json::Value node_allocatable;
   int64_t node_memory_bytes = 0;
-  bool disk_pressure = false;       // new pods are refused
-  int64_t pod_max_pids = 0;         // 0: no limit
-  std::string limits_not_enforced;  // why, if limits of memory or CPU are not
+  bool disk_pressure = false;                  // new pods are refused
+  int64_t pod_max_pids = 0;                    // 0: no limit
+  std::string limits_not_enforced;             // why, if limits of memory or CPU are not
+  std::unique_ptr<PortAllocator> plain_ports;  // where pods are plain processes of the machine
   std::shared_ptr<NodeSecrets> secrets = std::make_shared<NodeSecrets>();
   std::string driver_library;  // of the GPUs, a file of the node; "": none is known
 
@@ -108,6 +110,7 @@ class PodWorker {
   // pod_worker.cc: steps up to a prepared sandbox.
   void Sync();
   void Admit();
+  bool AdmitPlain(bool is_new);  // false: it has failed
   void GetInputs();
   void MakeFolder();
   void MakeSandbox();
@@ -151,7 +154,8 @@ class PodWorker {
 
   bool IsDeleted() const { return !pod_["metadata"]["deletionTimestamp"].AsString().empty(); }
   bool AnyRunning() const;
-  bool HostNetwork() const { return pod_["spec"]["hostNetwork"].AsBool(); }
+  bool IsPlain() const { return context_.plain_ports != nullptr; }
+  bool HostNetwork() const { return IsPlain() || pod_["spec"]["hostNetwork"].AsBool(); }
   PodFacts Facts() const;
   void ScheduleSync(Duration delay);  // an earlier one that is scheduled already stays
   void MarkStatus();

@@ -144,14 +144,15 @@ Status TakeStandardStreams(int in, int out, int err, bool terminal) {
 // What all children do at the end, when the root and the streams are as they should be.
 Status DropAndExecute(const std::string& working_dir, const std::string& user,
                       const std::vector<std::string>& arguments,
-                      std::vector<std::string> environment, bool no_new_privileges) {
+                      std::vector<std::string> environment, bool no_new_privileges, bool plain) {
   const std::string dir = working_dir.empty() ? "/" : working_dir;
   if (chdir(dir.c_str()) != 0) return SystemError("workingDir", dir, errno);
   umask(022);
+  // Without capabilities a filter takes the promise first.
+  if (plain || no_new_privileges) RETURN_IF_ERROR(ForbidNewPrivileges());
   RETURN_IF_ERROR(FilterSystemCalls());
-  RETURN_IF_ERROR(KeepOnlyCapabilities(DefaultCapabilities()));
+  if (!plain) RETURN_IF_ERROR(KeepOnlyCapabilities(DefaultCapabilities()));
   if (!user.empty()) RETURN_IF_ERROR(BecomeContainerUser(user, environment));
-  if (no_new_privileges) RETURN_IF_ERROR(ForbidNewPrivileges());
   syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   ResetSignals();
   return Execute(arguments, environment);
@@ -170,14 +171,15 @@ Status RunContainer(const ContainerSpec& spec, const RootfsPlace& place, const C
   setsid();
   BeOpaque();
   RETURN_IF_ERROR(cgroups.Join(spec.cgroup));
-  if (cgroups.mode() != Cgroups::Mode::kNone && unshare(CLONE_NEWCGROUP) != 0) {
+  if (place.plain) prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (!place.plain && cgroups.mode() != Cgroups::Mode::kNone && unshare(CLONE_NEWCGROUP) != 0) {
     return SystemError("make", "a cgroup namespace", errno);
   }
   (void)WriteFile("/proc/self/oom_score_adj", std::to_string(spec.oom_score_adj));
-  RETURN_IF_ERROR(EnterRootfs(spec, place));
+  if (!place.plain) RETURN_IF_ERROR(EnterRootfs(spec, place));
   RETURN_IF_ERROR(TakeStandardStreams(streams.in, streams.out, streams.err, spec.tty));
   return DropAndExecute(spec.working_dir, spec.user, spec.arguments, spec.environment,
-                        spec.no_new_privileges);
+                        spec.no_new_privileges, place.plain);
 }
 
 }  // namespace
@@ -199,7 +201,8 @@ Result<Launched> LaunchContainer(const ContainerSpec& spec, const RootfsPlace& p
     streams.err = err.write_end.get();
   }
   int pid_fd = -1;
-  const uint64_t namespaces = CLONE_NEWNS | (spec.share_pid_namespace ? 0 : CLONE_NEWPID);
+  const uint64_t namespaces =
+      place.plain ? 0 : CLONE_NEWNS | (spec.share_pid_namespace ? 0 : CLONE_NEWPID);
   const pid_t pid = Clone(namespaces, &pid_fd);
   if (pid < 0) return SystemError("clone", "the container", errno);
   if (pid == 0) Report(report, RunContainer(spec, place, cgroups, streams));
@@ -221,6 +224,7 @@ Status EnterContainer(const ExecSpec& spec, int pid_fd, bool shares_pid_namespac
   BeOpaque();
   RETURN_IF_ERROR(cgroups.Join(spec.cgroup));
   (void)WriteFile("/proc/self/oom_score_adj", std::to_string(spec.oom_score_adj));
+  if (spec.plain) return Status::Ok();
   // As RunContainer(): its own, or the machine's, which an ordinary user may not enter again.
   const int cgroup = cgroups.mode() != Cgroups::Mode::kNone ? CLONE_NEWCGROUP : 0;
   const int namespaces = CLONE_NEWNS | cgroup | (shares_pid_namespace ? 0 : CLONE_NEWPID);
@@ -273,7 +277,7 @@ Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid,
         TakeStandardStreams(streams.in, streams.out, streams.err, spec.tty);
     if (!streams_taken.ok()) Report(report, streams_taken);
     Report(report, DropAndExecute(spec.working_dir, spec.user, spec.arguments, spec.environment,
-                                  spec.no_new_privileges));
+                                  spec.no_new_privileges, spec.plain));
   }
   RETURN_IF_ERROR(AwaitExec(report, pid));
   ExecLaunched launched;

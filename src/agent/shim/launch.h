@@ -41,6 +41,7 @@ struct ExecSpec {
   bool no_new_privileges = false;
   std::string cgroup;
   int oom_score_adj = 0;
+  bool plain = false;
 };
 
 struct ExecLaunched {

@@ -27,6 +27,7 @@ struct RootfsPlace {
   Cgroups::Mode cgroups = Cgroups::Mode::kNone;
   // In a user namespace: UserRootPlan::overlays. Then the layer is the root folder, not the node's.
   std::vector<std::string> overlays;
+  bool plain = false;  // there is no root to be made
 };
 
 // Builds it and makes it the root of the calling process.

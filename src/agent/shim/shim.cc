@@ -24,6 +24,7 @@
 #include "agent/runtime/wire.h"
 #include "agent/shim/cri_log.h"
 #include "agent/shim/launch.h"
+#include "agent/shim/plain_processes.h"
 #include "agent/shim/pod_layer.h"
 #include "agent/shim/shim_volumes.h"
 #include "agent/shim/user_root.h"
@@ -172,6 +173,7 @@ Result<json::Value> Shim::Answer(const json::Value& request, std::vector<UniqueF
   if (op == "exec") return StartExec(request, fds);
   if (op == "shutdown") {
     for (auto& [name, container] : containers_) cgroups_.KillAll(container.spec.cgroup);
+    if (config_.plain) (void)EndPlainProcesses(config_.pod_dir);
     unlink((config_.pod_dir + "/" + kShimSocketName).c_str());
     _exit(0);  // the kernel ends what is left in the PID namespace
   }
@@ -193,6 +195,11 @@ json::Value Shim::State() const {
 }
 
 Result<json::Value> Shim::Prepare(const json::Value& request) {
+  if (config_.plain) {
+    RETURN_IF_ERROR(MakeDirs(PlainHome(config_.pod_dir), 0700));
+    prepared_ = true;
+    return json::Obj();
+  }
   PodLayerContents contents;
   contents.hidden = json::ToStrings(request["hidden"]);
   contents.secrets = json::ToStrings(request["secrets"]);
@@ -216,6 +223,10 @@ std::string Shim::ExitPath(const Container& container) const {
 
 Result<json::Value> Shim::Start(const json::Value& request) {
   ASSIGN_OR_RETURN(ContainerSpec spec, ContainerSpecFromJson(request["container"]));
+  if (config_.plain) {
+    spec.environment = PlainEnvironment(std::move(spec.environment), config_.pod_dir, spec.name);
+    if (spec.working_dir.empty()) spec.working_dir = PlainHome(config_.pod_dir);
+  }
   // Without the layer a container would see what it must not.
   if (!prepared_) return Error(Reason::kConflict, "the sandbox is not prepared");
   Container& container = containers_[spec.name];
@@ -234,8 +245,12 @@ Result<json::Value> Shim::Start(const json::Value& request) {
   if (!made.image_name.empty()) RETURN_IF_ERROR(WriteFile(base + ".image", made.image_name));
   RETURN_IF_ERROR(WriteFile(base + ".start", container.started_at));
 
-  const RootfsPlace place = {SandboxLayer(config_.pod_dir), base, SandboxShm(config_.pod_dir),
-                             cgroups_.mode(), overlays_};
+  const RootfsPlace place = {SandboxLayer(config_.pod_dir),
+                             base,
+                             SandboxShm(config_.pod_dir),
+                             cgroups_.mode(),
+                             overlays_,
+                             config_.plain};
   Result<Launched> launched = LaunchContainer(made, place, cgroups_);
   if (!launched) {
     container.exit = {
@@ -285,6 +300,7 @@ Result<json::Value> Shim::StartExec(const json::Value& request, std::vector<Uniq
   spec.no_new_privileges = container.spec.no_new_privileges;
   spec.cgroup = container.spec.cgroup;
   spec.oom_score_adj = container.spec.oom_score_adj;
+  spec.plain = config_.plain;
   ASSIGN_OR_RETURN(ExecLaunched launched,
                    LaunchExec(spec, container.pid, container.spec.share_pid_namespace, cgroups_));
   execs_.push_back({request["exec"].Str(), launched.pid});
@@ -336,6 +352,7 @@ void Shim::OnExit(Container& container, int status) {
   container.running = false;
   // With a shared PID namespace children may be left; they belong to the container.
   if (container.spec.share_pid_namespace) cgroups_.KillAll(container.spec.cgroup);
+  if (config_.plain) (void)EndPlainProcesses(config_.pod_dir, container.spec.name);
   for (bool is_err : {false, true}) {
     UniqueFd& fd = is_err ? container.err : container.out;
     // What a pipe can hold and no more: whoever else has its other end may write for ever.
@@ -442,13 +459,17 @@ Result<UniqueFd> WatchChildren() {
   return fd;
 }
 
-Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config, const Cgroups& cgroups) {
-  RETURN_IF_ERROR(TakeProcessLock(config.pod_dir + "/" + kShimLockName));
+Status MakeSandbox(const ShimConfig& config) {
   if (!config.hostname.empty() &&
       sethostname(config.hostname.data(), config.hostname.size()) != 0) {
     return SystemError("set hostname", config.hostname, errno);
   }
-  RETURN_IF_ERROR(MountSandbox(config.pod_dir, config.user_namespace));
+  return MountSandbox(config.pod_dir, config.user_namespace);
+}
+
+Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config, const Cgroups& cgroups) {
+  RETURN_IF_ERROR(TakeProcessLock(config.pod_dir + "/" + kShimLockName));
+  if (!config.plain) RETURN_IF_ERROR(MakeSandbox(config));
   ASSIGN_OR_RETURN(UniqueFd signals, WatchChildren());
   ASSIGN_OR_RETURN(UniqueFd listener, ListenUnix(config.pod_dir, kShimSocketName));
   return std::make_unique<Shim>(config, cgroups, std::move(listener), std::move(signals));

@@ -53,6 +53,7 @@ struct ShimConfig {
   std::string pod_dir;   // DIR/pods/<uid>
   std::string hostname;  // "" with the node's network
   bool user_namespace = false;
+  bool plain = false;  // no namespaces: containers are processes of the machine
 };
 
 // Says kShimReady, or what failed, to `starter`, a SOCK_SEQPACKET socket; serves once it has heard

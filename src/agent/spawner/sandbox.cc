@@ -15,6 +15,7 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_lock.h"
 #include "agent/runtime/unique_fd.h"
+#include "agent/shim/plain_processes.h"
 #include "agent/shim/shim.h"
 #include "base/log.h"
 
@@ -62,14 +63,16 @@ constexpr int kEndTurnMs = 10;
 
 Result<pid_t> CloneShim(const SandboxRequest& request, const Cgroups& cgroups, int shim_end) {
   clone_args arguments = {};
-  arguments.flags = CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNS;
-  if (!request.host_network) arguments.flags |= CLONE_NEWNET;
+  if (!request.plain) {
+    arguments.flags = CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNS;
+    if (!request.host_network) arguments.flags |= CLONE_NEWNET;
+  }
   arguments.exit_signal = SIGCHLD;
   const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
   if (pid < 0) return SystemError("clone", "the pod's namespaces", errno);
   if (pid == 0) {
     RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname,
-             request.user_namespace},
+             request.user_namespace, request.plain},
             cgroups, UniqueFd(shim_end));
   }
   return pid;
@@ -111,18 +114,20 @@ Status LetGo(int shim) {
 
 // As EndSandbox(), but waits a little for what is dying.
 Status EndRemains(const SandboxRequest& request, const Cgroups& cgroups) {
-  Status status = EndSandbox(request.pod_dir, request.cgroup, cgroups);
+  Status status = EndSandbox(request.pod_dir, request.cgroup, cgroups, request.plain);
   for (int i = 0; i < kMaxEndTurns && !status.ok(); ++i) {
     poll(nullptr, 0, kEndTurnMs);
-    status = EndSandbox(request.pod_dir, request.cgroup, cgroups);
+    status = EndSandbox(request.pod_dir, request.cgroup, cgroups, request.plain);
   }
   return status.WithPrefix("end what is left of an earlier sandbox: ");
 }
 
 }  // namespace
 
-Status EndSandbox(const std::string& pod_dir, const std::string& cgroup, const Cgroups& cgroups) {
+Status EndSandbox(const std::string& pod_dir, const std::string& cgroup, const Cgroups& cgroups,
+                  bool plain) {
   RETURN_IF_ERROR(EndProcess(pod_dir + "/" + kShimLockName, kShimEndPatience));
+  if (plain) RETURN_IF_ERROR(EndPlainProcesses(pod_dir));
   cgroups.KillAll(cgroup);
   return cgroups.Remove(cgroup);
 }

@@ -25,7 +25,9 @@ struct SandboxRequest {
   std::string cgroup;    // "muster/pod<uid>"
   CgroupLimits limits;
   bool host_network = false;
-  bool user_namespace = false;  // the spawner's own; not in the message
+  // The spawner's own; not in the message.
+  bool user_namespace = false;
+  bool plain = false;
   // Unset address: a network namespace with only lo.
   std::string bridge;
   Ipv4 address;
@@ -40,7 +42,8 @@ inline constexpr Duration kShimEndPatience = milliseconds(500);
 // SIGKILL to the pod's shim, and with it to the pod, and to whatever is in its cgroup; then the
 // cgroup is removed. Conflict while something is still dying: to be tried again. Ok if there is
 // nothing.
-Status EndSandbox(const std::string& pod_dir, const std::string& cgroup, const Cgroups& cgroups);
+Status EndSandbox(const std::string& pod_dir, const std::string& cgroup, const Cgroups& cgroups,
+                  bool plain);
 
 // The shim's process id, here. `netlink` may be null for pods without a link. What is left of an
 // earlier sandbox of this pod (its spawner, its shim or the agent was killed) is ended first, so a

@@ -54,6 +54,7 @@ struct SpawnerOptions {
   std::string lock_file;  // "" takes no lock (tests)
   int network = -1;       // of the node, if that is not the caller's: a network namespace
   std::string cgroup;     // Cgroups::At()
+  bool plain = false;     // pods are plain processes: there are no namespaces for this user
 };
 
 // The first argument of the program when it is to be a spawner. Not for users.

@@ -53,10 +53,11 @@ namespace {
 
 class Spawner {
  public:
-  Spawner(int socket_fd, int signal_fd, const std::string& cgroup)
+  Spawner(int socket_fd, int signal_fd, const SpawnerOptions& options)
       : socket_(socket_fd),
         signals_(signal_fd),
-        cgroups_(Cgroups::At(cgroup)),
+        cgroups_(Cgroups::At(options.cgroup)),
+        plain_(options.plain),
         user_namespace_(InUserNamespace()) {}
 
   // Until the parent is gone.
@@ -110,6 +111,7 @@ class Spawner {
   Result<json::Value> Create(const json::Value& message) {
     ASSIGN_OR_RETURN(SandboxRequest request, SandboxRequestFromJson(message));
     request.user_namespace = user_namespace_;
+    request.plain = plain_;
     if (!netlink_ && !request.host_network) {
       ASSIGN_OR_RETURN(netlink_, Netlink::Open());
     }
@@ -124,7 +126,7 @@ class Spawner {
         cgroup.find("..") != std::string::npos) {
       return Error(Reason::kInvalid, "{:?} is not the cgroup of a pod", cgroup);
     }
-    RETURN_IF_ERROR(EndSandbox(pod_dir, cgroup, cgroups_));
+    RETURN_IF_ERROR(EndSandbox(pod_dir, cgroup, cgroups_, plain_));
     return json::Obj();
   }
 
@@ -139,6 +141,7 @@ class Spawner {
   int socket_;
   UniqueFd signals_;
   Cgroups cgroups_;
+  const bool plain_;
   const bool user_namespace_;
   std::optional<Netlink> netlink_;
   std::set<pid_t> shims_;
@@ -147,6 +150,7 @@ class Spawner {
 constexpr int kSocket = STDERR_FILENO + 1;
 constexpr int kNetwork = kSocket + 1;  // of an executed one
 constexpr std::string_view kOwnNetwork = "own-network";
+constexpr std::string_view kPlain = "plain";
 
 // Serves kSocket. Nothing else of the parent stays open: its locks must end with it, not with us or
 // a shim.
@@ -169,7 +173,7 @@ constexpr std::string_view kOwnNetwork = "own-network";
     const Status locked = TakeOverProcessLock(options.lock_file, kPredecessorPatience);
     if (!locked.ok()) LOG_ERROR("spawner: {}", locked.message());
   }
-  Spawner spawner(kSocket, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), options.cgroup);
+  Spawner spawner(kSocket, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), options);
   spawner.Serve();
   _exit(0);
 }
@@ -188,7 +192,7 @@ Result<Ends> MakeEnds() {
 // posix_spawn with the child's end as kSocket and the network as kNetwork.
 int StartProgram(const SpawnerOptions& options, int child_end, pid_t& pid) {
   std::string name = "muster", command(kSpawnerCommand), lock = options.lock_file;
-  std::string network(options.network >= 0 ? kOwnNetwork : "");
+  std::string network(options.plain ? kPlain : options.network >= 0 ? kOwnNetwork : "");
   std::string cgroup = options.cgroup;
   char* argv[] = {name.data(), command.data(), lock.data(), network.data(), cgroup.data(), nullptr};
   posix_spawn_file_actions_t files;
@@ -241,6 +245,7 @@ void SpawnerProcess::Serve(int argc, char** argv) {
   SpawnerOptions options;
   if (argc > 2) options.lock_file = argv[2];
   if (argc > 3 && argv[3] == kOwnNetwork) options.network = kNetwork;
+  options.plain = argc > 3 && argv[3] == kPlain;
   if (argc > 4) options.cgroup = argv[4];
   RunSpawner(options);
 }

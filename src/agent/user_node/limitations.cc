@@ -20,6 +20,14 @@ std::optional<NodeLimitation> MissingLimits(const DelegatedGroup& group) {
                   group.memory ? "CPU" : "memory", missing)};
 }
 
+NodeLimitation NoNamespaces(const std::string& why) {
+  return {"NoNamespaces", "UserNamespacesRefused",
+          "pods are plain processes of this user, not isolated from him, from each other or from "
+          "GPUs: they share the machine's files, /tmp, names and ports; there are no Services and "
+          "no volumes but a hostPath in its own place: " +
+              why};
+}
+
 NodeLimitation NoWayOut(const OutsideMeans& means) {
   const std::string what = "pods reach each other and Services, but nothing outside of this node: ";
   if (!means.program) {

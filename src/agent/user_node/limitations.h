@@ -17,6 +17,9 @@ namespace muster::agent {
 inline constexpr const char* kLimitsNotEnforced = "LimitsNotEnforced";
 inline constexpr const char* kNoOutsideNetwork = "NoOutsideNetwork";
 
+// `why` with what would change it.
+NodeLimitation NoNamespaces(const std::string& why);
+
 // What a program that joins the node's network with the outside needs.
 struct OutsideMeans {
   bool program = false;      // pasta or slirp4netns

@@ -198,9 +198,10 @@ Result<DnsSockets> BindInNetwork(int network, const DnsEndpoint& dns) {
 Result<UserNode> EnterUserNode(const std::string& data_dir, const DnsEndpoint& dns) {
   ASSIGN_OR_RETURN(Holder holder, OpenHolder(data_dir));
   if (!holder.process.valid()) {
-    RETURN_IF_ERROR(EndOutsideNetwork(data_dir));  // of the network that is gone
-    RETURN_IF_ERROR(EndOrphans(data_dir));
     RETURN_IF_ERROR(StartHolder(data_dir));
+    // Of the network that is gone.
+    RETURN_IF_ERROR(EndOutsideNetwork(data_dir));
+    RETURN_IF_ERROR(EndOrphans(data_dir));
     ASSIGN_OR_RETURN(holder, OpenHolder(data_dir));
     if (!holder.process.valid())
       return Error(Reason::kInternalError, "the process that holds the node's namespaces died");
@@ -213,10 +214,18 @@ Result<UserNode> EnterUserNode(const std::string& data_dir, const DnsEndpoint& d
   return node;
 }
 
+UserNode PlainUserNode(const Status& why) {
+  UserNode node;
+  node.plain = true;
+  node.limitations.push_back(NoNamespaces(why.message()));
+  return node;
+}
+
 void EquipUserNode(const std::string& data_dir, UserNode& node) {
   const DelegatedGroup group = FindDelegatedGroup(CgroupFile(data_dir));
   node.cgroup = group.path.empty() ? std::string(kNoCgroups) : group.path;
   if (auto missing = MissingLimits(group)) node.limitations.push_back(std::move(*missing));
+  if (node.plain) return;  // its pods are outside
   const auto program = FindOutsideProgram();
   OutsideMeans means = {program.has_value(), access("/dev/net/tun", R_OK | W_OK) == 0};
   if (means.program && means.device) {

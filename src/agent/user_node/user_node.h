@@ -31,6 +31,7 @@ struct UserNode {
   // As Cgroups::At() wants it: "" is the machine's.
   std::string cgroup = {};
   std::vector<NodeLimitation> limitations = {};
+  bool plain = false;  // no namespaces: pods are plain processes of the user
 
   bool valid() const { return network.valid(); }
 };
@@ -38,6 +39,8 @@ struct UserNode {
 // The calling process becomes root of the node's user namespace. Forbidden, with the reason and the
 // remedy, where the machine gives him none.
 Result<UserNode> EnterUserNode(const std::string& data_dir, const DnsEndpoint& dns);
+// The node where EnterUserNode() was Forbidden, for the reason `why`.
+UserNode PlainUserNode(const Status& why);
 // Finds out what the user's pods can have: a cgroup for their limits, a way to the outside, which
 // is opened. Tells in `node` where to find the one and what is missing.
 void EquipUserNode(const std::string& data_dir, UserNode& node);

@@ -1,0 +1,59 @@
+#include "agent/pod_workers/plain_pod.h"
+
+#include <gtest/gtest.h>
+
+#include "json/parse.h"
+
+namespace muster::agent {
+namespace {
+
+Status Check(const std::string& container, const std::string& volumes = "[]") {
+  return CheckPlainPod(*json::Parse(R"({"spec":{"volumes":)" + volumes +
+                                    R"(,"containers":[{"name":"c",)" + container + "}]}}"));
+}
+
+TEST(PlainPod, MayHaveWhatItFindsOnTheMachine) {
+  EXPECT_TRUE(Check(R"("image":"x")").ok());
+  EXPECT_TRUE(Check(R"("volumeMounts":[{"name":"v","mountPath":"/home/me"}])",
+                    R"([{"name":"v","hostPath":{"path":"/home/me"}}])")
+                  .ok());
+}
+
+TEST(PlainPod, FailsWhereSomethingWouldBeMissingOrOpen) {
+  const std::string home = R"([{"name":"v","hostPath":{"path":"/home/me"}}])";
+  for (const char* mount : {R"({"name":"v","mountPath":"/data"})",
+                            R"({"name":"v","mountPath":"/home/me","readOnly":true})",
+                            R"({"name":"v","mountPath":"/home/me","subPath":"x"})",
+                            R"({"name":"w","mountPath":"/home/me"})"}) {
+    EXPECT_EQ(Check(R"("volumeMounts":[)" + std::string(mount) + "]", home).reason(),
+              Reason::kInvalid)
+        << mount;
+  }
+  const Status config = Check(R"("volumeMounts":[{"name":"v","mountPath":"/script"}])",
+                              R"([{"name":"v","configMap":{"name":"s"}}])");
+  EXPECT_NE(config.message().find("volume v cannot be mounted at /script"), std::string::npos);
+  EXPECT_NE(config.message().find("NoNamespaces"), std::string::npos);
+  EXPECT_FALSE(Check(R"("securityContext":{"readOnlyRootFilesystem":true})").ok());
+}
+
+TEST(PlainPod, FindsItsJobOnTheMachine) {
+  const auto service = [](const char* ns, const char* name, const char* ip) {
+    return json::Obj({{"metadata", json::Obj({{"namespace", ns}, {"name", name}})},
+                      {"spec", json::Obj({{"clusterIP", ip}})}});
+  };
+  std::vector<std::string> environment = {"MASTER_ADDR=job-master-0",
+                                          "PET_RDZV_ENDPOINT=job-master-0:23456",
+                                          "OTHER=web",
+                                          "X=there",
+                                          "JOB=job-master-0-and-more",
+                                          "EMPTY="};
+  UseMachineForNames(environment, "d",
+                     {service("d", "job-master-0", "None"), service("d", "web", "10.43.0.5"),
+                      service("e", "there", "None")});
+  EXPECT_EQ(environment, (std::vector<std::string>{
+                             "MASTER_ADDR=127.0.0.1", "PET_RDZV_ENDPOINT=127.0.0.1:23456",
+                             "OTHER=web", "X=there", "JOB=job-master-0-and-more", "EMPTY="}));
+}
+
+}  // namespace
+}  // namespace muster::agent

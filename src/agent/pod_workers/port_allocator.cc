@@ -1,0 +1,101 @@
+#include "agent/pod_workers/port_allocator.h"
+
+#include <charconv>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "agent/pod_workers/pod_inputs.h"
+#include "base/files.h"
+#include "base/strings.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr std::string_view kListens = "0A";  // TCP_LISTEN
+constexpr std::string_view kRemedy =
+    "without user namespaces all pods share the machine's ports: give this one another port, or "
+    "end the other first";
+
+std::vector<PortKey> PortsOf(const json::Value& pod) {
+  std::vector<PortKey> out;
+  for (const json::Value& container : AllContainers(pod)) {
+    for (const json::Value& port : container["ports"].items())
+      out.emplace_back(port["protocol"].Str("TCP"), port["containerPort"].AsInt());
+  }
+  return out;
+}
+
+std::string OwnerOf(const json::Value& pod) {
+  for (const json::Value& owner : pod["metadata"]["ownerReferences"].items()) {
+    if (owner["controller"].AsBool()) return owner["uid"].Str();
+  }
+  return pod["metadata"]["uid"].Str();
+}
+
+}  // namespace
+
+std::set<int64_t> ListeningPorts(std::string_view proc_net, bool tcp) {
+  std::set<int64_t> out;
+  for (std::string_view line : SplitNonEmpty(proc_net, '\n')) {
+    // "0: 0100007F:1F90 00000000:0000 0A ..."
+    const auto fields = SplitNonEmpty(line, ' ');
+    if (fields.size() < 4 || (tcp && fields[3] != kListens)) continue;
+    const size_t colon = fields[1].rfind(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string_view digits = fields[1].substr(colon + 1);
+    int64_t port = 0;
+    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), port, 16);
+    if (end.ec == std::errc() && end.ptr == digits.data() + digits.size()) out.insert(port);
+  }
+  return out;
+}
+
+std::set<int64_t> PortAllocator::MachinePorts(const std::string& protocol) {
+  if (protocol != "TCP" && protocol != "UDP") return {};
+  std::set<int64_t> out;
+  for (const char* version : {"", "6"}) {
+    const auto text = ReadSmallFile(fmt::format("/proc/net/{}{}", ToLower(protocol), version));
+    if (text) out.merge(ListeningPorts(*text, protocol == "TCP"));
+  }
+  return out;
+}
+
+PortAllocator::PortAllocator(
+    std::function<std::set<int64_t>(const std::string& protocol)> listening)
+    : listening_(std::move(listening)) {}
+
+Status PortAllocator::Take(const json::Value& pod, bool is_new) {
+  const std::string owner = OwnerOf(pod);
+  const std::vector<PortKey> ports = PortsOf(pod);
+  for (const PortKey& key : ports) {
+    const auto found = holders_.find(key);
+    if (found != holders_.end() && found->second.owner == owner) continue;
+    if (found != holders_.end()) {
+      return Error(Reason::kConflict, "port {}/{} is taken by pod {}; {}", key.second, key.first,
+                   found->second.pods.begin()->second, kRemedy);
+    }
+    if (is_new && listening_(key.first).contains(key.second)) {
+      return Error(Reason::kConflict, "port {}/{} is taken by a program of this machine; {}",
+                   key.second, key.first, kRemedy);
+    }
+  }
+  const json::Value& meta = pod["metadata"];
+  for (const PortKey& key : ports) {
+    Holder& holder = holders_[key];
+    holder.owner = owner;
+    holder.pods[meta["uid"].Str()] =
+        fmt::format("{}/{}", meta["namespace"].AsString(), meta["name"].AsString());
+  }
+  return Status::Ok();
+}
+
+void PortAllocator::Release(const std::string& pod_uid) {
+  for (auto next = holders_.begin(); next != holders_.end();) {
+    const auto entry = next++;
+    entry->second.pods.erase(pod_uid);
+    if (entry->second.pods.empty()) holders_.erase(entry);
+  }
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,68 @@
+#include "agent/shim/plain_processes.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "agent/network/netns_test_support.h"
+
+namespace muster::agent {
+namespace {
+
+// A program with the environment of a container, that has started.
+pid_t Start(const std::string& pod_dir, const std::string& container) {
+  std::vector<std::string> environment = PlainEnvironment({"HOME=/root"}, pod_dir, container);
+  std::vector<char*> envp;
+  for (std::string& variable : environment) envp.push_back(variable.data());
+  envp.push_back(nullptr);
+  int started[2];
+  CHECK(pipe2(started, O_CLOEXEC) == 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execle("/bin/sh", "sh", "-c", "sleep 1000 & wait", nullptr, envp.data());
+    _exit(1);
+  }
+  close(started[1]);
+  char byte = 0;
+  CHECK(read(started[0], &byte, 1) == 0);  // closed by the exec
+  close(started[0]);
+  return pid;
+}
+
+bool Lives(pid_t pid) { return waitpid(pid, nullptr, WNOHANG) == 0; }
+
+void EndAll(const std::string& pod_dir, const std::string& container) {
+  while (!EndPlainProcesses(pod_dir, container).ok()) {
+  }
+}
+
+TEST(PlainProcesses, AreEndedByTheirMark) {
+  InNetworkNamespace([] {
+    const pid_t one = Start("/d/pods/1", "a");
+    const pid_t two = Start("/d/pods/1", "ab");
+    const pid_t other = Start("/d/pods/12", "a");
+    EndAll("/d/pods/1", "a");
+    EXPECT_FALSE(Lives(one));
+    EXPECT_TRUE(Lives(two));
+    EndAll("/d/pods/1", "");
+    EXPECT_FALSE(Lives(two));
+    EXPECT_TRUE(Lives(other));
+    EndAll("/d/pods/12", "");
+    EXPECT_FALSE(Lives(other));
+    EXPECT_TRUE(EndPlainProcesses("/d/pods/12").ok());
+  });
+}
+
+TEST(PlainProcesses, HaveAHomeInThePodsFolder) {
+  EXPECT_EQ(PlainEnvironment({"A=1", "HOME=/root"}, "/d/pods/1", "main"),
+            (std::vector<std::string>{"A=1", "HOME=/d/pods/1/home", "TMPDIR=/d/pods/1/home",
+                                      "MUSTER_POD=/d/pods/1:main"}));
+  EXPECT_EQ(
+      PlainEnvironment({"HOME=/data", "TMPDIR=/scratch"}, "/d/pods/1", "main"),
+      (std::vector<std::string>{"HOME=/data", "TMPDIR=/scratch", "MUSTER_POD=/d/pods/1:main"}));
+}
+
+}  // namespace
+}  // namespace muster::agent

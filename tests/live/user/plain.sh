@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Part of tests/live/user.sh, as an ordinary user for whom the kernel makes no user namespaces: the fallback and its
+# words.
+source "$(dirname "$0")/../lib.sh"
+[ "$(id -u)" != 0 ] || fail "this test is for an ordinary user"
+! unshare -U true 2>/dev/null || fail "this test is for a machine without user namespaces"
+up >"$SCRATCH/up.out"
+up_says=$(cat "$SCRATCH/up.out")
+condition() { kubectl get nodes -o "jsonpath={.items[0].status.conditions[?(@.type=='$1')].$2}"; }
+for text in "pods are plain processes" "user.max_user_namespaces is 0" "sudo sysctl -w user.max_user_namespaces=" "limits of memory"; do
+  contains "$up_says" "$text" "what up says"
+done
+equals "$(condition NoNamespaces status)" True "condition NoNamespaces"
+contains "$(condition NoNamespaces message)" "sudo sysctl -w" "condition NoNamespaces"
+contains "$(kubectl get events -A)" NoNamespaces "the event"
+
+pod() { # pod NAME POLICY PORT COMMAND [MORE]
+  cat <<YAML | kubectl apply -f - >/dev/null
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  restartPolicy: $2
+  containers:
+    - name: main
+      image: none
+      command: ["sh", "-c", "$4"]
+      ports: [{containerPort: $3}]
+      $5
+YAML
+}
+ended() { pod_phase_is "$1" Succeeded || pod_phase_is "$1" Failed; }
+refused() { # refused POD REASON TEXT...
+  eventually 20 pod_phase_is "$1" Failed
+  equals "$(jsonpath "pod/$1" .status.reason)" "$2" "why $1 failed"
+  local text
+  for text in "${@:3}"; do contains "$(jsonpath "pod/$1" .status.message)" "$text" "why $1 failed"; done
+}
+
+say "== a pod, its logs and commands in it"
+pod web Always 8000 'echo up as $(id -u) in $HOME; sleep 9876 & exec python3 -m http.server 8000' ''
+eventually 20 pod_phase_is web Running
+logged() { kubectl logs web | grep -q "^up as $(id -u) in $DATA"; }
+eventually 20 logged
+equals "$(echo typed | kubectl exec -i web -- cat)" typed
+equals "$(kubectl exec web -- sh -c 'echo $HOME')" "$(kubectl logs web | sed -n '1s/.* in //p')" "its home"
+
+say "== what cannot be kept is refused"
+pod two Never 8000 'exit 0' ''
+refused two NodePorts "port 8000/TCP is taken by pod default/web" "give this one another port"
+python3 -m http.server --bind 127.0.0.1 8001 >/dev/null 2>&1 &
+server=$!
+listens() { grep -q ':1F41 ' /proc/net/tcp; }
+eventually 10 listens
+pod three Never 8001 'exit 0' ''
+refused three NodePorts "port 8001/TCP is taken by a program of this machine"
+kill $server
+pod readonly Never 8002 'exit 0' 'securityContext: {readOnlyRootFilesystem: true}'
+refused readonly UnsupportedField readOnlyRootFilesystem "NoNamespaces says why"
+kubectl create configmap script --from-literal=a=b >/dev/null
+cat <<YAML | kubectl apply -f - >/dev/null
+apiVersion: v1
+kind: Pod
+metadata: {name: volume}
+spec:
+  restartPolicy: Never
+  containers: [{name: main, image: none, command: ["true"], volumeMounts: [{name: s, mountPath: /script}]}]
+  volumes: [{name: s, configMap: {name: script}}]
+YAML
+refused volume UnsupportedField "volume s cannot be mounted at /script"
+
+say "== a job on one port, and a second one"
+job() {
+  cat <<YAML | kubectl apply -f - >/dev/null
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: $1}
+spec:
+  runPolicy: {cleanPodPolicy: None}
+  pytorchReplicaSpecs:
+    Master: &replica
+      replicas: 1
+      restartPolicy: Never
+      template:
+        spec: {containers: [{name: pytorch, image: none, command: ["python3", "$SCRATCH/open/rendezvous.py"]}]}
+    Worker: *replica
+YAML
+}
+mkdir "$SCRATCH/open"
+cat >"$SCRATCH/open/rendezvous.py" <<PYTHON
+import os, socket, time
+port = int(os.environ["MASTER_PORT"])
+if os.environ["RANK"] == "0":
+    socket.create_server(("", port)).accept()[0].sendall(b"hello")
+    while not os.path.exists("$SCRATCH/open/go"): time.sleep(0.1)
+else:
+    while True:
+        try: client = socket.create_connection((os.environ["MASTER_ADDR"], port)); break
+        except ConnectionRefusedError: time.sleep(0.1)
+    print(client.recv(100).decode(), flush=True)
+PYTHON
+job one
+eventually 30 pod_phase_is one-worker-0 Succeeded
+equals "$(kubectl logs one-worker-0)" hello "through MASTER_ADDR"
+job two
+refused two-master-0 NodePorts "port 23456/TCP is taken by pod default/one-"
+touch "$SCRATCH/open/go"
+kubectl wait --for=condition=Succeeded pytorchjob/one --timeout=30s >/dev/null
+
+say "== ends and restarts"
+pod family Never 8003 'sleep 9875 & sleep 9875 & exit 0' ''
+eventually 20 pod_phase_is family Succeeded
+alone() { ! pgrep -u "$(id -u)" -f "sleep 987[5]" >/dev/null; }
+eventually 10 alone
+equals "$(jsonpath pod/web '.status.containerStatuses[0].restartCount')" 0 "restarts before"
+before=$(jsonpath pod/web .metadata.uid)
+kill -9 "$(control_plane_pid)"
+up >/dev/null
+equals "$(jsonpath pod/web .metadata.uid)" "$before" "the pod is the same one"
+equals "$(jsonpath pod/web '.status.containerStatuses[0].restartCount')" 0 restarts
+equals "$(kubectl exec web -- echo here)" here "exec after a restart"
+pkill -9 -u "$(id -u)" '^muster'
+up >/dev/null
+restarted() { [ "$(jsonpath pod/web '.status.containerStatuses[0].restartCount')" -ge 1 ] && pod_phase_is web Running; }
+eventually 60 restarted
+shim=$(ps -o ppid= -p "$(pgrep -u "$(id -u)" -f '^python3 -m http.server 8000')")
+kill -9 $shim
+restarted_again() { [ "$(jsonpath pod/web '.status.containerStatuses[0].restartCount')" -ge 2 ] && pod_phase_is web Running; }
+eventually 60 restarted_again
+one_child() { [ "$(pgrep -c -u "$(id -u)" -fx "sleep 9876")" = 1 ]; }
+eventually 10 one_child
+"$MUSTER" down --purge --data-dir "$DATA"
+[ ! -e "$DATA" ] || fail "$DATA is still there: $(find "$DATA")"
+say "result: without user namespaces: plain processes, a taken port refused with reason and remedy, jobs run, down leaves nothing"

@@ -238,6 +238,8 @@ Finding CheckClock(const ClockFacts& clock) {
 }
 
 Finding CheckNft(const HostFacts& facts) {
+  if (!facts.user.is_root() && !facts.namespaces_error.empty())
+    return Ok("nft", "not needed: pods have no network of their own");
   if (facts.nft.empty()) {
     return Fail("nft", "missing: Services need it",
                 "apt-get install nftables, or use the bundle, which brings it");
@@ -254,6 +256,8 @@ Finding CheckOverlay(const HostFacts& facts) {
   const std::string message = "cannot be mounted: " + facts.overlay_error;
   // Where the namespaces themselves are refused, that is what to mend.
   if (!facts.namespaces_error.empty()) return Warn("overlay", message, "mend namespaces first");
+  // An ordinary user's pods are plain processes then.
+  if (!facts.user.is_root()) return Warn("overlay", message, "modprobe overlay (Linux 5.11)");
   return Fail("overlay", message, "modprobe overlay");
 }
 

@@ -258,6 +258,22 @@ TEST(Doctor, Programs) {
   EXPECT_TRUE(After("python3", [](HostFacts& f) { f.python = ""; }).starts_with("WARN missing"));
   EXPECT_EQ(After("overlay", [](HostFacts& f) { f.overlay_error = "overlay: No such device"; }),
             "FAIL cannot be mounted: overlay: No such device | modprobe overlay");
+  // Without it, or without namespaces, an ordinary user's pods are plain processes.
+  EXPECT_EQ(After("overlay",
+                  [](HostFacts& f) {
+                    f.user = {1000, "ada"};
+                    f.overlay_error = "overlay: Operation not permitted";
+                  })
+                .substr(0, 5),
+            "WARN ");
+  EXPECT_EQ(After("nft",
+                  [](HostFacts& f) {
+                    f.user = {1000, "ada"};
+                    f.namespaces_error = "unshare: no";
+                    f.nft.clear();
+                  })
+                .substr(0, 2),
+            "OK");
 }
 
 TEST(Doctor, Gpus) {

@@ -93,16 +93,22 @@ std::string TryNamespaces(uid_t uid, gid_t gid) {
               CLONE_NEWCGROUP) != 0) {
     return Errno("unshare");
   }
-  return own == 0 ? "" : MapUser(uid, gid);
+  if (own != 0) {
+    if (const std::string error = MapUser(uid, gid); !error.empty()) return error;
+  }
+  // AppArmor lets a user make them, and takes all rights away in there.
+  return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 ? "" : Errno("mount /");
 }
 
-// In a mount namespace of its own, over a memory file system: nothing is written to a disk.
+// In a mount namespace of its own, over a memory file system: nothing is written to a disk. A
+// folder of the machine may have other file systems below it, which keeps users from an overlay of
+// it (agent/shim/user_root.h): theirs is over memory, too.
 std::string TryOverlay(bool is_root) {
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Errno("mount /");
   if (mount("muster", "/tmp", "tmpfs", 0, nullptr) != 0) return Errno("mount a tmpfs");
-  for (const char* path : {"/tmp/upper", "/tmp/work", "/tmp/root"}) mkdir(path, 0755);
-  const std::string options = fmt::format("lowerdir={},upperdir=/tmp/upper,workdir=/tmp/work{}",
-                                          is_root ? "/" : "/usr", is_root ? "" : ",userxattr");
+  for (const char* path : {"/tmp/lower", "/tmp/upper", "/tmp/work", "/tmp/root"}) mkdir(path, 0755);
+  const std::string options =
+      fmt::format("lowerdir={},upperdir=/tmp/upper,workdir=/tmp/work{}",
+                  is_root ? "/" : "/tmp/lower", is_root ? "" : ",userxattr");
   if (mount("overlay", "/tmp/root", "overlay", 0, options.c_str()) != 0) return Errno("overlay");
   return "";
 }

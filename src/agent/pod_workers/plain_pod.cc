@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "agent/images/image_reference.h"
 #include "agent/pod_workers/pod_inputs.h"
 
 namespace muster::agent {
@@ -28,6 +29,12 @@ bool IsThereAnyway(const json::Value& pod, const json::Value& mount) {
 Status CheckPlainPod(const json::Value& pod) {
   for (const json::Value& container : AllContainers(pod)) {
     const std::string name = container["name"].Str();
+    if (!IsMachineImage(container["image"].AsString())) {
+      return Error(Reason::kInvalid,
+                   "container {}: image {} cannot be its root folder: {}; image \"none\" runs the "
+                   "machine's programs",
+                   name, container["image"].AsString(), kRemedy);
+    }
     if (container["securityContext"]["readOnlyRootFilesystem"].AsBool()) {
       return Error(Reason::kInvalid,
                    "container {}: securityContext.readOnlyRootFilesystem cannot be enforced: {}",

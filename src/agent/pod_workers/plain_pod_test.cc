@@ -9,11 +9,12 @@ namespace {
 
 Status Check(const std::string& container, const std::string& volumes = "[]") {
   return CheckPlainPod(*json::Parse(R"({"spec":{"volumes":)" + volumes +
-                                    R"(,"containers":[{"name":"c",)" + container + "}]}}"));
+                                    R"(,"containers":[{"image":"none","name":"c",)" + container +
+                                    "}]}}"));
 }
 
 TEST(PlainPod, MayHaveWhatItFindsOnTheMachine) {
-  EXPECT_TRUE(Check(R"("image":"x")").ok());
+  EXPECT_TRUE(Check(R"("tty":true)").ok());
   EXPECT_TRUE(Check(R"("volumeMounts":[{"name":"v","mountPath":"/home/me"}])",
                     R"([{"name":"v","hostPath":{"path":"/home/me"}}])")
                   .ok());
@@ -33,6 +34,9 @@ TEST(PlainPod, FailsWhereSomethingWouldBeMissingOrOpen) {
                               R"([{"name":"v","configMap":{"name":"s"}}])");
   EXPECT_NE(config.message().find("volume v cannot be mounted at /script"), std::string::npos);
   EXPECT_NE(config.message().find("NoNamespaces"), std::string::npos);
+  EXPECT_FALSE(CheckPlainPod(
+                   *json::Parse(R"({"spec":{"containers":[{"name":"c","image":"registry/x:1"}]}})"))
+                   .ok());
   EXPECT_FALSE(Check(R"("securityContext":{"readOnlyRootFilesystem":true})").ok());
 }
 

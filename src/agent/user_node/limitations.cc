@@ -24,7 +24,7 @@ NodeLimitation NoNamespaces(const std::string& why) {
   return {"NoNamespaces", "UserNamespacesRefused",
           "pods are plain processes of this user, not isolated from him, from each other or from "
           "GPUs: they share the machine's files, /tmp, names and ports; there are no Services and "
-          "no volumes but a hostPath in its own place: " +
+          "no images and no volumes but a hostPath in its own place: " +
               why};
 }
 

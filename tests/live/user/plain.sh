@@ -57,6 +57,8 @@ refused three NodePorts "port 8001/TCP is taken by a program of this machine"
 kill $server
 pod readonly Never 8002 'exit 0' 'securityContext: {readOnlyRootFilesystem: true}'
 refused readonly UnsupportedField readOnlyRootFilesystem "NoNamespaces says why"
+kubectl run image --image=registry.example/x:1 --restart=Never >/dev/null
+refused image UnsupportedField "image registry.example/x:1 cannot be its root folder"
 kubectl create configmap script --from-literal=a=b >/dev/null
 cat <<YAML | kubectl apply -f - >/dev/null
 apiVersion: v1

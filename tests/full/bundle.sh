@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Issue 4: the archive of ./quickstart --bundle, unpacked in a minimal Debian 12 without any of our packages: up, a pod
-# that reaches another through a Service (so nft and all libraries are there), down, and nothing is left.
+# that reaches another through a Service (so nft and all libraries are there), down, and nothing is left. As root and not.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/full/debian-root
@@ -8,10 +8,11 @@ make_debian_root
 bundle=$PWD/build/bundle-test.tar.gz
 ./quickstart --bundle "$bundle"
 tar xf "$bundle" -C "$root/opt"
+mkdir -p "$root/home/ada" && chown 1000:1000 "$root/home/ada"
 for program in ip nft python3; do
   if box sh -c "command -v $program"; then echo "FAIL: this root has $program, so it would prove nothing"; exit 1; fi
 done
-cat >"$root/root/greeter.yaml" <<'YAML'
+cat >"$root/opt/greeter.yaml" <<'YAML'
 apiVersion: v1
 kind: Pod
 metadata: {name: greeter, labels: {app: greeter}}
@@ -27,19 +28,24 @@ kind: Service
 metadata: {name: greeter}
 spec: {selector: {app: greeter}, ports: [{port: 80}]}
 YAML
-cat >"$root/root/client.sh" <<'CLIENT'
+cat >"$root/opt/client.sh" <<'CLIENT'
 until exec 3<>/dev/tcp/greeter/80; do read -rt 0.2 <> <(:) || true; done 2>/dev/null
 cat <&3
 env | grep ^LD_ || echo no loader variables
 CLIENT
-box bash -ec '
+use='
   export PATH=/opt/muster/bin:$PATH
+  muster doctor || true
   muster up --detach
-  muster apply -f /root/greeter.yaml
-  muster run --name client -- bash -c "$(cat /root/client.sh)"
-  muster down --purge
-  test ! -e /var/lib/muster' | tee "$root/out"
+  muster apply -f /opt/greeter.yaml
+  muster run --name client -- bash -c "$(cat /opt/client.sh)"
+  muster down --purge'
+box bash -ec "$use; test ! -e /var/lib/muster" | tee "$root/root.out"
+box setpriv --reuid=1000 --regid=1000 --clear-groups env HOME=/home/ada bash -ec "$use; test ! -e ~/.muster" |
+  tee "$root/user.out"
 for line in "hello through the Service" "no loader variables" "nothing is left"; do
-  grep -q "$line" "$root/out" || { echo "FAIL: no '$line' in the output"; exit 1; }
+  for output in root user; do
+    grep -q "$line" "$root/$output.out" || { echo "FAIL: no '$line' in the output of $output"; exit 1; }
+  done
 done
-echo "result: bundle of $(($(stat -c %s "$bundle") / 1000)) kB: up, pod, down on a bare Debian 12 in $SECONDS s"
+echo "result: bundle of $(($(stat -c %s "$bundle") / 1000)) kB: up, pods, down as root and not on a bare Debian 12 in $SECONDS s"

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "agent/images/program.h"
+#include "agent/runtime/program.h"
 #include "agent/runtime/files.h"
 #include "base/strings.h"
 #include "loop/asio_loop.h"

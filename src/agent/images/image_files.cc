@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "agent/images/program.h"
+#include "agent/runtime/program.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/unique_fd.h"
 #include "agent/volumes/disk_usage.h"

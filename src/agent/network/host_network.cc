@@ -86,16 +86,17 @@ std::string OwnDirectory() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
+constexpr Duration kNftPatience = minutes(1);  // thousands of Services take a second
 constexpr size_t kNftMessageBytes = 2000;
 
-Result<ProgramResult> RunNft(const std::vector<std::string>& arguments, std::string_view input,
-                             size_t max_output_bytes = kNftMessageBytes) {
-  const std::string program = NftProgram();
-  if (program.empty()) {
+Result<ProgramResult> RunNft(std::vector<std::string> arguments, std::string_view input) {
+  arguments.insert(arguments.begin(), NftProgram());
+  if (arguments.front().empty()) {
     return Error(Reason::kInternalError,
                  "network: the program nft is missing: install the package nftables");
   }
-  Result<ProgramResult> result = RunProgram(program, arguments, input, max_output_bytes);
+  Result<ProgramResult> result = RunProgram(
+      {.arguments = std::move(arguments), .time_limit = kNftPatience, .input = std::string(input)});
   if (!result) return Error(result.error().WithPrefix("network: "));
   return result;
 }
@@ -108,7 +109,7 @@ Result<bool> TableExists() {
 
 Status NftError(const ProgramResult& result) {
   return Error(Reason::kInternalError, "network: nft exited with {}: {}", result.exit_code,
-               Trim(result.output));
+               Trim(std::string_view(result.err).substr(0, kNftMessageBytes)));
 }
 
 }  // namespace
@@ -133,10 +134,9 @@ Status ApplyNft(std::string_view rules) {
 
 Result<std::string> ListNft() {
   // Without the elements of sets, which may be many.
-  ASSIGN_OR_RETURN(ProgramResult result,
-                   RunNft({"--terse", "list", "ruleset"}, "", kMaxNftListBytes));
+  ASSIGN_OR_RETURN(ProgramResult result, RunNft({"--terse", "list", "ruleset"}, ""));
   if (result.exit_code != 0) return Error(NftError(result));
-  return std::move(result.output);
+  return std::move(result.out);
 }
 
 std::string HostRules(const NodeNetworkConfig& config) {

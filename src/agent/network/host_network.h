@@ -41,7 +41,6 @@ struct NodeNetworkConfig {
   Ipv4 BridgeAddress() const { return Ipv4{node_range.Network().value + 1}; }
 };
 
-inline constexpr size_t kMaxNftListBytes = 4 * 1024 * 1024;
 inline constexpr std::string_view kNftTable = "muster";
 
 // AlreadyExists, with nothing changed, while another state file owns the network. An owner whose
@@ -60,7 +59,7 @@ std::string FindNft(const std::string& own_directory);
 // Runs `nft -f -` with `rules` on its standard input. The error has what nft printed.
 Status ApplyNft(std::string_view rules);
 
-// Every table of this network namespace as nft prints it, at most kMaxNftListBytes of it.
+// Every table of this network namespace as nft prints it.
 Result<std::string> ListNft();
 
 // The text of the whole table without Services, replacing the one that is there (pure).

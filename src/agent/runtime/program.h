@@ -1,27 +1,44 @@
 // src/agent/runtime/program.h
 //
-// Runs another program to its end, for the short tools of the machine (nft, iptables).
+// Runs another program and reads what it prints. Blocks; for a pool and the spawner.
 //
-// Thread: any that may block. Standard input and output are memory files: no pipe can fill up,
-//         whatever the program does first. Its environment is LC_ALL=C alone.
+// Thread:     any.
+// Invariants: nothing of it is left when RunProgram() returns, nor when this process dies; it
+//             inherits no descriptors and not this process' safety from the OOM killer.
 
 #pragma once
 
-#include <cstddef>
+#include <atomic>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "base/time.h"
 
 namespace muster::agent {
 
-struct ProgramResult {
-  int exit_code = 0;   // 128: it was killed
-  std::string output;  // standard output and error together, the first bytes
+inline constexpr size_t kMaxProgramOutputBytes = 8 * 1024 * 1024;  // of each stream that is kept
+
+// The path of `name` beside muster itself or in PATH; "" if it is nowhere.
+std::string FindProgram(std::string_view name);
+
+struct ProgramCall {
+  std::vector<std::string> arguments;  // arguments[0] is the program's path
+  Duration time_limit{};
+  std::string input;  // its standard input
+  // Asked a few times a second; an error ends the program and is the result.
+  std::function<Status()> watch = [] { return Status::Ok(); };
+  const std::atomic<bool>* cancelled = nullptr;  // set by another thread: end soon
 };
 
-Result<ProgramResult> RunProgram(const std::string& path, const std::vector<std::string>& arguments,
-                                 std::string_view input, size_t max_output_bytes);
+struct ProgramResult {
+  int exit_code = 0;  // 128 and the signal's number when one ended it
+  std::string out, err;
+};
+
+// Timeout when it took longer than its limit; ServiceUnavailable when cancelled.
+Result<ProgramResult> RunProgram(const ProgramCall& call);
 
 }  // namespace muster::agent

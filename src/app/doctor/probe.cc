@@ -40,7 +40,6 @@ namespace fs = std::filesystem;
 using agent::UniqueFd;
 
 constexpr size_t kMaxAnswerBytes = 4096;
-constexpr size_t kMaxRulesBytes = 1024 * 1024;
 constexpr Duration kTrialPatience = seconds(10);
 
 std::string Errno(std::string_view what) {
@@ -191,8 +190,9 @@ void ProbeNetwork(const UpOptions& options, HostFacts& facts) {
   if (facts.user.is_root() && legacy && legacy->contains("filter")) {
     for (const char* path : {"/usr/sbin/iptables-legacy", "/sbin/iptables"}) {
       if (access(path, X_OK) != 0) continue;
-      const auto rules = agent::RunProgram(path, {"-S"}, "", kMaxRulesBytes);
-      if (rules && rules->exit_code == 0) facts.iptables_legacy_rules = rules->output;
+      const auto rules =
+          agent::RunProgram({.arguments = {path, "-S"}, .time_limit = kTrialPatience});
+      if (rules && rules->exit_code == 0) facts.iptables_legacy_rules = rules->out;
       break;
     }
   }

@@ -216,7 +216,8 @@ std::string Agent::Impl::ResolvConfOfUserNode(const std::string& machine) const 
 
 Status Agent::Impl::StartServer(const Gathered& gathered) {
   if (options.io == nullptr) own_io = std::make_unique<net::IoThreads>(1);
-  handler = std::make_unique<KubeletHandler>(options.data_dir, loop, pool, runtime, manager);
+  handler = std::make_unique<KubeletHandler>(options.data_dir, loop, pool, runtime, manager,
+                                             context.images);
   net::ServerOptions server_options;
   server_options.host = options.kubelet_host;
   server_options.port = static_cast<uint16_t>(options.kubelet_port);

@@ -26,6 +26,7 @@ void HandleFinalizeNamespace(Core& core, const CallPtr& call, const ResourcePtr&
 void HandleBinding(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleLog(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleExec(Core& core, const CallPtr& call, const ResourcePtr& pods);
+void HandleNodeProxy(Core& core, const CallPtr& call);
 void HandleScale(Core& core, const CallPtr& call, const ResourcePtr& resource);
 
 }  // namespace muster::apiserver

@@ -317,6 +317,7 @@ void ApiServer::Impl::RouteSubresource(const CallPtr& call, const ResourcePtr& r
     if (sub.name != info.subresource) continue;
     if (sub.name == "log") return HandleLog(core, call, resource);
     if (sub.name == "exec") return HandleExec(core, call, resource);
+    if (sub.name == "proxy") return HandleNodeProxy(core, call);
     if (sub.name == "binding") return HandleBinding(core, call, resource);
     if (sub.name == "scale") return HandleScale(core, call, resource);
     if (sub.name == "finalize" && info.verb == "update")

@@ -62,11 +62,10 @@ int SplitLine(int argc, char** argv, std::string& name, std::vector<std::string>
 }
 
 std::vector<Command>& MutableCommands() {
-  static std::vector<Command> commands = {ApplyCommand(),    CompletionCommand(), DeleteCommand(),
-                                          DescribeCommand(), ExecCommand(),       ExplainCommand(),
-                                          GetCommand(),      KubeconfigCommand(), LogsCommand(),
-                                          cli::RunCommand(), StatusCommand(),     VersionCommand(),
-                                          WaitCommand()};
+  static std::vector<Command> commands = {
+      ApplyCommand(),    CompletionCommand(), DeleteCommand(),  DescribeCommand(),   ExecCommand(),
+      ExplainCommand(),  GetCommand(),        ImageCommand(),   KubeconfigCommand(), LogsCommand(),
+      cli::RunCommand(), StatusCommand(),     VersionCommand(), WaitCommand()};
   return commands;
 }
 

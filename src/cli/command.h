@@ -84,6 +84,7 @@ Command DescribeCommand();
 Command ExecCommand();
 Command ExplainCommand();
 Command GetCommand();
+Command ImageCommand();
 Command KubeconfigCommand();
 Command LogsCommand();
 Command RunCommand();

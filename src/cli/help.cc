@@ -66,7 +66,7 @@ std::string GeneralHelp() {
       {"Run and look:", {"run", "status", "logs", "explain"}},
       {"Objects:", {"apply", "get", "describe", "delete", "exec", "wait"}},
       {"Its state:", {"backup", "restore", "check-store"}},
-      {"Around it:", {"doctor", "service", "kubeconfig", "completion", "version"}}};
+      {"Around it:", {"doctor", "image", "service", "kubeconfig", "completion", "version"}}};
   for (const auto& [title, names] : groups) {
     out += fmt::format("\n{}\n", title);
     for (const char* name : names) {

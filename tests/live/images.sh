@@ -42,7 +42,9 @@ CONF
 "$tools/make_image.py" "$layout" nginx:latest '{"Cmd": ["/usr/sbin/nginx"], "StopSignal": "SIGQUIT"}' "$nginx" >/dev/null
 big=$(root big)
 head -c 30M /dev/urandom >"$big/random"
-"$tools/make_image.py" "$layout" big:1 '{"Entrypoint": ["/bin/sleep"], "Cmd": ["1000"]}' "$busybox" "$big" >/dev/null
+small=$(root small)
+head -c 1K /dev/urandom >"$small/random-too"
+"$tools/make_image.py" "$layout" big:1 '{"Entrypoint": ["/bin/sleep"], "Cmd": ["1000"]}' "$busybox" "$small" "$big" >/dev/null
 huge=$(root huge)
 truncate -s 400M "$huge/zeros"
 "$tools/make_image.py" "$layout" huge:1 '{}' "$huge" >/dev/null
@@ -96,3 +98,114 @@ contains "$(events by-tag)" 'Pulled: Successfully pulled image "localhost:5000/b
 equals "$(jsonpath pod/by-tag '.status.containerStatuses[0].image')" localhost:5000/bb:1
 image_id=$(jsonpath pod/by-tag '.status.containerStatuses[0].imageID')
 contains "$image_id" localhost:5000/bb@sha256:
+
+# --- by digest, already present; command and args as in Kubernetes' table; exec is the image's user
+pod by-digest "localhost:5000/bb@${image_id#*@}" '"args": ["echo $0 args"],'
+eventually 20 pod_phase_is by-digest Succeeded
+equals "$(kubectl logs by-digest)" "/bin/sh args"
+contains "$(events by-digest)" 'already present on machine'
+pod command localhost:5000/bb:1 '"command": ["/bin/sleep", "1000"], "imagePullPolicy": "Never",'
+eventually 20 pod_phase_is command Running
+equals "$(kubectl exec command -- id -u)" 1234
+equals "$(kubectl exec command -- sh -c 'cat /etc/hostname; ls /usr 2>/dev/null || echo nothing of the machine')" \
+  $'command\nnothing of the machine'
+pod root localhost:5000/bb:1 '"securityContext": {"runAsNonRoot": true, "runAsUser": 0},'
+eventually 20 waits_with root CreateContainerConfigError
+contains "$(why root)" "container's runAsUser breaks non-root policy"
+pod named localhost:5000/bb:1 '"securityContext": {"runAsNonRoot": true},'
+eventually 20 waits_with named CreateContainerConfigError
+contains "$(why named)" 'image has non-numeric user (web), cannot verify user is non-root'
+pod number localhost:5000/bb:1 '"args": ["id -u; id -g"], "securityContext": {"runAsUser": 4321, "runAsGroup": 8765},'
+eventually 20 pod_phase_is number Succeeded
+equals "$(kubectl logs number)" $'4321\n8765'
+kubectl delete pod command root named --wait=false >/dev/null
+
+# --- nginx serves, and ends by the image's stop signal
+kubectl run web --image=localhost:5000/nginx >/dev/null
+eventually 20 pod_phase_is web Running
+address=$(jsonpath pod/web .status.podIP)
+eventually 10 curl -sf "http://$address/" -o "$SCRATCH/page"
+equals "$(cat "$SCRATCH/page")" 'hello from nginx'
+
+# --- with credentials and without
+kubectl create secret docker-registry good --docker-server=localhost:5001 --docker-username=ml --docker-password=secret >/dev/null
+kubectl create secret docker-registry bad --docker-server=localhost:5001 --docker-username=ml --docker-password=wrong >/dev/null
+pod without localhost:5001/bb:1
+pod wrong localhost:5001/bb:1 '' '"imagePullSecrets": [{"name": "bad"}, {"name": "missing"}],'
+for name in without wrong; do eventually 20 waits_with $name ImagePullBackOff; done
+contains "$(why without)" 'unauthorized: authentication required'
+contains "$(why wrong)" 'unauthorized'
+contains "$(events wrong)" 'FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (missing)'
+pod with localhost:5001/bb:1 '' '"imagePullSecrets": [{"name": "bad"}, {"name": "good"}],'
+eventually 20 pod_phase_is with Succeeded
+if grep -rqs -e 'ml:secret' -e "$(printf ml:secret | base64)" "$DATA/logs" "$DATA/images/index.json"; then fail "a password is in a file"; fi
+equals "$(find "$DATA/images/pulls" -mindepth 1 | wc -l)" 0 "files left by pulls"
+
+# --- what cannot be pulled says why
+pod bad-tag localhost:5000/bb:nope
+pod bad-digest "localhost:5000/bb@sha256:$(printf '0%.0s' {1..64})"
+pod bad-name 'Not A Name'
+pod bad-host localhost:9/bb:1
+pod never localhost:5000/big:1 '"imagePullPolicy": "Never",'
+pod no-space localhost:5000/huge:1
+eventually 20 waits_with bad-name InvalidImageName
+eventually 20 waits_with never ErrImageNeverPull
+for name in bad-tag bad-digest bad-host no-space; do eventually 20 waits_with $name ImagePullBackOff; done
+contains "$(why bad-tag)" 'manifest unknown'
+contains "$(why bad-digest)" 'manifest unknown'
+contains "$(why bad-host)" 'connection refused'
+contains "$(why no-space)" 'no space: 40'
+contains "$(events bad-tag)" 'Failed: Error: ErrImagePull'
+contains "$(events bad-tag)" 'BackOff: Back-off pulling image "localhost:5000/bb:nope"'
+equals "$(jsonpath "$(kubectl get nodes -o name)" '.status.conditions[?(@.type=="DiskPressure")].status')" False "disk pressure"
+kubectl delete pod bad-tag bad-digest bad-name bad-host never no-space without wrong --wait=false >/dev/null
+
+# --- killed in the middle of a pull: nothing half-done, and layers that are here are not fetched again
+pod slow localhost:5002/big:1
+eventually 20 test -e "$SCRATCH/proxy/stalled"
+kill -9 "$(control_plane_pid)"
+eventually 5 sh -c '! pgrep -x skopeo'
+touch "$SCRATCH/proxy/go"
+layers_here=$(ls "$DATA/images/blobs/sha256")
+asked() { grep -o 'sha256:[0-9a-f]*' "$SCRATCH/proxy/blobs" | sort -u; } # for which layers the registry was asked
+kept=0
+for digest in $(asked); do [[ $layers_here != *"${digest#sha256:}"* ]] || kept=$((kept + 1)); done
+[ $kept -ge 1 ] || fail "no layer was whole when the pull was killed: the test proves nothing"
+: >"$SCRATCH/proxy/blobs"
+up >/dev/null
+equals "$(ls "$DATA/images/roots" | grep -c new)" 0 "half-done images"
+eventually 20 pod_phase_is web Running
+eventually 30 pod_phase_is slow Running
+equals "$(jsonpath pod/web '.status.containerStatuses[0].restartCount')" 0 "web's restarts"
+contains "$(jsonpath pod/web '.status.containerStatuses[0].imageID')" localhost:5000/nginx@sha256:
+for digest in $(asked); do
+  [[ $layers_here != *"${digest#sha256:}"* ]] || fail "a layer was fetched again: $digest"
+done
+say "result: a pull that was killed kept $kept layer(s) and asked for $(asked | wc -l) again"
+curl -sf "http://$address/" -o /dev/null || fail "nginx does not serve after the restart"
+kubectl delete pod slow --grace-period=0 --force >/dev/null 2>&1
+kubectl delete pod web >/dev/null
+
+# --- muster image
+equals "$("$MUSTER" image list -o json | jq -r '.images[] | select(.names[] == "localhost:5002/big:1") | .usedBy | length')" 0
+"$MUSTER" image list | grep -q '^localhost:5000/nginx:latest  *sha256:' || fail "image list: $("$MUSTER" image list)"
+skopeo copy -q --insecure-policy "oci:$layout:bb:1" "docker-archive:$SCRATCH/web.tar:web:2" >/dev/null
+contains "$("$MUSTER" image load "$SCRATCH/web.tar")" 'Loaded docker.io/library/web:2'
+contains "$("$MUSTER" image load --name mine "$layout:nginx:latest" 2>&1 || true)" 'mine'
+pod loaded web:2 '"args": ["exec sleep 1000"], "imagePullPolicy": "Never",'
+eventually 20 pod_phase_is loaded Running
+contains "$("$MUSTER" image rm web:2 2>&1 || true)" 'is used by pod default/loaded'
+kubectl delete pod loaded --grace-period=0 --force >/dev/null 2>&1
+eventually 20 "$MUSTER" image rm web:2
+contains "$("$MUSTER" image pull localhost:5000/bb:nope 2>&1 || true)" 'manifest unknown'
+contains "$("$MUSTER" image pull localhost:5000/bb:1)" 'Pulled localhost:5000/bb:1'
+
+# --- without the programs the reason says what to install
+kill "$(control_plane_pid)"
+eventually 10 sh -c "! kill -0 $(control_plane_pid) 2>/dev/null"
+PATH=$KUBECTL_DIR:/usr/sbin:/sbin up >/dev/null
+pod no-programs localhost:5000/new:1
+eventually 20 waits_with no-programs ImagePullBackOff
+contains "$(why no-programs)" 'this node has no skopeo and no umoci'
+contains "$(why no-programs)" 'apt-get install skopeo umoci'
+say "result: pulled by tag and digest, with and without credentials; nginx served; eight kinds of failure said why"

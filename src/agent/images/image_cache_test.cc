@@ -239,6 +239,25 @@ TEST_F(ImageCacheTest, NamesTheProgramsThatAreMissing) {
   EXPECT_NE(message.find("image \"none\""), std::string::npos) << message;
 }
 
+TEST_F(ImageCacheTest, AManifestHasALimit) {
+  Registry("a:1", std::string(kMaxManifestBytes + 1, ' '));
+  EXPECT_NE(Pull("a:1").error().message().find("the manifest has more than"), std::string::npos);
+}
+
+TEST_F(ImageCacheTest, AFileIsLoadedUpToALimitOfImages) {
+  std::string tags;
+  for (int i = 0; i <= kMaxArchivedImages; ++i)
+    tags += fmt::format("{}\"web:{}\"", i > 0 ? "," : "", i);
+  ASSERT_TRUE(WriteFile(dir_ + "/x.tar", "docker").ok());
+  ASSERT_TRUE(WriteFile(dir_ + "/x.tar.tags", "{\"Tags\":[" + tags + "]}").ok());
+  std::optional<Status> answer;
+  cache_->Load(dir_ + "/x.tar", "", [&](Result<std::vector<ImageRecord>> all) {
+    answer = all ? Status::Ok() : all.error();
+  });
+  Until([&] { return answer.has_value(); });
+  EXPECT_NE(answer->message().find("(at most 32)"), std::string::npos) << answer->message();
+}
+
 TEST_F(ImageCacheTest, CredentialsAreTriedInOrderAndLeaveNoTrace) {
   Registry("a:1", "layer");
   ASSERT_TRUE(Pull("localhost:5000/a:1", {"Zmlyc3Q="}).has_value());
@@ -332,6 +351,16 @@ TEST(RunProgram, EndsWhatTakesTooLongOrIsNotWanted) {
   const std::atomic<bool> cancelled = true;
   call.cancelled = &cancelled;
   EXPECT_EQ(RunProgram(call).error().reason(), Reason::kServiceUnavailable);
+}
+
+TEST(RunProgram, KeepsNoMoreThanItsLimitOfOutput) {
+  ProgramCall call;
+  call.arguments = {"/bin/sh", "-c",
+                    fmt::format("head -c {} /dev/zero", kMaxProgramOutputBytes + 1)};
+  call.time_limit = hours(1);
+  EXPECT_EQ(RunProgram(call)->out, "");
+  call.arguments[2] = fmt::format("head -c {} /dev/zero", kMaxProgramOutputBytes);
+  EXPECT_EQ(RunProgram(call)->out.size(), kMaxProgramOutputBytes);
 }
 
 TEST(RunProgram, ReadsBothStreamsAndTheExitCode) {

@@ -360,7 +360,14 @@ Result<std::vector<ArchivedImage>> ListLayout(const std::string& path) {
 Result<std::vector<ArchivedImage>> ListArchive(const ImageWork& work, const std::string& path) {
   RETURN_IF_ERROR(FindImagePrograms());
   struct stat info = {};
-  if (stat(path.c_str(), &info) != 0) return SystemError("open", path, errno);
+  if (stat(path.c_str(), &info) != 0) {
+    // FOLDER:NAME is one image of a layout.
+    const int error = errno;
+    const std::string folder = path.substr(0, path.find(':'));
+    if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+      return SystemError("open", path, error);
+    return std::vector<ArchivedImage>{{"oci:" + path, path.substr(folder.size() + 1)}};
+  }
   if (S_ISDIR(info.st_mode)) return ListLayout(path);
   const std::string docker = "docker-archive:" + path;
   const Result<ProgramResult> listed =

@@ -64,7 +64,7 @@ Result<ResolvedImage> ResolveImage(const ImageWork& work, const ImageSource& sou
 Result<ImageRecord> FetchImage(const ImageWork& work, const ImageSource& source,
                                int64_t new_bytes = 0);
 
-// What `path`, an OCI layout or an archive of docker or OCI, holds.
+// What `path`, an OCI layout (or LAYOUT:NAME) or an archive of docker or OCI, holds.
 struct ArchivedImage {
   std::string location;  // for ImageSource
   std::string name;      // "" when it has none

@@ -68,6 +68,11 @@ void KubeletHandler::Handle(net::Request request, net::ResponseWriterPtr writer)
   const std::vector<std::string>& parts = target->segments;
   if (parts.size() == 1 && parts[0] == "healthz") return Answer(*writer, 200, "ok");
   if (parts.size() == 1 && parts[0] == "pods") return ListPods(std::move(writer));
+  if (!parts.empty() && parts[0] == "images" && parts.size() <= 2) {
+    if (!images_)
+      return Answer(*writer, 404, "this node pulls no images: muster up --images machine\n");
+    return images_->Handle(request, parts.size() == 2 ? parts[1] : "", std::move(writer));
+  }
   if (parts.size() != 4 || (parts[0] != "containerLogs" && parts[0] != "exec")) {
     return Answer(*writer, 404, "404 page not found\n");
   }

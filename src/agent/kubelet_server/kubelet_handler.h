@@ -7,14 +7,17 @@
 //   GET  /containerLogs/{ns}/{pod}/{container}
 //   ?follow&tailLines&previous&timestamps&sinceSeconds&sinceTime&limitBytes GET|POST
 //   /exec/{ns}/{pod}/{container}           ?command=&stdin&stdout&stderr&tty   (WebSocket)
+//   GET|POST /images...                             image_handler.h
 //
 // Thread:     the loop thread.
 // Invariants: only a peer whose certificate names the API server, or an administrator, is answered.
 
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "agent/kubelet_server/image_handler.h"
 #include "agent/pod_workers/pod_manager.h"
 #include "agent/runtime/pod_runtime.h"
 #include "loop/asio_loop.h"
@@ -26,8 +29,10 @@ class KubeletHandler final : public net::Handler {
  public:
   // REQUIRES: all outlive the handler.
   KubeletHandler(std::string data_dir, AsioLoop& loop, Pool& pool, PodRuntime& runtime,
-                 const PodManager& pods)
-      : data_dir_(std::move(data_dir)), loop_(loop), pool_(pool), runtime_(runtime), pods_(pods) {}
+                 const PodManager& pods, ImageCache* images = nullptr)
+      : data_dir_(std::move(data_dir)), loop_(loop), pool_(pool), runtime_(runtime), pods_(pods) {
+    if (images != nullptr) images_.emplace(loop, *images);
+  }
 
   void Handle(net::Request request, net::ResponseWriterPtr writer) override;
 
@@ -42,6 +47,7 @@ class KubeletHandler final : public net::Handler {
   Pool& pool_;
   PodRuntime& runtime_;
   const PodManager& pods_;
+  std::optional<ImageHandler> images_;
 };
 
 }  // namespace muster::agent

@@ -10,6 +10,8 @@ std::map<std::string, std::vector<schema::Subresource>> MakeTable() {
   table["pods"] = {{"binding", {"post"}, "", "v1", "Binding"},
                    {"exec", {"get", "post"}, "", "v1", "PodExecOptions"},
                    {"log", {"get"}, "", "v1", "Pod"}};
+  table["nodes"] = {
+      {"proxy", {"delete", "get", "patch", "post", "put"}, "", "v1", "NodeProxyOptions"}};
   table["namespaces"] = {{"finalize", {"put"}, "", "v1", "Namespace"}};
   return table;
 }

@@ -47,6 +47,24 @@ std::string AddressOf(const json::Value& node) {
 
 }  // namespace
 
+Result<NodeEndpoint> LocateNode(Core& core, const std::string& name) {
+  const schema::KindPtr nodes = schema::Registry::BuiltIn().Find("", "v1", "nodes");
+  ASSIGN_OR_RETURN(const Found node, FindObject(core, *nodes, "", name));
+  NodeEndpoint endpoint;
+  endpoint.node = name;
+  endpoint.address = AddressOf(node.object);
+  const json::Value& status = node.object["status"];
+  endpoint.port =
+      static_cast<uint16_t>(status["daemonEndpoints"]["kubeletEndpoint"]["Port"].AsInt());
+  if (endpoint.address.empty() || endpoint.port == 0 || core.options.node_proxy == nullptr) {
+    return Error(Reason::kServiceUnavailable,
+                 "node {:?} offers no kubelet API (status.addresses, status.daemonEndpoints): logs "
+                 "and exec need one",
+                 name);
+  }
+  return endpoint;
+}
+
 Result<PodLocation> LocatePod(Core& core, const json::Value& pod, std::string_view container) {
   PodLocation location;
   ASSIGN_OR_RETURN(location.container, ChooseContainer(pod, container));
@@ -55,19 +73,7 @@ Result<PodLocation> LocatePod(Core& core, const json::Value& pod, std::string_vi
     return Error(Reason::kBadRequest, "pod {} does not have a host assigned",
                  pod["metadata"]["name"].AsString());
   }
-  const schema::KindPtr nodes = schema::Registry::BuiltIn().Find("", "v1", "nodes");
-  ASSIGN_OR_RETURN(const Found node, FindObject(core, *nodes, "", location.node.node));
-  location.node.address = AddressOf(node.object);
-  const json::Value& status = node.object["status"];
-  location.node.port =
-      static_cast<uint16_t>(status["daemonEndpoints"]["kubeletEndpoint"]["Port"].AsInt());
-  if (location.node.address.empty() || location.node.port == 0 ||
-      core.options.node_proxy == nullptr) {
-    return Error(Reason::kServiceUnavailable,
-                 "node {:?} offers no kubelet API (status.addresses, status.daemonEndpoints): logs "
-                 "and exec need one",
-                 location.node.node);
-  }
+  ASSIGN_OR_RETURN(location.node, LocateNode(core, location.node.node));
   return location;
 }
 

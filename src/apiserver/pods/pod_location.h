@@ -21,11 +21,15 @@ inline constexpr size_t kMaxLogBacklogBytes =
 inline constexpr size_t kMaxSpliceBacklogBytes = 1024 * 1024;  // then the other side reads no more
 inline constexpr size_t kMaxNodeErrorBytes = 16 * 1024;        // of an error text of a node
 
+inline constexpr size_t kMaxNodeAnswerBytes = 16 * 1024 * 1024;  // through nodes/NAME/proxy
+
 struct PodLocation {
   NodeEndpoint node;
   std::string container;
 };
 
+// NotFound; ServiceUnavailable: it has no address.
+Result<NodeEndpoint> LocateNode(Core& core, const std::string& name);
 // BadRequest: no node yet, container unknown or to be chosen. NotFound: the node.
 // ServiceUnavailable: it has no address.
 Result<PodLocation> LocatePod(Core& core, const json::Value& pod, std::string_view container);

@@ -45,6 +45,7 @@ class FakeNode : public NodeProxy {
                                      NodeStreamCallbacks callbacks) override {
     endpoint = node;
     target = request.target;
+    body = request.body;
     stream = std::move(callbacks);
     return std::make_unique<NodeStream>();
   }
@@ -56,7 +57,7 @@ class FakeNode : public NodeProxy {
     upgraded = std::move(done);
   }
   NodeEndpoint endpoint;
-  std::string target, protocol;
+  std::string target, body, protocol;
   NodeStreamCallbacks stream;
   Function<void(Result<NodeUpgrade>)> upgraded;
 };
@@ -64,14 +65,12 @@ class FakeNode : public NodeProxy {
 class PodProxyTest : public testing::Test {
  protected:
   PodProxyTest() : test_(Options()) {
-    test_.Send(
-        "POST", "/api/v1/nodes",
-        R"({"metadata":{"name":"n1"},"status":{"addresses":[{"type":"InternalIP",
+    test_.Send("POST", "/api/v1/nodes",
+               R"({"metadata":{"name":"n1"},"status":{"addresses":[{"type":"InternalIP",
         "address":"10.1.1.1"}],
                    "daemonEndpoints":{"kubeletEndpoint":{"Port":10250}}}})");
-    test_.Send(
-        "POST", "/api/v1/namespaces/default/pods",
-        R"({"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"name":"c",
+    test_.Send("POST", "/api/v1/namespaces/default/pods",
+               R"({"metadata":{"name":"p"},"spec":{"nodeName":"n1","containers":[{"name":"c",
         "image":"i"}]}})");
   }
   ServerOptions Options() {
@@ -91,6 +90,41 @@ class PodProxyTest : public testing::Test {
   FakeNode node_;
   TestServer test_;
 };
+
+TEST_F(PodProxyTest, PassesRequestsOnToTheNode) {
+  const auto writer =
+      test_.Send("POST", "/api/v1/nodes/n1/proxy/images/pull?a=b%20c", R"({"image":"nginx"})");
+  EXPECT_EQ(node_.endpoint.node, "n1");
+  EXPECT_EQ(node_.target, "/images/pull?a=b%20c");
+  EXPECT_EQ(node_.body, R"({"image":"nginx"})");
+  net::Headers headers;
+  headers.Set("Content-Type", "text/plain");
+  node_.stream.on_head(409, headers);
+  node_.stream.on_data("it is ");
+  node_.stream.on_data("used");
+  node_.stream.on_end(Status::Ok());
+  EXPECT_EQ(writer->status, 409);
+  EXPECT_EQ(writer->body, "it is used");
+  test_.loop.RunReady();
+
+  EXPECT_EQ(test_.Send("GET", "/api/v1/nodes/n2/proxy/pods")->status, 404);
+  const auto unreachable = test_.Send("GET", "/api/v1/nodes/n1/proxy");
+  EXPECT_EQ(node_.target, "/");
+  node_.stream.on_end(Error(Reason::kServiceUnavailable, "no route"));
+  EXPECT_NE(unreachable->body.find("cannot reach node \\\"n1\\\": no route"), std::string::npos)
+      << unreachable->body;
+  test_.loop.RunReady();
+}
+
+TEST_F(PodProxyTest, ANodesAnswerHasALimit) {
+  const auto writer = test_.Send("GET", "/api/v1/nodes/n1/proxy/pods");
+  node_.stream.on_head(200, {});
+  node_.stream.on_data(std::string(kMaxNodeAnswerBytes, ' '));
+  EXPECT_EQ(writer->status, 0);
+  node_.stream.on_data("x");
+  EXPECT_EQ(writer->status, 413);
+  test_.loop.RunReady();
+}
 
 constexpr char kLog[] = "/api/v1/namespaces/default/pods/p/log";
 

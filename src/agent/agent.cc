@@ -94,6 +94,7 @@ struct Agent::Impl {
                 .services = informers_in.Get(client::resources::kServices, json::Fields::Whole()),
                 .addresses = addresses,
                 .devices = devices,
+                .gangs = gangs,
                 .images = options.pull_images ? &images : nullptr},
         manager(context, pods_informer),
         disk_guard(context, manager,
@@ -143,6 +144,7 @@ struct Agent::Impl {
   IpAllocator addresses;
   DeviceAllocator devices;
   ImageCache images;
+  GangSandboxes gangs{addresses};
   PodWorkerContext context;
   PodManager manager;
   DiskGuard disk_guard;

@@ -57,7 +57,8 @@ struct Node {
                 .runtime = runtime,
                 .services = informers.Get(client::resources::kServices, json::Fields::Whole()),
                 .addresses = addresses,
-                .devices = devices},
+                .devices = devices,
+                .gangs = gangs},
         manager(context, pods) {
     context.data_dir = data_dir;
     context.node_name = "n1";
@@ -81,6 +82,7 @@ struct Node {
   ProcessRuntime runtime;
   IpAllocator addresses;
   DeviceAllocator devices;
+  GangSandboxes gangs{addresses};
   PodWorkerContext context;
   PodManager manager;
 };

@@ -14,13 +14,6 @@ PodPhase ToPhase(std::string_view text) {
   return PodPhase::kPending;
 }
 
-std::string GroupOf(const json::Value& metadata) {
-  const std::string_view annotated =
-      metadata.Path({"annotations", kGroupNameAnnotation}).AsString();
-  return std::string(annotated.empty() ? metadata.Path({"labels", kPodGroupLabel}).AsString()
-                                       : annotated);
-}
-
 std::string HolderOf(const json::Value& metadata) {
   const std::string ns = metadata["namespace"].Str();
   for (const json::Value& owner : metadata["ownerReferences"].items()) {
@@ -31,6 +24,13 @@ std::string HolderOf(const json::Value& metadata) {
 }
 
 }  // namespace
+
+std::string GroupOf(const json::Value& metadata) {
+  const std::string_view annotated =
+      metadata.Path({"annotations", kGroupNameAnnotation}).AsString();
+  return std::string(annotated.empty() ? metadata.Path({"labels", kPodGroupLabel}).AsString()
+                                       : annotated);
+}
 
 const json::Fields& PodInfoFields() {
   static const json::Fields fields{

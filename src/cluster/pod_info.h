@@ -55,6 +55,8 @@ struct PodInfo {
   bool operator==(const PodInfo&) const = default;
 };
 
+// The name of the pod's gang, "" for a pod on its own.
+std::string GroupOf(const json::Value& metadata);
 PodInfo ToPodInfo(const json::Value& pod);
 // What ToPodInfo and ShareOutDevices read, besides identity fields; likewise below.
 const json::Fields& PodInfoFields();

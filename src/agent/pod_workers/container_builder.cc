@@ -6,6 +6,7 @@
 #include "agent/network/pod_files.h"
 #include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/environment.h"
+#include "agent/pod_workers/gang_sandboxes.h"
 #include "agent/pod_workers/pod_status.h"
 #include "agent/runtime/process_runtime.h"
 #include "base/strings.h"
@@ -162,6 +163,9 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
   }
   spec.mounts.insert(spec.mounts.end(), volumes.begin(), volumes.end());
   OfferDevices(input, variables, spec);
+  // NCCL takes pods with different ones for different machines, and talks through sockets.
+  if (const std::string gang = SharedGangOf(pod); !gang.empty())
+    variables.try_emplace("NCCL_HOSTID", gang + "@" + input.facts.node_name);
   spec.environment = FinishEnvironment(std::move(variables), PodHostname(pod), image,
                                        spec.user.empty() ? "/root" : "");
   spec.working_dir = container["workingDir"].Str(image.working_dir);

@@ -52,6 +52,8 @@ void PodManager::ListenToRuntime() {
       return found->second->OnSandboxGone();
     if (const auto waiting = recovered_.find(uid); waiting != recovered_.end()) {
       waiting->second.sandbox_alive = false;
+      const std::string gang = waiting->second.record["gang"].Str();
+      if (!gang.empty()) return context_.gangs.Leave(gang, uid);
       if (const auto address = AddressOf(waiting->second)) context_.addresses.Release(*address);
     }
   });
@@ -61,8 +63,14 @@ void PodManager::ListenToRuntime() {
 void PodManager::Start(std::vector<RecoveredPod> recovered) {
   for (RecoveredPod& pod : recovered) {
     // All of them before a new pod may ask for one.
-    if (const auto address = AddressOf(pod); address && pod.sandbox_alive)
-      (void)context_.addresses.Take(*address);
+    if (const auto address = AddressOf(pod); address && pod.sandbox_alive) {
+      const std::string gang = pod.record["gang"].Str();
+      if (gang.empty()) {
+        (void)context_.addresses.Take(*address);
+      } else {
+        context_.gangs.Adopt(gang, pod.uid, *address);
+      }
+    }
     context_.devices.Adopt(pod.uid, cluster::AssignedDevicesFromJson(pod.record["devices"]));
     recovered_.emplace(pod.uid, std::move(pod));
   }

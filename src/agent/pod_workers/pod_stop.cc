@@ -90,9 +90,7 @@ void PodWorker::RemoveEverything() {
     if (!status.ok()) LOG_WARN("agent: remove pod {}: {}", uid_, status.message());
     removed_ = true;
     sandbox_ready_ = false;
-    if (const auto address = Ipv4::Parse(state_.pod_ip); address && !HostNetwork()) {
-      context_.addresses.Release(*address);
-    }
+    ReleaseAddress();
     context_.on_addresses_changed();
     Sync();
   }));

@@ -53,6 +53,8 @@ PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const Recovered
     : context_(context),
       pod_(std::move(pod)),
       uid_(pod_["metadata"]["uid"].Str()),
+      gang_(recovered != nullptr && recovered->record.Has("gang") ? recovered->record["gang"].Str()
+                                                                  : SharedGangOf(pod_)),
       status_(context.loop, context.client, pod_, [this] { Sync(); }) {
   const size_t init_count = pod_["spec"]["initContainers"].size();
   for (const json::Value& container : AllContainers(pod_)) {
@@ -260,11 +262,21 @@ void PodWorker::RetryLater(std::string_view event_reason, const std::string& mes
   retry_delay_ = std::min<Duration>(retry_delay_ * 2, kMaxRetryDelay);
 }
 
+Result<Ipv4> PodWorker::TakeAddress() {
+  return gang_.empty() ? context_.addresses.Allocate() : context_.gangs.Join(gang_, uid_);
+}
+
+void PodWorker::ReleaseAddress() {
+  if (HostNetwork()) return;
+  if (!gang_.empty()) return context_.gangs.Leave(gang_, uid_);
+  if (const auto address = Ipv4::Parse(state_.pod_ip)) context_.addresses.Release(*address);
+}
+
 void PodWorker::GetInputs() {
   if (HostNetwork()) {
     state_.pod_ip = context_.host_ip;
   } else if (state_.pod_ip.empty()) {
-    Result<Ipv4> address = context_.addresses.Allocate();
+    Result<Ipv4> address = TakeAddress();
     if (!address) return RetryLater("FailedCreatePodSandBox", address.error().message());
     state_.pod_ip = address->ToString();
     context_.on_addresses_changed();
@@ -297,6 +309,7 @@ void PodWorker::MakeFolder() {
                                         {"namespace", pod_["metadata"]["namespace"]},
                                         {"name", pod_["metadata"]["name"]},
                                         {"podIP", state_.pod_ip},
+                                        {"gang", gang_},
                                         {"startTime", state_.start_time},
                                         {"devices", cluster::ToJson(assigned_)}});
   const std::string dir = PodDir(context_.data_dir, uid_);
@@ -335,6 +348,8 @@ void PodWorker::MakeSandbox() {
     request.bridge = context_.bridge;
     request.address = Ipv4::Parse(state_.pod_ip).value_or(Ipv4{});
     request.gateway = context_.addresses.Gateway();
+    for (const std::string& member : context_.gangs.OtherMembers(gang_, uid_))
+      request.gang.push_back(PodDir(context_.data_dir, member));
   }
   busy_ = true;
   context_.runtime.CreateSandbox(request, lifetime_.Guard([this](Status status) {
@@ -361,7 +376,8 @@ json::Value PodWorker::PrepareRequest() const {
                     {"files", json::Obj({{"/etc/hosts", hosts},
                                          {"/etc/hostname", EtcHostname(pod_)},
                                          {"/etc/resolv.conf", resolv_conf}})},
-                    {"shmBytes", PodMemoryLimit(pod_)},
+                    // What several pods share is not as small as one of them.
+                    {"shmBytes", gang_.empty() ? PodMemoryLimit(pod_) : 0},
                     {"volumes", plan_.shim_volumes}});
 }
 

@@ -29,6 +29,7 @@
 #include "agent/pod_workers/backoff.h"
 #include "agent/pod_workers/container_builder.h"
 #include "agent/pod_workers/device_allocator.h"
+#include "agent/pod_workers/gang_sandboxes.h"
 #include "agent/pod_workers/pod_status.h"
 #include "agent/pod_workers/port_allocator.h"
 #include "agent/pod_workers/status_writer.h"
@@ -63,6 +64,7 @@ struct PodWorkerContext {
   const client::Informer& services;
   IpAllocator& addresses;
   DeviceAllocator& devices;
+  GangSandboxes& gangs;
   ImageCache* images = nullptr;  // nullptr: every image name means the machine itself
 
   std::string data_dir, node_name, host_ip, bridge, cluster_domain;
@@ -122,6 +124,8 @@ class PodWorker {
   void RetryLater(std::string_view event_reason, const std::string& message);
   void Fail(std::string reason, std::string message);
   void WatchDeadline();
+  Result<Ipv4> TakeAddress();
+  void ReleaseAddress();
   void RefreshVolumes();
 
   // pod_containers.cc: starting and restarting containers.
@@ -165,6 +169,7 @@ class PodWorker {
   PodWorkerContext& context_;
   json::Value pod_;
   const std::string uid_;
+  const std::string gang_;  // SharedGangOf(pod): it does not change
   PodRuntimeState state_;
   Step step_ = Step::kAdmit;
   Step after_lost_ = Step::kAdmit;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -393,18 +394,47 @@ void Shim::Tell(const json::Value& event) {
   for (auto& connection : connections_) connection->Send(event);
 }
 
-// Its own session, no descriptors but `starter`, nothing of the terminal.
-void Detach(const ShimConfig& config, UniqueFd& starter) {
+// Joins the peer's network namespace; the tree of mounts that is its /dev/shm. Not valid without a
+// peer.
+Result<UniqueFd> JoinPeer(const ShimConfig& config) {
+  UniqueFd shm;
+  if (config.peer < 0) return shm;
+  if (setns(config.peer, CLONE_NEWNET) != 0)
+    return SystemError("enter", "the network of the gang", errno);
+  const UniqueFd own(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  // A mount can be copied only from inside its namespace.
+  if (!own.valid() || setns(config.peer, CLONE_NEWNS) != 0)
+    return SystemError("enter", "the mounts of the gang", errno);
+  const std::string path = SandboxShm(config.peer_dir);
+  shm.Reset(static_cast<int>(
+      syscall(SYS_open_tree, AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  const int error_number = errno;
+  if (setns(own.get(), CLONE_NEWNS) != 0) return SystemError("leave", "a namespace", errno);
+  if (!shm.valid()) return SystemError("open_tree", path, error_number);
+  return shm;
+}
+
+constexpr int kShimStarter = 3, kShimShm = 4;
+
+// Moves a descriptor to a number of its own.
+void MoveTo(int number, UniqueFd& fd) {
+  if (!fd.valid() || fd.get() == number) return;
+  dup2(fd.get(), number);
+  fd = UniqueFd(number);
+}
+
+// Its own session, no descriptors but `starter` and `shm`, nothing of the terminal.
+void Detach(const ShimConfig& config, UniqueFd& starter, UniqueFd& shm) {
   setsid();
   prctl(PR_SET_NAME, "muster-shim", 0, 0, 0);
   (void)WriteFile("/proc/self/oom_score_adj", std::to_string(kShimOomScore));
-  if (starter.get() != 3) {
-    dup2(starter.get(), 3);
-    starter.Release();
-    starter = UniqueFd(3);
-  }
-  fcntl(3, F_SETFD, FD_CLOEXEC);
-  syscall(SYS_close_range, 4U, ~0U, 0U);
+  // First out of each other's way.
+  if (shm.valid()) shm.Reset(fcntl(shm.get(), F_DUPFD, kShimShm + 1));
+  MoveTo(kShimStarter, starter);
+  MoveTo(kShimShm, shm);
+  for (const int number : {kShimStarter, kShimShm}) fcntl(number, F_SETFD, FD_CLOEXEC);
+  const int first_free = shm.valid() ? kShimShm + 1 : kShimStarter + 1;
+  syscall(SYS_close_range, static_cast<unsigned>(first_free), ~0U, 0U);
   UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   UniqueFd log(open((config.pod_dir + "/shim.log").c_str(),
                     O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -429,7 +459,8 @@ Status PlaceUserLayer(const std::string& pod_dir) {
   return Status::Ok();
 }
 
-Status MountSandbox(const std::string& pod_dir, bool user_namespace) {
+Status MountSandbox(const ShimConfig& config, const UniqueFd& shared_shm) {
+  const std::string& pod_dir = config.pod_dir;
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return SystemError("make private", "/", errno);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
@@ -444,8 +475,14 @@ Status MountSandbox(const std::string& pod_dir, bool user_namespace) {
        {SandboxLayer(pod_dir), SandboxShm(pod_dir), sandbox + "/volumes"}) {
     RETURN_IF_ERROR(MakeDirs(dir));
   }
-  if (user_namespace) RETURN_IF_ERROR(PlaceUserLayer(pod_dir));
-  return MountShm(SandboxShm(pod_dir));
+  if (config.user_namespace) RETURN_IF_ERROR(PlaceUserLayer(pod_dir));
+  const std::string shm = SandboxShm(pod_dir);
+  if (!shared_shm.valid()) return MountShm(shm);
+  if (syscall(SYS_move_mount, shared_shm.get(), "", AT_FDCWD, shm.c_str(),
+              MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+    return SystemError("mount the gang's memory on", shm, errno);
+  }
+  return Status::Ok();
 }
 
 Result<UniqueFd> WatchChildren() {
@@ -459,17 +496,19 @@ Result<UniqueFd> WatchChildren() {
   return fd;
 }
 
-Status MakeSandbox(const ShimConfig& config) {
+Status MakeSandbox(const ShimConfig& config, const UniqueFd& shared_shm) {
   if (!config.hostname.empty() &&
       sethostname(config.hostname.data(), config.hostname.size()) != 0) {
     return SystemError("set hostname", config.hostname, errno);
   }
-  return MountSandbox(config.pod_dir, config.user_namespace);
+  return MountSandbox(config, shared_shm);
 }
 
-Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config, const Cgroups& cgroups) {
+Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config, const Cgroups& cgroups,
+                                       const Result<UniqueFd>& shared_shm) {
+  if (!shared_shm) return Error(shared_shm.error());
   RETURN_IF_ERROR(TakeProcessLock(config.pod_dir + "/" + kShimLockName));
-  if (!config.plain) RETURN_IF_ERROR(MakeSandbox(config));
+  if (!config.plain) RETURN_IF_ERROR(MakeSandbox(config, *shared_shm));
   ASSIGN_OR_RETURN(UniqueFd signals, WatchChildren());
   ASSIGN_OR_RETURN(UniqueFd listener, ListenUnix(config.pod_dir, kShimSocketName));
   return std::make_unique<Shim>(config, cgroups, std::move(listener), std::move(signals));
@@ -478,8 +517,11 @@ Result<std::unique_ptr<Shim>> MakeShim(const ShimConfig& config, const Cgroups& 
 }  // namespace
 
 void RunShim(const ShimConfig& config, const Cgroups& cgroups, UniqueFd starter) {
-  Detach(config, starter);
-  Result<std::unique_ptr<Shim>> shim = MakeShim(config, cgroups);
+  Result<UniqueFd> shared_shm = JoinPeer(config);
+  UniqueFd none;
+  Detach(config, starter, shared_shm ? *shared_shm : none);
+  Result<std::unique_ptr<Shim>> shim = MakeShim(config, cgroups, shared_shm);
+  if (shared_shm) shared_shm->Reset();  // the mount keeps it
   const std::string_view answer = shim ? kShimReady : std::string_view(shim.error().message());
   if (send(starter.get(), answer.data(), answer.size(), MSG_NOSIGNAL) < 0 || !shim) _exit(1);
   char heard[8] = {};

@@ -54,6 +54,10 @@ struct ShimConfig {
   std::string hostname;  // "" with the node's network
   bool user_namespace = false;
   bool plain = false;  // no namespaces: containers are processes of the machine
+  // The shim of a pod of the same gang, as a pidfd, and its folder: its network namespace and
+  // /dev/shm are joined. -1: this pod has its own.
+  int peer = -1;
+  std::string peer_dir = {};
 };
 
 // Says kShimReady, or what failed, to `starter`, a SOCK_SEQPACKET socket; serves once it has heard

@@ -31,6 +31,7 @@ json::Value ToJson(const SandboxRequest& request) {
                     {"cpuRequestMilli", request.limits.cpu_request_milli},
                     {"pids", request.limits.pids},
                     {"hostNetwork", request.host_network},
+                    {"gang", json::Strings(request.gang)},
                     {"bridge", request.bridge},
                     {"address", request.address.IsUnset() ? "" : request.address.ToString()},
                     {"gateway", request.gateway.IsUnset() ? "" : request.gateway.ToString()}});
@@ -47,6 +48,7 @@ Result<SandboxRequest> SandboxRequestFromJson(const json::Value& value) {
   request.limits.cpu_request_milli = value["cpuRequestMilli"].AsInt();
   request.limits.pids = value["pids"].AsInt();
   request.host_network = value["hostNetwork"].AsBool();
+  request.gang = json::ToStrings(value["gang"]);
   request.bridge = value["bridge"].Str();
   request.address = Ipv4::Parse(value["address"].AsString()).value_or(Ipv4{});
   request.gateway = Ipv4::Parse(value["gateway"].AsString()).value_or(Ipv4{});
@@ -61,18 +63,34 @@ namespace {
 constexpr int kMaxEndTurns = 50;
 constexpr int kEndTurnMs = 10;
 
-Result<pid_t> CloneShim(const SandboxRequest& request, const Cgroups& cgroups, int shim_end) {
+// The gang's namespaces are those of a shim; what it holds on to is this.
+struct Peer {
+  UniqueFd process;  // a pidfd; not valid: nobody of the gang lives
+  std::string pod_dir;
+};
+
+Peer FindPeer(const SandboxRequest& request) {
+  if (request.plain || request.host_network) return {};
+  for (const std::string& pod_dir : request.gang) {
+    Result<UniqueFd> process = OpenProcessLockHolder(pod_dir + "/" + kShimLockName);
+    if (process && process->valid()) return {std::move(*process), pod_dir};
+  }
+  return {};
+}
+
+Result<pid_t> CloneShim(const SandboxRequest& request, const Cgroups& cgroups, int shim_end,
+                        const Peer& peer) {
   clone_args arguments = {};
   if (!request.plain) {
     arguments.flags = CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNS;
-    if (!request.host_network) arguments.flags |= CLONE_NEWNET;
+    if (!request.host_network && !peer.process.valid()) arguments.flags |= CLONE_NEWNET;
   }
   arguments.exit_signal = SIGCHLD;
   const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
   if (pid < 0) return SystemError("clone", "the pod's namespaces", errno);
   if (pid == 0) {
     RunShim({request.uid, request.pod_dir, request.host_network ? "" : request.hostname,
-             request.user_namespace, request.plain},
+             request.user_namespace, request.plain, peer.process.get(), peer.pod_dir},
             cgroups, UniqueFd(shim_end));
   }
   return pid;
@@ -141,10 +159,11 @@ Result<pid_t> CreateSandbox(const SandboxRequest& request, const Cgroups& cgroup
     return SystemError("make", "a socket pair", errno);
   UniqueFd shim(fds[0]);
   UniqueFd shim_end(fds[1]);
-  ASSIGN_OR_RETURN(const pid_t pid, CloneShim(request, cgroups, shim_end.get()));
+  const Peer peer = FindPeer(request);
+  ASSIGN_OR_RETURN(const pid_t pid, CloneShim(request, cgroups, shim_end.get(), peer));
   shim_end.Reset();
   // The link is made while the shim prepares itself.
-  Status status = Connect(request, pid, netlink);
+  Status status = peer.process.valid() ? Status::Ok() : Connect(request, pid, netlink);
   if (status.ok()) status = AwaitShim(shim.get());
   if (status.ok()) status = LetGo(shim.get());
   if (status.ok()) return pid;

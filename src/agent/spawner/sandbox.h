@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -28,6 +29,9 @@ struct SandboxRequest {
   // The spawner's own; not in the message.
   bool user_namespace = false;
   bool plain = false;
+  // Pod folders of the other members of its gang: the network namespace and /dev/shm of the first
+  // one that lives are joined; if none lives, new ones are made.
+  std::vector<std::string> gang = {};
   // Unset address: a network namespace with only lo.
   std::string bridge;
   Ipv4 address;

@@ -17,6 +17,7 @@
 #include "agent/spawner/spawner_client.h"
 #include "agent/user_node/limitations.h"
 #include "base/log.h"
+#include "gpu/gpu_metrics.h"
 #include "net/server.h"
 
 namespace muster::agent {
@@ -126,6 +127,7 @@ struct Agent::Impl {
   void OnGpus();
   void StartRegistration();
   void StartImages();
+  std::string GpuMetricsText() const;
   void OnSpawnerState(const Status& status);
   void TellLimitations();
   void Step(Status status);
@@ -220,6 +222,11 @@ Status Agent::Impl::StartServer(const Gathered& gathered) {
   if (options.io == nullptr) own_io = std::make_unique<net::IoThreads>(1);
   handler = std::make_unique<KubeletHandler>(options.data_dir, loop, pool, runtime, manager,
                                              context.images);
+  handler->OnMetrics([this](Function<void(std::string)> answer) {
+    if (gpus == nullptr) return answer("");
+    gpus->monitor().Refresh(
+        lifetime.Guard([this, answer = std::move(answer)]() mutable { answer(GpuMetricsText()); }));
+  });
   net::ServerOptions server_options;
   server_options.host = options.kubelet_host;
   server_options.port = static_cast<uint16_t>(options.kubelet_port);
@@ -316,6 +323,19 @@ void Agent::Impl::StartRegistration() {
   }));
 }
 
+std::string Agent::Impl::GpuMetricsText() const {
+  if (gpus == nullptr) return "";
+  const std::string resource(gpu::kGpuResource);
+  return gpu::GpuMetricsText(
+      gpus->monitor().health(), options.node_name, [&](const std::string& id) -> gpu::GpuUser {
+        const PodWorker* worker = manager.FindByUid(devices.OwnerOf(resource, id));
+        if (worker == nullptr) return {};
+        const json::Value& meta = worker->pod()["metadata"];
+        return {meta["namespace"].Str(), meta["name"].Str(),
+                devices.ContainerOf(worker->uid(), resource, id)};
+      });
+}
+
 void Agent::Impl::OnGpus() {
   devices.SetDevices(gpus->Devices(), gpus->monitor().health().inventory().control_files);
   context.driver_library = gpus->monitor().health().inventory().library;
@@ -354,6 +374,11 @@ void Agent::Stop(Task done) {
   impl_->publisher.reset();
   if (impl_->server == nullptr) return impl_->loop.Post(std::move(done));
   impl_->server->Stop(seconds(2), std::move(done));
+}
+
+std::string Agent::GpuMetricsText() {
+  if (impl_->gpus != nullptr) impl_->gpus->monitor().Refresh([] {});
+  return impl_->GpuMetricsText();
 }
 
 int Agent::kubelet_port() const { return impl_->server == nullptr ? 0 : impl_->server->port(); }

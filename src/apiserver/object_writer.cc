@@ -3,6 +3,7 @@
 #include "apiserver/errors.h"
 #include "apiserver/stored_object.h"
 #include "json/write.h"
+#include "schema/advice.h"
 #include "schema/defaulting.h"
 #include "schema/registry.h"
 #include "schema/unsupported_fields.h"
@@ -135,6 +136,8 @@ Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteCon
   for (const schema::UnsupportedField& field : schema::FindUnsupported(*kind.schema, object)) {
     context.warnings.push_back(field.ToString());
   }
+  for (std::string& advice : schema::Advise(kind, object))
+    context.warnings.push_back(std::move(advice));
   json::Value metadata = MetadataForCreate(core, resource, context, object["metadata"]);
   object = std::move(object).Set("metadata", std::move(metadata));
   if (kind.status_subresource && !resource.strategy->keeps_status_on_create())

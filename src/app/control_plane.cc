@@ -152,6 +152,8 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   api_options.extra_metrics.push_back([this] {
     return scheduler == nullptr ? std::string() : SchedulerMetricsText(scheduler->metrics());
   });
+  api_options.extra_metrics.push_back(
+      [this] { return agent == nullptr ? std::string() : agent->GpuMetricsText(); });
   api_options.ready_checks.emplace_back("informer-sync", [this]() -> Status {
     if (informers != nullptr && informers->AllSynced()) return Status::Ok();
     return Error(Reason::kServiceUnavailable, "informers have not synced yet");
@@ -203,6 +205,7 @@ void ControlPlane::Impl::BuildParts() {
   agent_options.node_name = options.node_name;
   agent_options.ranges = options.ranges;
   agent_options.simulate_gpus = options.simulate_gpus;
+  agent_options.gpu_steady = seconds(options.gpu_steady_seconds);
   agent_options.simulated_gpu_model = options.simulated_gpu_model;
   agent_options.kubelet_host = "127.0.0.1";
   agent_options.kubelet_port = options.kubelet_port;

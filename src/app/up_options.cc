@@ -137,6 +137,10 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
   app.add_flag("--detach", options.detach,
                "return when the cluster is ready and go on in the background");
   app.add_option("--simulate-gpus", gpus, "N[:MODEL]: offer N simulated GPUs on this node");
+  app.add_option("--gpu-steady", options.gpu_steady_seconds,
+                 "seconds without a fault after which a GPU that had one is offered again")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86'400));
   app.add_option("--simulate-nodes", options.simulate_nodes,
                  "add N simulated nodes beside the real one")
       ->check(CLI::Range(0, agent::kMaxSimulatedNodes));

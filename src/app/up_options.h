@@ -24,6 +24,7 @@ struct UpOptions {
   bool detach = false;
   int simulate_gpus = 0;
   std::string simulated_gpu_model = "Simulated-GPU";
+  int gpu_steady_seconds = 30;
   int simulate_nodes = 0;
   std::string node_name;  // lower-case host name
   int kubelet_port = 10250;

@@ -63,9 +63,9 @@ int SplitLine(int argc, char** argv, std::string& name, std::vector<std::string>
 
 std::vector<Command>& MutableCommands() {
   static std::vector<Command> commands = {
-      ApplyCommand(),    CompletionCommand(), DeleteCommand(),  DescribeCommand(),   ExecCommand(),
-      ExplainCommand(),  GetCommand(),        ImageCommand(),   KubeconfigCommand(), LogsCommand(),
-      cli::RunCommand(), StatusCommand(),     VersionCommand(), WaitCommand()};
+      ApplyCommand(),    CompletionCommand(), DeleteCommand(), DescribeCommand(),   ExecCommand(),
+      ExplainCommand(),  GetCommand(),        ImageCommand(),  KubeconfigCommand(), LogsCommand(),
+      cli::RunCommand(), StatusCommand(),     TopCommand(),    VersionCommand(),    WaitCommand()};
   return commands;
 }
 

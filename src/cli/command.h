@@ -89,6 +89,7 @@ Command KubeconfigCommand();
 Command LogsCommand();
 Command RunCommand();
 Command StatusCommand();
+Command TopCommand();
 Command VersionCommand();
 Command WaitCommand();
 

@@ -426,6 +426,42 @@ TEST_F(CommandsTest, RunSaysWhyAProgramDidNotStart) {
   EXPECT_EQ(run("cannot mount /data"), 128);
 }
 
+TEST_F(CommandsTest, TopShowsGpusWithWhatTheyDoAndWhoHasThem) {
+  EXPECT_EQ(cluster_.Run("top", {}).code, 1);
+  cluster_.api.before_handle = [](const net::Request& request,
+                                  const net::ResponseWriterPtr& writer) {
+    if (request.target != "/metrics") return true;
+    net::Response response;
+    response.body =
+        "# HELP DCGM_FI_DEV_GPU_UTIL x\n"
+        "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",pod=\"p\"} 37\n"
+        "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-a\",pod=\"p\"} 512\n"
+        "DCGM_FI_DEV_POWER_USAGE{UUID=\"GPU-a\"} 123.456\n"
+        "DCGM_FI_DEV_GPU_TEMP{broken\n";
+    writer->Send(std::move(response));
+    return false;
+  };
+  EXPECT_EQ(cluster_.Run("top", {"gpus"}).out, "No node offers GPUs\n");
+  cluster_.api.Put("/api/v1/nodes", Yaml(R"({metadata: {name: n1, annotations: {
+      muster.dev/devices: '{"nvidia.com/gpu":[
+        {"id":"GPU-a","index":0,"model":"NVIDIA H200","memory":150754820096},
+        {"id":"GPU-b","index":1,"model":"NVIDIA H200","unhealthy":"GPU is lost"}]}'}}})"));
+  const auto pod = [&](const std::string& name, const std::string& phase) {
+    cluster_.api.Put("/api/v1/pods", Yaml("{metadata: {name: " + name +
+                                          R"(, namespace: default, annotations: {
+      muster.dev/assigned-devices: '{"c":{"nvidia.com/gpu":["GPU-a"]}}'}}, spec: {nodeName: n1},
+      status: {phase: )" + phase + "}}"));
+  };
+  pod("p", "Running");
+  pod("q", "Succeeded");
+  const Outcome top = cluster_.Run("top", {"gpus"});
+  EXPECT_EQ(top.out,
+            "NODE   GPU   MODEL         UTIL   MEMORY           TEMP   POWER   HEALTH        POD\n"
+            "n1     0     NVIDIA H200   37 %   512/143771 MiB   -      123 W   ok            "
+            "default/p\n"
+            "n1     1     NVIDIA H200   -      -                -      -       GPU is lost   -\n");
+}
+
 TEST_F(CommandsTest, SaysWhatToDoAboutACertificateThatDoesNotHold) {
   const Time now = RealClock().Wall();
   const net::Pki pki = *net::Pki::Create(now);

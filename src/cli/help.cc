@@ -63,7 +63,7 @@ std::string GeneralHelp() {
       "muster: Kubernetes for machine learning, all present or none.\n\nThe cluster:\n";
   for (const OtherCommand& other : OtherCommands()) out += CommandLine(other.name, other.summary);
   const std::vector<std::pair<const char*, std::vector<const char*>>> groups = {
-      {"Run and look:", {"run", "status", "logs", "explain"}},
+      {"Run and look:", {"run", "status", "top", "logs", "explain"}},
       {"Objects:", {"apply", "get", "describe", "delete", "exec", "wait"}},
       {"Its state:", {"backup", "restore", "check-store"}},
       {"Around it:", {"doctor", "image", "service", "kubeconfig", "completion", "version"}}};

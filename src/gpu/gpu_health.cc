@@ -38,6 +38,7 @@ bool GpuHealth::Observe(const Result<Inventory>& look, bool counts) {
   for (Known& known : gpus_) {
     if (!look) {
       Judge(known, look.error().message(), counts);
+      known.gpu.sample = {};
       continue;
     }
     const auto seen = std::find_if(look->gpus.begin(), look->gpus.end(),

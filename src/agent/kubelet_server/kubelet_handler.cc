@@ -67,6 +67,11 @@ void KubeletHandler::Handle(net::Request request, net::ResponseWriterPtr writer)
   if (!target) return Answer(*writer, 400, target.error().message() + "\n");
   const std::vector<std::string>& parts = target->segments;
   if (parts.size() == 1 && parts[0] == "healthz") return Answer(*writer, 200, "ok");
+  if (parts.size() == 1 && parts[0] == "metrics" && metrics_) {
+    return metrics_([writer = std::move(writer)](std::string text) {
+      Answer(*writer, 200, std::move(text), "text/plain; version=0.0.4; charset=utf-8");
+    });
+  }
   if (parts.size() == 1 && parts[0] == "pods") return ListPods(std::move(writer));
   if (!parts.empty() && parts[0] == "images" && parts.size() <= 2) {
     if (!images_)

@@ -3,6 +3,7 @@
 // The kubelet API: what the API server asks a node for.
 //
 //   GET  /healthz
+//   GET  /metrics                                   the node's GPUs (gpu/gpu_metrics.h)
 //   GET  /pods                                      v1 PodList
 //   GET  /containerLogs/{ns}/{pod}/{container}
 //   ?follow&tailLines&previous&timestamps&sinceSeconds&sinceTime&limitBytes GET|POST
@@ -14,6 +15,7 @@
 
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -34,6 +36,10 @@ class KubeletHandler final : public net::Handler {
     if (images != nullptr) images_.emplace(loop, *images);
   }
 
+  // What /metrics answers; nothing before.
+  using Metrics = std::function<void(Function<void(std::string)> answer)>;
+  void OnMetrics(Metrics metrics) { metrics_ = std::move(metrics); }
+
   void Handle(net::Request request, net::ResponseWriterPtr writer) override;
 
  private:
@@ -48,6 +54,7 @@ class KubeletHandler final : public net::Handler {
   PodRuntime& runtime_;
   const PodManager& pods_;
   std::optional<ImageHandler> images_;
+  Metrics metrics_;
 };
 
 }  // namespace muster::agent

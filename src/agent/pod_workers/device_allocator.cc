@@ -75,6 +75,10 @@ Status DeviceAllocator::CheckDevice(const std::string& resource, const std::stri
     return Unexpected(fmt::format("device {} {} is not on this node", resource, id));
   const std::string owner = OwnerOf(resource, id);
   if (!owner.empty() && owner != uid) {
+    if (ends_(owner)) {
+      return Error(Reason::kServiceUnavailable, "device {} {} belongs to a pod that ends (uid {})",
+                   resource, id, owner);
+    }
     return Unexpected(
         fmt::format("device {} {} belongs to another pod (uid {})", resource, id, owner));
   }
@@ -128,13 +132,18 @@ Result<cluster::AssignedDevices> DeviceAllocator::Choose(const json::Value& pod)
   for (const cluster::Device& device : devices_) resources.insert(device.resource);
   for (const std::string& resource : resources) {
     cluster::DeviceSet free;
+    int64_t soon = 0;
     for (size_t i = 0; i < devices_.size(); ++i) {
-      if (devices_[i].resource == resource && devices_[i].unhealthy.empty() &&
-          OwnerOf(resource, devices_[i].id).empty()) {
-        free.Add(i);
-      }
+      if (devices_[i].resource != resource || !devices_[i].unhealthy.empty()) continue;
+      const std::string owner = OwnerOf(resource, devices_[i].id);
+      if (owner.empty()) free.Add(i);
+      soon += owner.empty() || ends_(owner) ? 1 : 0;
     }
     const int64_t wanted = cluster::AmountOf(cluster::PodRequests(pod), resource);
+    if (free.Count() < wanted && soon >= wanted) {
+      return Error(Reason::kServiceUnavailable, "{} of {} {} belong to pods that end",
+                   wanted - free.Count(), wanted, resource);
+    }
     if (free.Count() < wanted) {
       return Error(Unexpected(fmt::format(
           "requested number of devices unavailable for {}. Requested: {}, Available: {}", resource,
@@ -172,6 +181,17 @@ void DeviceAllocator::Release(const std::string& pod_uid) {
 std::string DeviceAllocator::OwnerOf(const std::string& resource, const std::string& id) const {
   const auto found = owners_.find({resource, id});
   return found == owners_.end() ? std::string() : found->second;
+}
+
+std::string DeviceAllocator::ContainerOf(const std::string& pod_uid, const std::string& resource,
+                                         const std::string& id) const {
+  const auto found = assigned_.find(pod_uid);
+  if (found == assigned_.end()) return "";
+  for (const auto& [container, lists] : found->second) {
+    const std::vector<std::string> ids = IdsOf(found->second, container, resource);
+    if (std::find(ids.begin(), ids.end(), id) != ids.end()) return container;
+  }
+  return "";
 }
 
 std::vector<std::string> DeviceAllocator::FilesOf(const cluster::AssignedDevices& assigned,

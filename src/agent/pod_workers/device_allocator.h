@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -35,11 +36,16 @@ class DeviceAllocator {
   bool known() const { return known_; }
   bool Wants(const json::Value& pod) const;  // the pod asks for a device, or was given one
 
+  // Whether a pod that has devices is about to give them back. Without: none is.
+  void OnAskEnding(std::function<bool(const std::string& pod_uid)> ends) {
+    ends_ = std::move(ends);
+  }
   // A pod of an earlier run keeps what it has, whatever became of it.
   void Adopt(const std::string& pod_uid, cluster::AssignedDevices assigned);
   // container -> resource -> ids, remembered until Release(). With `runs` the pod's containers run
   // already, so the state of its devices does not matter. Conflict says why not, in the words of
-  // the kubelet's device manager where it has some.
+  // the kubelet's device manager where it has some; ServiceUnavailable: not yet, what it is to get
+  // is a pod's that ends.
   Result<cluster::AssignedDevices> Assign(const json::Value& pod, bool runs);
   void Release(const std::string& pod_uid);
 
@@ -47,6 +53,9 @@ class DeviceAllocator {
   // The device nodes that a container must have, e.g. /dev/nvidiactl and /dev/nvidia0.
   std::vector<std::string> FilesOf(const cluster::AssignedDevices& assigned,
                                    const std::string& container) const;
+  // A container of the pod that uses the device.
+  std::string ContainerOf(const std::string& pod_uid, const std::string& resource,
+                          const std::string& id) const;
   // uid of the pod that has the device; "" if nobody has.
   std::string OwnerOf(const std::string& resource, const std::string& id) const;
 
@@ -58,6 +67,7 @@ class DeviceAllocator {
   Result<cluster::AssignedDevices> Choose(const json::Value& pod) const;
 
   bool known_ = false;
+  std::function<bool(const std::string& pod_uid)> ends_ = [](const std::string&) { return false; };
   std::vector<cluster::Device> devices_;
   std::vector<std::string> control_files_;
   std::map<std::pair<std::string, std::string>, std::string> owners_;  // (resource, id) -> pod uid

@@ -78,6 +78,22 @@ TEST(DeviceAllocator, WhatIsAssignedIsVerified) {
   EXPECT_TRUE(devices.Assign(Pod("a", Named(R"("g0")"), 1), false).has_value());
 }
 
+TEST(DeviceAllocator, WhatAPodThatEndsHasIsWaitedFor) {
+  DeviceAllocator devices({Gpu("g0", 0), Gpu("g1", 1)});
+  ASSERT_TRUE(devices.Assign(Pod("old", Named(R"("g1")"), 1), false).has_value());
+  const auto reason = [&](const json::Value& pod) {
+    const auto assigned = devices.Assign(pod, false);
+    return assigned ? Reason::kUnknown : assigned.error().reason();
+  };
+  devices.OnAskEnding([](const std::string& uid) { return uid == "old"; });
+  EXPECT_EQ(reason(Pod("new", Named(R"("g1")"), 1)), Reason::kServiceUnavailable);
+  EXPECT_EQ(reason(Pod("new", "", 2)), Reason::kServiceUnavailable);
+  EXPECT_EQ(reason(Pod("new", "", 3)), Reason::kConflict) << "more than will ever be free";
+  EXPECT_EQ(devices.OwnerOf("nvidia.com/gpu", "g1"), "old");
+  devices.Release("old");
+  EXPECT_TRUE(devices.Assign(Pod("new", "", 2), false).has_value());
+}
+
 TEST(DeviceAllocator, APodOfAnEarlierRunKeepsWhatItHas) {
   std::vector<cluster::Device> both = {Gpu("g0", 0), Gpu("g1", 1)};
   DeviceAllocator devices;

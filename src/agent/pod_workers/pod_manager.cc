@@ -33,9 +33,16 @@ std::string_view UidOf(std::string_view log_folder) {
 PodManager::PodManager(PodWorkerContext& context, client::Informer& pods)
     : context_(context), pods_(pods) {
   ListenToRuntime();
+  context_.devices.OnAskEnding([this](const std::string& uid) {
+    // Before all is known of an earlier run, its pods may turn out to be deleted.
+    const PodWorker* worker = FindByUid(uid);
+    return worker == nullptr || worker->ends();
+  });
 }
 
-PodManager::~PodManager() = default;
+PodManager::~PodManager() {
+  context_.devices.OnAskEnding([](const std::string&) { return false; });
+}
 
 void PodManager::ListenToRuntime() {
   PodRuntime::Events events;

@@ -232,15 +232,28 @@ void PodWorker::Admit() {
             field));
   }
   if (IsPlain() && !AdmitPlain(is_new)) return;
-  // The driver has not answered since the agent was started.
-  if (!context_.devices.known() && context_.devices.Wants(pod_)) return ScheduleSync(kDevicesRetry);
+  if (!context_.devices.known() && context_.devices.Wants(pod_))
+    return WaitForDevices("the GPU driver has not answered since the node agent was started");
+  Result<cluster::AssignedDevices> assigned = context_.devices.Assign(pod_, AnyRunning());
+  if (!assigned && assigned.error().reason() == Reason::kServiceUnavailable)
+    return WaitForDevices(assigned.error().message());
+  if (!assigned) return Fail("UnexpectedAdmissionError", assigned.error().message());
+  WaitForDevices("");
   if (is_new && !context_.limits_not_enforced.empty() && HasLimits(pod_))
     Event(client::EventType::kWarning, "LimitsNotEnforced", context_.limits_not_enforced);
-  Result<cluster::AssignedDevices> assigned = context_.devices.Assign(pod_, AnyRunning());
-  if (!assigned) return Fail("UnexpectedAdmissionError", assigned.error().message());
   assigned_ = std::move(*assigned);
   step_ = Step::kInputs;
   Sync();
+}
+
+// "" ends the wait.
+void PodWorker::WaitForDevices(const std::string& why) {
+  for (ContainerRuntimeState& container : state_.containers) {
+    if (container.is != ContainerRuntimeState::Is::kWaiting) continue;
+    if (container.waiting_message != why) MarkStatus();
+    container.waiting_message = why;
+  }
+  if (!why.empty()) ScheduleSync(kDevicesRetry);
 }
 
 PodFacts PodWorker::Facts() const {

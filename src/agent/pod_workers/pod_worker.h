@@ -49,7 +49,8 @@ inline constexpr Duration kFirstStatusDelay = milliseconds(100);
 // How long ErrImagePull is shown before it becomes ImagePullBackOff.
 inline constexpr Duration kErrImagePullTime = seconds(1);
 inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
-inline constexpr Duration kDevicesRetry = milliseconds(100);  // while the driver has not answered
+// While the driver has not answered, or a device is that of a pod that ends.
+inline constexpr Duration kDevicesRetry = milliseconds(50);
 inline constexpr int64_t kDefaultGraceSeconds = 30;
 inline constexpr Duration kEvictionGrace = seconds(1);  // as upstream
 inline constexpr Duration kKillPatience = seconds(5);   // SIGKILL to the end of the container
@@ -103,6 +104,7 @@ class PodWorker {
   const std::string& uid() const { return uid_; }
   const PodRuntimeState& state() const { return state_; }
   bool sandbox_ready() const { return sandbox_ready_; }
+  bool ends() const { return ShouldStop(); }
   bool removed() const { return removed_; }  // nothing of it is left on the node
 
  private:
@@ -123,6 +125,7 @@ class PodWorker {
   void ReadWhatIsLeft();
   void RetryLater(std::string_view event_reason, const std::string& message);
   void Fail(std::string reason, std::string message);
+  void WaitForDevices(const std::string& why);
   void WatchDeadline();
   Result<Ipv4> TakeAddress();
   void ReleaseAddress();

@@ -1,0 +1,131 @@
+// muster top gpus: every GPU of the cluster, what it does, and who has it.
+
+#include <map>
+#include <optional>
+
+#include "base/strings.h"
+#include "cli/command.h"
+#include "cli/console.h"
+#include "cli/session.h"
+#include "cli/table_printer.h"
+#include "cluster/devices.h"
+#include "cluster/resources.h"
+#include "schema/pod_phase.h"
+
+namespace muster::cli {
+namespace {
+
+using Figures = std::map<std::string, std::string>;  // by metric
+
+// The value of `label` in a sample of Prometheus' text format. Values with escapes do not occur in
+// the labels that are looked for.
+std::optional<std::string> LabelOf(std::string_view line, std::string_view label) {
+  for (const char before : {'{', ','}) {
+    const std::string start = fmt::format("{}{}=\"", before, label);
+    const size_t at = line.find(start);
+    if (at == std::string_view::npos) continue;
+    const std::string_view rest = line.substr(at + start.size());
+    return std::string(rest.substr(0, rest.find('"')));
+  }
+  return std::nullopt;
+}
+
+// What the nodes measure, by UUID.
+std::map<std::string, Figures> ReadFigures(std::string_view metrics) {
+  std::map<std::string, Figures> out;
+  for (const std::string_view line : SplitNonEmpty(metrics, '\n')) {
+    if (!line.starts_with("DCGM_FI_DEV_")) continue;
+    const std::optional<std::string> uuid = LabelOf(line, "UUID");
+    const size_t space = line.rfind(' ');
+    if (uuid && space != std::string_view::npos)
+      out[*uuid][std::string(line.substr(0, line.find('{')))] = line.substr(space + 1);
+  }
+  return out;
+}
+
+std::string Show(const Figures& figures, const char* metric, std::string_view unit) {
+  const auto found = figures.find(metric);
+  return found == figures.end() ? "-" : found->second + std::string(unit);
+}
+
+std::string Memory(const Figures& figures, const cluster::Device& device) {
+  const auto used = figures.find("DCGM_FI_DEV_FB_USED");
+  if (device.memory_bytes <= 0) return "-";
+  return fmt::format("{}/{} MiB", used == figures.end() ? "-" : used->second,
+                     device.memory_bytes >> 20);
+}
+
+std::string Power(const Figures& figures) {
+  const auto found = figures.find("DCGM_FI_DEV_POWER_USAGE");
+  if (found == figures.end()) return "-";
+  return found->second.substr(0, found->second.find('.')) + " W";
+}
+
+// node name, device id -> "namespace/pod"
+std::map<std::pair<std::string, std::string>, std::string> Owners(const json::Value& pods) {
+  std::map<std::pair<std::string, std::string>, std::string> out;
+  for (const json::Value& pod : pods["items"].items()) {
+    const std::string node = pod["spec"]["nodeName"].Str();
+    if (node.empty() || schema::IsFinalPhase(pod["status"]["phase"].AsString())) continue;
+    const json::Value& meta = pod["metadata"];
+    for (const auto& [container, lists] : cluster::PodAssignedDevices(pod)) {
+      for (const auto& [resource, ids] : lists) {
+        for (const std::string& id : ids)
+          out[{node, id}] = meta["namespace"].Str() + "/" + meta["name"].Str();
+      }
+    }
+  }
+  return out;
+}
+
+Result<int> Run(Invocation& invocation) {
+  const std::vector<std::string>& what = invocation.arguments.positionals;
+  if (what.size() != 1 || (what[0] != "gpus" && what[0] != "gpu"))
+    return Error(Reason::kBadRequest, "say what: muster top gpus");
+  Session& session = invocation.session;
+  ASSIGN_OR_RETURN(const json::Value nodes, session.List(client::resources::kNodes, ""));
+  ASSIGN_OR_RETURN(const json::Value pods, session.List(client::resources::kPods, ""));
+  net::Request request;
+  request.method = "GET";
+  request.target = "/metrics";
+  ASSIGN_OR_RETURN(const net::Response metrics, session.Raw(std::move(request)));
+  const auto figures = ReadFigures(metrics.body);
+  const auto owners = Owners(pods);
+  std::vector<std::vector<std::string>> rows = {
+      {"NODE", "GPU", "MODEL", "UTIL", "MEMORY", "TEMP", "POWER", "HEALTH", "POD"}};
+  for (const json::Value& node : nodes["items"].items()) {
+    const std::string name = node["metadata"]["name"].Str();
+    for (const cluster::Device& device : cluster::NodeDevices(node)) {
+      if (device.resource != cluster::resource::kNvidiaGpu) continue;
+      const auto found = figures.find(device.id);
+      const Figures own = found == figures.end() ? Figures() : found->second;
+      const auto owner = owners.find({name, device.id});
+      rows.push_back({name, std::to_string(device.index), device.model,
+                      Show(own, "DCGM_FI_DEV_GPU_UTIL", " %"), Memory(own, device),
+                      Show(own, "DCGM_FI_DEV_GPU_TEMP", " C"), Power(own),
+                      device.unhealthy.empty() ? "ok" : device.unhealthy,
+                      owner == owners.end() ? "-" : owner->second});
+    }
+  }
+  if (rows.size() == 1) {
+    invocation.console.Print("No node offers GPUs\n");
+  } else {
+    invocation.console.Out(FormatColumns(rows));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command TopCommand() {
+  Command command;
+  command.name = "top";
+  command.summary = "what the GPUs do and who has them";
+  command.usage = "gpus [flags]";
+  command.details = "A dash stands for what the node does not measure, as of simulated GPUs.";
+  command.examples = {{"muster top gpus", "every GPU of the cluster"}};
+  command.run = Run;
+  return command;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,82 @@
+#include "gpu/gpu_metrics.h"
+
+#include <fmt/core.h>
+
+namespace muster::gpu {
+namespace {
+
+// A label's value in Prometheus' text format.
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out + "\"";
+}
+
+std::string Labels(const Gpu& gpu, std::string_view node, const std::string& driver,
+                   const GpuUser& user) {
+  return fmt::format(
+      "gpu=\"{}\",UUID={},pci_bus_id={},device=\"nvidia{}\",modelName={},Hostname={},"
+      "DCGM_FI_DRIVER_VERSION={},container={},namespace={},pod={}",
+      gpu.index, Quoted(gpu.uuid), Quoted(gpu.pci_bus_id), gpu.minor, Quoted(gpu.model),
+      Quoted(node), Quoted(driver), Quoted(user.container), Quoted(user.ns), Quoted(user.pod));
+}
+
+struct Metric {
+  const char* name;
+  const char* help;
+  std::string (*read)(const GpuHealth::Known&);  // "": the driver does not tell
+};
+
+std::string Whole(int64_t value, int shift = 0) {
+  return value < 0 ? std::string() : std::to_string(value >> shift);
+}
+
+constexpr int kMiB = 20;
+
+const Metric kMetrics[] = {
+    {"DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.sample.utilization_percent); }},
+    {"DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.sample.memory_used_bytes, kMiB); }},
+    {"DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.sample.memory_free_bytes, kMiB); }},
+    {"DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.sample.temperature_celsius); }},
+    {"DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).",
+     [](const GpuHealth::Known& k) {
+       const int64_t milliwatts = k.gpu.sample.power_milliwatts;
+       return milliwatts < 0 ? std::string()
+                             : fmt::format("{:.3f}", static_cast<double>(milliwatts) / 1000.0);
+     }},
+    {"muster_gpu_healthy", "1 while the GPU is offered to pods.",
+     [](const GpuHealth::Known& k) { return std::string(k.healthy ? "1" : "0"); }},
+};
+
+}  // namespace
+
+std::string GpuMetricsText(const GpuHealth& health, std::string_view node,
+                           const std::function<GpuUser(const std::string& uuid)>& user_of) {
+  std::string out;
+  if (health.gpus().empty()) return out;
+  for (const Metric& metric : kMetrics) {
+    out += fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", metric.name, metric.help);
+    for (const GpuHealth::Known& known : health.gpus()) {
+      const std::string value = metric.read(known);
+      if (value.empty()) continue;
+      out += fmt::format(
+          "{}{{{}}} {}\n", metric.name,
+          Labels(known.gpu, node, health.inventory().driver_version, user_of(known.gpu.uuid)),
+          value);
+    }
+  }
+  return out;
+}
+
+}  // namespace muster::gpu

@@ -1,0 +1,28 @@
+// src/gpu/gpu_metrics.h
+//
+// The GPUs of a node as Prometheus text, with the names and labels of NVIDIA's dcgm-exporter, so
+// that its dashboards and alerts work: DCGM_FI_DEV_GPU_UTIL (percent), _FB_USED and _FB_FREE (MiB),
+// _GPU_TEMP (degrees Celsius), _POWER_USAGE (watts). What the driver does not tell is left out.
+// muster_gpu_healthy is ours: 1 while the GPU is offered to pods.
+//
+// Thread: any (pure).
+
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "gpu/gpu_health.h"
+
+namespace muster::gpu {
+
+// Who has a GPU; empty: nobody.
+struct GpuUser {
+  std::string ns, pod, container;
+};
+
+std::string GpuMetricsText(const GpuHealth& health, std::string_view node,
+                           const std::function<GpuUser(const std::string& uuid)>& user_of);
+
+}  // namespace muster::gpu

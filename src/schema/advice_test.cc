@@ -1,0 +1,45 @@
+#include "schema/advice.h"
+
+#include <gtest/gtest.h>
+
+#include "json/parse.h"
+#include "schema/registry.h"
+
+namespace muster::schema {
+namespace {
+
+// A job of one master and `workers` workers, whose pods are made of `pod`.
+std::vector<std::string> Told(const std::string& pod, int workers) {
+  const std::string text = R"({"spec":{"pytorchReplicaSpecs":{"Master":{"template":)" + pod +
+                           R"(},"Worker":{"replicas":)" + std::to_string(workers) +
+                           R"(,"template":)" + pod + "}}}}";
+  const KindPtr kind = Registry::BuiltIn().Find("kubeflow.org", "v1", "pytorchjobs");
+  return Advise(*kind, *json::Parse(text));
+}
+
+std::string Pod(const std::string& gpus, const std::string& metadata = "{}",
+                const std::string& more = "") {
+  return R"({"metadata":)" + metadata + R"(,"spec":{)" + more +
+         R"("containers":[{"resources":{"limits":{"nvidia.com/gpu":)" + gpus + "}}}]}}";
+}
+
+TEST(Advice, OneGpuPodsOfAGangDoNotReachNvlink) {
+  const auto told = Told(Pod("1"), 3);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told[0].starts_with("spec.pytorchReplicaSpecs: 4 pods with one GPU each")) << told[0];
+  EXPECT_NE(told[0].find("muster.dev/gang-sandbox: shared"), std::string::npos);
+  EXPECT_EQ(Told(Pod(R"("1")"), 1).size(), 1u);
+}
+
+TEST(Advice, OthersAreFine) {
+  EXPECT_TRUE(Told(Pod("1"), 0).empty()) << "a master alone";
+  EXPECT_TRUE(Told(Pod("8"), 3).empty());
+  EXPECT_TRUE(Told(Pod("0"), 3).empty());
+  EXPECT_TRUE(Told(Pod("\"x\""), 3).empty());
+  EXPECT_TRUE(Told(Pod("1", R"({"annotations":{"muster.dev/gang-sandbox":"shared"}})"), 3).empty());
+  EXPECT_TRUE(Told(Pod("1", "{}", R"("hostNetwork":true,)"), 3).empty());
+  EXPECT_TRUE(Advise(*Registry::BuiltIn().Find("", "v1", "pods"), json::Obj()).empty());
+}
+
+}  // namespace
+}  // namespace muster::schema

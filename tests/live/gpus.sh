@@ -1,0 +1,195 @@
+#!/usr/bin/env bash
+# Issue 4, shown by 3: real GPUs as far as that goes without any, on a stand-in for NVIDIA's library: who gets which, over
+# restarts; a GPU that vanishes, flaps, or hangs the driver; pods of a gang that share a sandbox; metrics.
+source "$(dirname "$0")/lib.sh"
+
+# A /dev of our own with stand-ins for what the driver would have made.
+mount -t tmpfs -o mode=755 dev /dev
+device() { mknod -m 666 "/dev/$1" c "$2" "$3"; }
+device null 1 3; device zero 1 5; device full 1 7; device random 1 8; device urandom 1 9; device tty 5 0
+for name in nvidia0 nvidia1 nvidia2 nvidia3 nvidiactl nvidia-uvm; do device $name 1 3; done
+mkdir /dev/shm /dev/pts && mount -t tmpfs shm /dev/shm && mount -t devpts devpts /dev/pts
+ln -s /proc/self/fd /dev/fd
+
+export MUSTER_FAKE_NVML=$SCRATCH/nvml MUSTER_NVML_LIBRARY
+MUSTER_NVML_LIBRARY=$(dirname "$MUSTER")/tests/fake_nvml/libfake-nvml.so
+driver() { cat >"$SCRATCH/nvml.new" && mv "$SCRATCH/nvml.new" "$SCRATCH/nvml"; } # read at any moment: never half of it
+gpu() { # gpu LETTER PEER [LINE...]: the letters are linked in pairs
+  printf 'gpu GPU-%s\nmodel NVIDIA H200\nlink GPU-%s 18\n' "$1" "$2"
+  shift 2
+  printf '%s\n' "$@"
+}
+fine() { gpu a b 'util 37' 'used 1073741824' 'temp 41' 'power 123456'; gpu b a; gpu c d; gpu d c; }
+fine | driver
+up --gpu-steady 15
+node=$(kubectl get nodes -o name)
+
+pod() { # pod NAME GPUS [ANNOTATIONS]: runs until it is deleted
+  kubectl apply -f - <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, annotations: {$3}, labels: {${4:-}}}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+    - name: main
+      image: none
+      command: ["sh", "-c", "ls /dev | grep nvidia | xargs; echo \$NVIDIA_VISIBLE_DEVICES \$CUDA_VISIBLE_DEVICES; exec sleep 1000"]
+      $([ "$2" = 0 ] || echo "resources: {limits: {nvidia.com/gpu: $2}}")
+YAML
+}
+start() { pod "$@" "" >/dev/null && eventually 20 pod_phase_is "$1" Running; }
+devices() { # what the pod sees: GPUs, then numbers
+  kubectl exec "$1" -- sh -c 'echo $NVIDIA_VISIBLE_DEVICES'
+}
+allocatable_is() { [ "$(jsonpath "$node" '.status.allocatable.nvidia\.com/gpu')" = "$1" ]; }
+condition() { kubectl get "$node" -o "jsonpath={.status.conditions[?(@.type==\"AcceleratedHardwareReady\")].$1}"; }
+condition_is() { [ "$(condition reason)" = "$1" ]; }
+restart_control_plane() {
+  local pid
+  pid=$(control_plane_pid)
+  kill -9 "$pid"
+  eventually 10 bash -c "! kill -0 $pid 2>/dev/null"
+  up --gpu-steady 15
+}
+
+# Neighbours for two, a single from the pair that is broken already, and nobody's GPU twice.
+allocatable_is 4 || fail "allocatable: $(jsonpath "$node" .status.allocatable)"
+equals "$(jsonpath "$node" '.metadata.labels.nvidia\.com/gpu\.product')" NVIDIA-H200 label
+start one 1
+start pair 2
+start single 1
+start none 0
+equals "$(devices one)" GPU-a "pod one"
+equals "$(devices pair)" GPU-c,GPU-d "pod pair"
+equals "$(devices single)" GPU-b "pod single"
+equals "$(kubectl exec one -- sh -c 'ls /dev | grep nvidia | xargs')" "nvidia-uvm nvidia0 nvidiactl" "/dev of pod one"
+equals "$(kubectl exec none -- sh -c 'ls /dev | grep -c nvidia || true')" 0 "GPU files of a pod without GPUs"
+if kubectl exec one -- mknod /tmp/nvidia1 c 195 1 2>/dev/null; then fail "a pod made a device node"; fi
+pod late 1 "" >/dev/null
+waits() { jsonpath pod/late '.status.conditions[?(@.type=="PodScheduled")].message' | grep -q nvidia.com/gpu; }
+eventually 10 waits
+say "reason: $(jsonpath pod/late '.status.conditions[?(@.type=="PodScheduled")].message')"
+say "result: pairs stay whole, a fifth GPU pod waits with the reason"
+
+# The control plane and the agent die: who has what is as before, and what is free is given once.
+restart_control_plane
+equals "$(devices one) $(devices pair) $(devices single)" "GPU-a GPU-c,GPU-d GPU-b" "after a restart"
+kubectl delete pod single >/dev/null
+eventually 20 pod_phase_is late Running
+equals "$(devices late)" GPU-b "what became free"
+say "result: owners over kill -9 of the control plane"
+
+# What cannot be is refused with the reason.
+kubectl apply -f - >/dev/null <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: thief, annotations: {muster.dev/assigned-devices: '{"main":{"nvidia.com/gpu":["GPU-a"]}}'}}
+spec:
+  nodeName: ${node#node/}
+  restartPolicy: Never
+  containers: [{name: main, image: none, command: ["true"], resources: {limits: {nvidia.com/gpu: 1}}}]
+YAML
+eventually 10 pod_phase_is thief Failed
+equals "$(jsonpath pod/thief .status.reason)" UnexpectedAdmissionError "reason of pod thief"
+contains "$(jsonpath pod/thief .status.message)" "belongs to another pod" "message of pod thief"
+kubectl delete pod thief >/dev/null
+
+# Metrics, by the API server and by the node.
+metrics=$(kubectl get --raw /metrics | grep -F 'UUID="GPU-a"')
+contains "$metrics" 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a"'
+contains "$metrics" 'container="main",namespace="default",pod="one"} 37'
+contains "$metrics" 'pod="one"} 123.456'
+top=$(muster top gpus)
+say "$top"
+contains "$top" "default/one" "muster top gpus"
+
+# A GPU vanishes: it leaves allocatable, its pod goes on, nobody else suffers; it comes back when it is steady.
+{ gpu a b; gpu b a; gpu c d; gpu d c 'error 15'; } | driver
+eventually 20 allocatable_is 3
+equals "$(jsonpath "$node" '.status.capacity.nvidia\.com/gpu')" 4 capacity
+eventually 10 condition_is GPUUnhealthy
+contains "$(condition message)" "GPU 3 (GPU-d, NVIDIA H200): GPU is lost" condition
+pod_phase_is pair Running || fail "the pod with the lost GPU was ended"
+kubectl get events --field-selector reason=GPUUnhealthy | grep -q GPU-d || fail "no event about GPU-d"
+kubectl delete pod pair >/dev/null
+pod two 2 "" >/dev/null
+start again 1
+equals "$(devices again)" GPU-c "the healthy one of the pair"
+pod_phase_is two Pending || fail "a pod got an unhealthy GPU"
+say "result: a lost GPU leaves allocatable, its pod goes on, its neighbour is given"
+
+# It flaps: each time it is seen fine once, which is less than it takes.
+seen_fine() { [[ "$(condition message)" == *"since then fine"* ]]; }
+seen_gone() { [[ "$(condition message)" == *"no longer lists it" ]]; }
+for _ in 1 2 3; do
+  fine | driver
+  eventually 20 seen_fine
+  { gpu a b; gpu b a; gpu c d; } | driver
+  eventually 20 seen_gone
+  allocatable_is 3 || fail "a GPU that flaps was offered"
+done
+fine | driver
+eventually 30 allocatable_is 4
+eventually 10 condition_is GPUsHealthy
+kubectl delete pod again >/dev/null
+eventually 20 pod_phase_is two Running
+equals "$(devices two)" GPU-c,GPU-d "pod two"
+say "result: a GPU that flaps is offered only after it was steady"
+
+# The driver hangs: no GPU is offered, the node and its pods go on, one process waits and no more.
+{ fine; echo hang; } | driver
+eventually 30 condition_is NVMLHang
+allocatable_is 0 || fail "GPUs are offered while the driver hangs"
+start bystander 0
+kubectl exec one -- true || fail "exec while the driver hangs"
+equals "$(jsonpath "$node" '.status.conditions[?(@.type=="Ready")].status')" True "node Ready while the driver hangs"
+[ "$(pgrep -fc internal-gpu-probe)" -le 1 ] || fail "probes pile up: $(pgrep -fa internal-gpu-probe)"
+fine | driver
+eventually 90 allocatable_is 4
+say "result: a driver that hangs stalls nothing, and is asked again"
+
+# A gang that shares its sandbox: one network and /dev/shm, names of its own; it goes with its last pod.
+kubectl delete pod one late two none bystander >/dev/null
+job() {
+  cat <<YAML
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: $1}
+spec:
+  pytorchReplicaSpecs:
+YAML
+  for type in Master Worker; do
+    cat <<YAML
+    $type:
+      replicas: 1
+      restartPolicy: Never
+      template:
+        metadata: {annotations: {$2}}
+        spec:
+          containers:
+            - name: pytorch
+              image: none
+              command: ["sh", "-c", "$3"]
+              resources: {limits: {nvidia.com/gpu: 1}}
+YAML
+  done
+}
+# shellcheck disable=SC2016
+meet='echo $(hostname) $NVIDIA_VISIBLE_DEVICES $NCCL_HOSTID; touch /dev/shm/$RANK; while [ ! -e /dev/shm/$((1 - RANK)) ]; do sleep 0.1; done; sleep 1'
+warned=$(job plain '' true | kubectl apply -f - 2>&1)
+contains "$warned" "Warning: spec.pytorchReplicaSpecs: 2 pods with one GPU each" "the answer to a job of one-GPU pods"
+contains "$warned" "muster.dev/gang-sandbox: shared" "the answer to a job of one-GPU pods"
+warned=$(job gang '"muster.dev/gang-sandbox": shared' "$meet" | kubectl apply -f - 2>&1)
+[[ "$warned" != *Warning* ]] || fail "a warning for a job that shares its sandbox: $warned"
+eventually 30 job_is gang Succeeded
+logs=$(kubectl logs gang-master-0; kubectl logs gang-worker-0)
+say "$logs"
+id=default/gang@${node#node/}
+contains "$logs" "gang-master-0 GPU-a $id"
+contains "$logs" "gang-worker-0 GPU-b $id"
+equals "$(jsonpath pod/gang-master-0 .status.podIP)" "$(jsonpath pod/gang-worker-0 .status.podIP)" "addresses"
+kubectl delete pytorchjob gang plain >/dev/null
+no_links() { ! ip -o link | grep -q veth && [ "$(ip -o link | grep -c master)" = 0 ]; }
+eventually 20 no_links
+say "result: a gang with a shared sandbox meets over /dev/shm, with one address, and leaves nothing"

@@ -136,6 +136,23 @@ std::string WriteAssignedDevices(const AssignedDevices& assigned) {
   return json::Write(ToJson(assigned));
 }
 
+DeviceLists PodGangDevices(const json::Value& pod) {
+  DeviceLists out;
+  const json::Value parsed = ParsedAnnotation(pod, kGangDevicesAnnotation);
+  for (const auto& [resource, ids] : parsed.members()) out[resource] = json::ToStrings(ids);
+  return out;
+}
+
+std::string WriteGangDevices(const DeviceLists& devices) {
+  json::Object lists;
+  for (const auto& [resource, ids] : devices) lists.emplace_back(resource, json::Strings(ids));
+  return json::Write(json::Value(std::move(lists)));
+}
+
+bool SharesGangSandbox(const json::Value& metadata) {
+  return metadata["annotations"][kGangSandboxAnnotation].AsString() == kGangSandboxShared;
+}
+
 AssignedDevices ShareOutDevices(const json::Value& pod,
                                 const std::map<std::string, std::vector<std::string>>& chosen) {
   AssignedDevices out;

@@ -9,6 +9,10 @@
 // The scheduler says what a pod gets in annotation muster.dev/assigned-devices of the Binding,
 // which the API server copies onto the pod:
 //   {"<container>":{"nvidia.com/gpu":["GPU-sim-0"]}}
+// Where the pods of a gang share a sandbox (annotation muster.dev/gang-sandbox: shared), CUDA maps
+// memory of its peers' GPUs and has to open them. So the Binding also says which devices the gang
+// has on the node, in annotation muster.dev/gang-devices:
+//   {"nvidia.com/gpu":["GPU-sim-0","GPU-sim-1"]}
 //
 // Thread: any (values and pure functions).
 
@@ -28,6 +32,9 @@ namespace muster::cluster {
 
 inline constexpr std::string_view kDevicesAnnotation = "muster.dev/devices";
 inline constexpr std::string_view kAssignedDevicesAnnotation = "muster.dev/assigned-devices";
+inline constexpr std::string_view kGangSandboxAnnotation = "muster.dev/gang-sandbox";
+inline constexpr std::string_view kGangSandboxShared = "shared";
+inline constexpr std::string_view kGangDevicesAnnotation = "muster.dev/gang-devices";
 
 // Devices of one node that we can tell apart. Those beyond are not offered.
 inline constexpr size_t kMaxDevicesPerNode = 128;
@@ -88,6 +95,12 @@ json::Value ToJson(const AssignedDevices& assigned);
 AssignedDevices AssignedDevicesFromJson(const json::Value& value);
 AssignedDevices PodAssignedDevices(const json::Value& pod);
 std::string WriteAssignedDevices(const AssignedDevices& assigned);  // the annotation's text
+
+// resource -> device ids.
+using DeviceLists = std::map<std::string, std::vector<std::string>>;
+DeviceLists PodGangDevices(const json::Value& pod);
+std::string WriteGangDevices(const DeviceLists& devices);  // the annotation's text
+bool SharesGangSandbox(const json::Value& metadata);
 
 // Shares the chosen devices (resource -> ids) out to the pod's containers: main containers and
 // sidecars get their own, plain init containers borrow from the main containers, which start after

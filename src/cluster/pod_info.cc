@@ -36,6 +36,7 @@ const json::Fields& PodInfoFields() {
   static const json::Fields fields{
       {"metadata", "annotations", kGroupNameAnnotation},
       {"metadata", "annotations", kAssignedDevicesAnnotation},
+      {"metadata", "annotations", kGangSandboxAnnotation},
       {"metadata", "labels", kPodGroupLabel},
       {"metadata", "creationTimestamp"},
       {"spec", "schedulerName"},

@@ -349,6 +349,24 @@ struct Scheduler::Impl {
 
   // -- Binding.
 
+  // What the gang has on the node; of a gang that is being bound that is what it will have.
+  cluster::DeviceLists GangDevices(const PodKey& group, cluster::NodeIndex node) const {
+    cluster::DeviceSet devices;
+    const cluster::Group* members = cache.FindGroup(group);
+    if (members == nullptr) return {};
+    for (const auto& [name, pod] : members->pods) {
+      if (pod->placement == cluster::kNoIndex) continue;
+      const cluster::Placement& placement = cache.snapshot().At(pod->placement);
+      if (placement.node == node) devices.Add(placement.devices);
+    }
+    cluster::DeviceLists lists;
+    for (const size_t position : devices.Positions()) {
+      const cluster::Device& device = cache.snapshot().Node(node).devices[position];
+      lists[device.resource].push_back(device.id);
+    }
+    return lists;
+  }
+
   json::Value BindingOf(const PodKey& key) {
     const cluster::PodRecord* pod = cache.FindPod(key);
     const json::Value* object = pods.Find(ToObjectKey(key));
@@ -365,10 +383,15 @@ struct Scheduler::Impl {
         const cluster::Device& device = cache.snapshot().Node(node).devices[position];
         chosen[device.resource].push_back(device.id);
       }
-      const std::string text =
-          cluster::WriteAssignedDevices(cluster::ShareOutDevices(*object, chosen));
-      metadata = metadata.Set(
-          "annotations", json::Obj({{std::string(cluster::kAssignedDevicesAnnotation), text}}));
+      json::Value annotations =
+          json::Obj({{std::string(cluster::kAssignedDevicesAnnotation),
+                      cluster::WriteAssignedDevices(cluster::ShareOutDevices(*object, chosen))}});
+      if (!pod->info.group.empty() && cluster::SharesGangSandbox((*object)["metadata"])) {
+        annotations = annotations.Set(
+            cluster::kGangDevicesAnnotation,
+            cluster::WriteGangDevices(GangDevices({key.ns, pod->info.group}, node)));
+      }
+      metadata = metadata.Set("annotations", annotations);
     }
     return json::Obj(
         {{"apiVersion", "v1"},

@@ -176,7 +176,7 @@ YAML
   done
 }
 # shellcheck disable=SC2016
-meet='echo $(hostname) $NVIDIA_VISIBLE_DEVICES $NCCL_HOSTID; touch /dev/shm/$RANK; while [ ! -e /dev/shm/$((1 - RANK)) ]; do sleep 0.1; done; sleep 1'
+meet='echo $(hostname) $NVIDIA_VISIBLE_DEVICES $NCCL_HOSTID; echo files $(ls /dev | grep nvidia); touch /dev/shm/$RANK; while [ ! -e /dev/shm/$((1 - RANK)) ]; do sleep 0.1; done; sleep 1'
 warned=$(job plain '' true | kubectl apply -f - 2>&1)
 contains "$warned" "Warning: spec.pytorchReplicaSpecs: 2 pods with one GPU each" "the answer to a job of one-GPU pods"
 contains "$warned" "muster.dev/gang-sandbox: shared" "the answer to a job of one-GPU pods"
@@ -188,6 +188,8 @@ say "$logs"
 id=default/gang@${node#node/}
 contains "$logs" "gang-master-0 GPU-a $id"
 contains "$logs" "gang-worker-0 GPU-b $id"
+# CUDA has to open the GPUs of its peers: their device nodes are there, and those of nobody else.
+contains "$logs" "files nvidia-uvm nvidia0 nvidia1 nvidiactl" "device nodes of a gang"
 equals "$(jsonpath pod/gang-master-0 .status.podIP)" "$(jsonpath pod/gang-worker-0 .status.podIP)" "addresses"
 kubectl delete pytorchjob gang plain >/dev/null
 no_links() { ! ip -o link | grep -q veth && [ "$(ip -o link | grep -c master)" = 0 ]; }

@@ -31,9 +31,8 @@ CgroupLimits ContainerLimits(const json::Value& container) {
   return limits;
 }
 
-// What CUDA and container runtimes read. A container's own devices are all that it sees, so they
-// are 0, 1, ... there: numbers, because not every program understands a UUID in
-// CUDA_VISIBLE_DEVICES. "void": no library shows all.
+// What CUDA and container runtimes read, by UUID: numbers would shift where the devices of the gang
+// are there, too. "void": no library shows all.
 void OfferDevices(const ContainerBuildInput& input, EnvironmentMap& variables,
                   ContainerSpec& spec) {
   const std::vector<std::string> ids = DevicesOf(input.devices, spec.name);
@@ -43,10 +42,8 @@ void OfferDevices(const ContainerBuildInput& input, EnvironmentMap& variables,
     return;
   }
   variables["NVIDIA_VISIBLE_DEVICES"] = Join(ids, ",");
-  std::vector<std::string> numbers;
-  for (size_t i = 0; i < ids.size(); ++i) numbers.push_back(std::to_string(i));
-  variables.try_emplace("CUDA_VISIBLE_DEVICES", Join(numbers, ","));
-  spec.devices = input.node_devices.FilesOf(input.devices, spec.name);
+  variables.try_emplace("CUDA_VISIBLE_DEVICES", Join(ids, ","));
+  spec.devices = input.node_devices.FilesOf(input.devices, spec.name, input.gang_devices);
 }
 
 // The container's own setting, else the pod's.

@@ -28,6 +28,7 @@ struct ContainerBuildInput {
   const VolumePlan& plan;
   const cluster::AssignedDevices& devices;
   const DeviceAllocator& node_devices;
+  const cluster::DeviceLists& gang_devices;     // that its peers have, where they share a sandbox
   const std::vector<std::string>& node_mounts;  // shown read-only, node/node_mounts.h
   const ImageRecord* image;  // nullptr: the machine itself
   std::string data_dir;

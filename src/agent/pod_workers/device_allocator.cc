@@ -195,18 +195,24 @@ std::string DeviceAllocator::ContainerOf(const std::string& pod_uid, const std::
 }
 
 std::vector<std::string> DeviceAllocator::FilesOf(const cluster::AssignedDevices& assigned,
-                                                  const std::string& container) const {
+                                                  const std::string& container,
+                                                  const cluster::DeviceLists& peers) const {
   std::vector<std::string> files;
-  const auto found = assigned.find(container);
-  if (found == assigned.end()) return files;
-  for (const auto& [resource, ids] : found->second) {
-    for (const std::string& id : ids) {
-      const cluster::Device* device = Find(resource, id);
-      if (device != nullptr && device->minor >= 0)
-        files.push_back(fmt::format("/dev/nvidia{}", device->minor));
+  const auto add = [&](const cluster::DeviceLists& lists) {
+    for (const auto& [resource, ids] : lists) {
+      for (const std::string& id : ids) {
+        const cluster::Device* device = Find(resource, id);
+        if (device == nullptr || device->minor < 0) continue;
+        const std::string file = fmt::format("/dev/nvidia{}", device->minor);
+        if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+      }
     }
-  }
-  if (!files.empty()) files.insert(files.end(), control_files_.begin(), control_files_.end());
+  };
+  const auto own = assigned.find(container);
+  if (own != assigned.end()) add(own->second);
+  if (files.empty()) return files;
+  add(peers);
+  files.insert(files.end(), control_files_.begin(), control_files_.end());
   return files;
 }
 

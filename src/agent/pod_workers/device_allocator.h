@@ -50,9 +50,11 @@ class DeviceAllocator {
   void Release(const std::string& pod_uid);
 
   const std::vector<cluster::Device>& devices() const { return devices_; }
-  // The device nodes that a container must have, e.g. /dev/nvidiactl and /dev/nvidia0.
+  // The device nodes that a container must have, e.g. /dev/nvidia0 and /dev/nvidiactl. With devices
+  // of its own it also gets those of `peers`, if they are there.
   std::vector<std::string> FilesOf(const cluster::AssignedDevices& assigned,
-                                   const std::string& container) const;
+                                   const std::string& container,
+                                   const cluster::DeviceLists& peers) const;
   // A container of the pod that uses the device.
   std::string ContainerOf(const std::string& pod_uid, const std::string& resource,
                           const std::string& id) const;

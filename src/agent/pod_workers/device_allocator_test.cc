@@ -115,9 +115,13 @@ TEST(DeviceAllocator, OnlyRealGpusHaveFilesAndWantTheDriver) {
   DeviceAllocator devices;
   devices.SetDevices({Gpu("g0", 0), Gpu("g7", 7), {"nvidia.com/gpu", "sim", 9, "m"}},
                      {"/dev/nvidiactl", "/dev/nvidia-uvm"});
-  const auto files = [&](Ids ids) {
-    return devices.FilesOf({{"c", {{"nvidia.com/gpu", std::move(ids)}}}}, "c");
+  const auto files = [&](Ids ids, const cluster::DeviceLists& peers = {}) {
+    return devices.FilesOf({{"c", {{"nvidia.com/gpu", std::move(ids)}}}}, "c", peers);
   };
+  const cluster::DeviceLists gang = {{"nvidia.com/gpu", {"g0", "g7", "g99"}}};
+  EXPECT_EQ(files({"g7"}, gang),
+            (Ids{"/dev/nvidia7", "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm"}));
+  EXPECT_EQ(files({}, gang), Ids{}) << "a container without a GPU sees none";
   EXPECT_EQ(files({"g7"}), (Ids{"/dev/nvidia7", "/dev/nvidiactl", "/dev/nvidia-uvm"}));
   EXPECT_EQ(files({"sim"}), Ids{});
   EXPECT_EQ(files({}), Ids{});

@@ -5,8 +5,7 @@
 namespace muster::agent {
 
 std::string SharedGangOf(const json::Value& pod) {
-  const json::Value& annotations = pod["metadata"]["annotations"];
-  if (annotations[kGangSandboxAnnotation].AsString() != kGangSandboxShared) return "";
+  if (!cluster::SharesGangSandbox(pod["metadata"])) return "";
   const std::string group = cluster::GroupOf(pod["metadata"]);
   if (group.empty() || pod["spec"]["hostNetwork"].AsBool()) return "";
   return pod["metadata"]["namespace"].Str() + "/" + group;
@@ -36,6 +35,11 @@ void GangSandboxes::Leave(const std::string& gang, const std::string& pod_uid) {
   if (!known->second.members.empty()) return;
   addresses_.Release(known->second.address);
   gangs_.erase(known);
+}
+
+bool GangSandboxes::IsMember(const std::string& gang, const std::string& pod_uid) const {
+  const auto known = gangs_.find(gang);
+  return known != gangs_.end() && known->second.members.contains(pod_uid);
 }
 
 std::vector<std::string> GangSandboxes::OtherMembers(const std::string& gang,

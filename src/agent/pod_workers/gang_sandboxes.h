@@ -24,9 +24,6 @@
 
 namespace muster::agent {
 
-inline constexpr std::string_view kGangSandboxAnnotation = "muster.dev/gang-sandbox";
-inline constexpr std::string_view kGangSandboxShared = "shared";
-
 // "<namespace>/<pod group>" of a pod that shares; "" for all others: without the annotation or a
 // gang, or on the node's own network.
 std::string SharedGangOf(const json::Value& pod);
@@ -41,6 +38,7 @@ class GangSandboxes {
   void Adopt(const std::string& gang, const std::string& pod_uid, Ipv4 address);
   // The last member gives the address back. No effect on who is no member.
   void Leave(const std::string& gang, const std::string& pod_uid);
+  bool IsMember(const std::string& gang, const std::string& pod_uid) const;
   std::vector<std::string> OtherMembers(const std::string& gang, const std::string& pod_uid) const;
 
  private:

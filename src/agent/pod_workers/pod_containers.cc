@@ -119,6 +119,20 @@ void PodWorker::SyncAppContainer(size_t index) {
   ScheduleSync(left);
 }
 
+// Those that nobody outside the gang has.
+cluster::DeviceLists PodWorker::GangDevices() const {
+  cluster::DeviceLists devices;
+  if (gang_.empty()) return devices;
+  devices = cluster::PodGangDevices(pod_);
+  for (auto& [resource, ids] : devices) {
+    std::erase_if(ids, [&, &of = resource](const std::string& id) {
+      const std::string owner = context_.devices.OwnerOf(of, id);
+      return !owner.empty() && owner != uid_ && !context_.gangs.IsMember(gang_, owner);
+    });
+  }
+  return devices;
+}
+
 void PodWorker::StartContainer(size_t index) {
   if (!ImageReady(index)) return;
   const json::Value spec_json = AllContainers(pod_)[index];
@@ -129,12 +143,14 @@ void PodWorker::StartContainer(size_t index) {
     image = context_.images->FindRoot(container.image_name);
     CHECK(image != nullptr);  // it is used
   }
+  const cluster::DeviceLists gang_devices = GangDevices();
   const ContainerBuildInput input = {pod_,
                                      inputs_,
                                      facts,
                                      plan_,
                                      assigned_,
                                      context_.devices,
+                                     gang_devices,
                                      node_mounts_,
                                      image,
                                      context_.data_dir,

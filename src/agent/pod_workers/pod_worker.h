@@ -136,6 +136,7 @@ class PodWorker {
   bool SyncInitContainer(size_t index);
   void SyncAppContainer(size_t index);
   bool ShouldRestart(const ContainerRuntimeState& container) const;
+  cluster::DeviceLists GangDevices() const;
   void StartContainer(size_t index);
   void OnStarted(size_t index, const Result<std::string>& started_at);
   void RecordExit(size_t index, const ContainerExit& exit, bool just_now = true);

@@ -41,9 +41,23 @@ void SetServiceAccount(json::Value& pod) {
             .SetPath({"spec", "serviceAccount"}, name);
 }
 
+// Device nodes come of it: only a Binding says it.
+constexpr std::string_view kGangDevicesAnnotation = "muster.dev/gang-devices";
+
 }  // namespace
 
+Status PodStrategy::PrepareUpdate(WriteContext&, const json::Value& before, json::Value& after) {
+  const json::Value& own = before["metadata"]["annotations"][kGangDevicesAnnotation];
+  const json::Value& sent = after["metadata"]["annotations"][kGangDevicesAnnotation];
+  if (own == sent) return Status::Ok();
+  after = own.IsNull() ? after.RemovePath({"metadata", "annotations", kGangDevicesAnnotation})
+                       : after.SetPath({"metadata", "annotations", kGangDevicesAnnotation}, own);
+  return Status::Ok();
+}
+
 Status PodStrategy::PrepareCreate(WriteContext& context, json::Value& pod) {
+  if (pod["metadata"]["annotations"].Has(kGangDevicesAnnotation))
+    pod = pod.RemovePath({"metadata", "annotations", kGangDevicesAnnotation});
   SetServiceAccount(pod);
   AddDefaultTolerations(pod);
   RETURN_IF_ERROR(SetPriority(context, pod));

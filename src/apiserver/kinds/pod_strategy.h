@@ -22,6 +22,8 @@ class PodStrategy : public Strategy {
 
   bool returns_deleted_object() const override { return true; }
   Status PrepareCreate(WriteContext& context, json::Value& pod) override;
+  Status PrepareUpdate(WriteContext& context, const json::Value& before,
+                       json::Value& after) override;
   Status PrepareStatusUpdate(WriteContext& context, const json::Value& before,
                              json::Value& after) override;
   Deletion PlanDeletion(const json::Value& pod, std::optional<int64_t> requested) override;

@@ -180,6 +180,7 @@ meet='echo $(hostname) $NVIDIA_VISIBLE_DEVICES $NCCL_HOSTID; echo files $(ls /de
 warned=$(job plain '' true | kubectl apply -f - 2>&1)
 contains "$warned" "Warning: spec.pytorchReplicaSpecs: 2 pods with one GPU each" "the answer to a job of one-GPU pods"
 contains "$warned" "muster.dev/gang-sandbox: shared" "the answer to a job of one-GPU pods"
+eventually 20 job_is plain Succeeded
 warned=$(job gang '"muster.dev/gang-sandbox": shared' "$meet" | kubectl apply -f - 2>&1)
 [[ "$warned" != *Warning* ]] || fail "a warning for a job that shares its sandbox: $warned"
 eventually 30 job_is gang Succeeded

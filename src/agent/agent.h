@@ -96,8 +96,8 @@ class Agent {
   // Stops reporting and serving; pods keep running under their shims.
   void Stop(Task done);
 
-  // The node's GPUs as gpu/gpu_metrics.h has them; "" without real ones. At most kGpuLookPeriod old;
-  // asking makes them newer.
+  // The node's GPUs as gpu/gpu_metrics.h has them; "" without real ones. At most kGpuLookPeriod
+  // old; asking makes them newer.
   std::string GpuMetricsText();
   int kubelet_port() const;  // the port in use, after Start()'s callback
 

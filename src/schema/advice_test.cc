@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "json/parse.h"
-#include "schema/registry.h"
 
 namespace muster::schema {
 namespace {
@@ -13,8 +12,10 @@ std::vector<std::string> Told(const std::string& pod, int workers) {
   const std::string text = R"({"spec":{"pytorchReplicaSpecs":{"Master":{"template":)" + pod +
                            R"(},"Worker":{"replicas":)" + std::to_string(workers) +
                            R"(,"template":)" + pod + "}}}}";
-  const KindPtr kind = Registry::BuiltIn().Find("kubeflow.org", "v1", "pytorchjobs");
-  return Advise(*kind, *json::Parse(text));
+  Kind kind;
+  kind.group = "kubeflow.org";
+  kind.kind = "PyTorchJob";
+  return Advise(kind, *json::Parse(text));
 }
 
 std::string Pod(const std::string& gpus, const std::string& metadata = "{}",
@@ -38,7 +39,7 @@ TEST(Advice, OthersAreFine) {
   EXPECT_TRUE(Told(Pod("\"x\""), 3).empty());
   EXPECT_TRUE(Told(Pod("1", R"({"annotations":{"muster.dev/gang-sandbox":"shared"}})"), 3).empty());
   EXPECT_TRUE(Told(Pod("1", "{}", R"("hostNetwork":true,)"), 3).empty());
-  EXPECT_TRUE(Advise(*Registry::BuiltIn().Find("", "v1", "pods"), json::Obj()).empty());
+  EXPECT_TRUE(Advise(Kind(), *json::Parse(Pod("1"))).empty()) << "of another kind";
 }
 
 }  // namespace

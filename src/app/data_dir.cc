@@ -55,6 +55,16 @@ bool IsDataDir(const std::string& dir) {
   return lstat(Join(dir, kMarker).c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
+Status CheckOwner(const std::string& dir) {
+  struct stat info{};
+  if (lstat(Join(dir, kMarker).c_str(), &info) != 0 || info.st_uid == geteuid())
+    return Status::Ok();
+  return Error(Reason::kForbidden,
+               "{} is the data directory of user {}: run this as that user, or name another "
+               "directory with --data-dir",
+               dir, info.st_uid);
+}
+
 Status MakeDataDir(const std::string& dir) {
   std::error_code error;
   if (fs::exists(dir, error) && !IsDataDir(dir)) {

@@ -20,6 +20,10 @@ Status MakeDataDir(const std::string& dir);
 // Whether `dir` was made by MakeDataDir().
 bool IsDataDir(const std::string& dir);
 
+// Forbidden if `dir` was made for another user: his node lives in namespaces of his own, and files
+// of ours would be in his way. Ok where there is none.
+Status CheckOwner(const std::string& dir);
+
 // Deletes what we made in `dir`, then `dir` itself unless something else is in it (that stays, and
 // is named; a link or a mount point stays, too, empty). Conflict if `dir` is not ours.
 Status PurgeDataDir(const std::string& dir);

@@ -66,6 +66,18 @@ TEST_F(DataDir, ForeignFilesAreNeverTouched) {
   EXPECT_TRUE(fs::exists(root_ + "/theirs"));
 }
 
+TEST_F(DataDir, BelongsToTheUserWhoMadeIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
+  const std::string dir = root_ + "/theirs";
+  EXPECT_TRUE(CheckOwner(dir).ok());  // nothing there
+  ASSERT_TRUE(MakeDataDir(dir).ok());
+  EXPECT_TRUE(CheckOwner(dir).ok());
+  ASSERT_EQ(chown((dir + "/muster-data-directory").c_str(), 65534, 65534), 0);
+  const Status status = CheckOwner(dir);
+  EXPECT_EQ(status.reason(), Reason::kForbidden);
+  EXPECT_NE(status.message().find("of user 65534"), std::string::npos) << status.message();
+}
+
 TEST_F(DataDir, FilesAddedLaterSurviveAPurge) {
   const std::string dir = root_ + "/mixed";
   ASSERT_TRUE(MakeDataDir(dir).ok());

@@ -27,6 +27,8 @@ constexpr const char* kUnitName = "muster.service";
 // Where `systemctl` (of root or of the user) finds units, below --root.
 Result<std::string> UnitFile(const cli::Arguments& arguments) {
   const std::string root = arguments.Get("root");
+  if (arguments.Has("root") && root.empty())
+    return Error(Reason::kInvalid, "--root: expected a directory, got an empty name");
   if (geteuid() == 0) return fmt::format("{}/etc/systemd/system/{}", root, kUnitName);
   const char* home = std::getenv("HOME");
   const char* config = std::getenv("XDG_CONFIG_HOME");

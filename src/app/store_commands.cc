@@ -15,6 +15,7 @@
 #include "agent/network/address_ranges.h"
 #include "app/data_dir.h"
 #include "app/instance_lock.h"
+#include "app/up_options.h"
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/session.h"
@@ -34,9 +35,9 @@ using cli::Console;
 const cli::Flag kDataDirFlag = {"data-dir", 0, "DIR", "of the cluster (default: as `muster up`)",
                                 "",         {}};
 
-std::string DataDirOf(const Arguments& arguments) {
-  return fs::absolute(arguments.Has("data-dir") ? arguments.Get("data-dir")
-                                                : cli::DefaultDataDir());
+Result<std::string> DataDirOf(const Arguments& arguments) {
+  return AbsoluteDataDir(arguments.Has("data-dir") ? arguments.Get("data-dir")
+                                                   : cli::DefaultDataDir());
 }
 std::string StoreFolder(const std::string& dir) { return dir + "/store"; }
 std::string DatabaseOf(const std::string& dir) { return StoreFolder(dir) + "/muster.db"; }
@@ -78,7 +79,7 @@ std::string Megabytes(int64_t bytes) {
 Result<int> CheckStoreFile(const Arguments& arguments, Console& console) {
   std::string path;
   if (arguments.positionals.empty()) {
-    const std::string dir = DataDirOf(arguments);
+    ASSIGN_OR_RETURN(const std::string dir, DataDirOf(arguments));
     RETURN_IF_ERROR(CheckDataDir(dir));
     path = DatabaseOf(dir);
   } else {
@@ -121,7 +122,7 @@ std::vector<store::ExtraFile> KeysOf(const std::string& dir) {
 
 Result<int> BackUp(const Arguments& arguments, Console& console) {
   ASSIGN_OR_RETURN(const std::string file, OneFile(arguments));
-  const std::string dir = DataDirOf(arguments);
+  ASSIGN_OR_RETURN(const std::string dir, DataDirOf(arguments));
   RETURN_IF_ERROR(CheckDataDir(dir));
   // Held until the end where no cluster runs, so that none starts meanwhile; a running one is fine,
   // and so is a disk that is full or read-only: nothing starts there.
@@ -185,7 +186,7 @@ Status SwapStores(const std::string& fresh, const std::string& current) {
 
 Result<int> Restore(const Arguments& arguments, Console& console) {
   ASSIGN_OR_RETURN(const std::string file, OneFile(arguments));
-  const std::string dir = DataDirOf(arguments);
+  ASSIGN_OR_RETURN(const std::string dir, DataDirOf(arguments));
   const Result<std::vector<store::ExtraFile>> files = store::ReadExtraFiles(file);
   if (!files) return Error(files.error().WithPrefix("nothing was changed: "));
   RETURN_IF_ERROR(MakeDataDir(dir));

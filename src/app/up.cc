@@ -220,6 +220,7 @@ int RunUp(int argc, char** argv) {
         options->data_dir, *pid, options->data_dir);
     return 0;
   }
+  if (const Status status = CheckOwner(options->data_dir); !status.ok()) return Fail("up", status);
   if (const Status status = PrepareHost(*options); !status.ok()) return Fail("up", status);
   Result<InstanceLock> lock = InstanceLock::Take(options->data_dir);
   if (!lock.has_value()) return Fail("up", lock.error());
@@ -278,6 +279,8 @@ int RunDown(int argc, char** argv) {
                               "{} is not a data directory of muster; nothing was changed",
                               options->data_dir));
   }
+  if (const Status status = CheckOwner(options->data_dir); !status.ok())
+    return Fail("down", status);
   if (const auto pid = InstanceLock::Holder(options->data_dir)) {
     if (const Status status = StopProcess(*pid); !status.ok()) return Fail("down", status);
   }

@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "cli/arguments.h"
 #include "cli/session.h"
+#include "schema/names.h"
 
 namespace muster::app {
 namespace {
@@ -50,29 +51,49 @@ Status Parse(CLI::App& app, int argc, char** argv) {
   }
 }
 
-Result<std::string> AbsoluteDir(const std::string& dir) {
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return NodeNameOf(name);
+}
+
+Status CheckNodeName(const std::string& name) {
+  schema::Problems problems;
+  schema::CheckDns1123Subdomain(name, problems);
+  if (problems.empty()) return Status::Ok();
+  return Error(Reason::kBadRequest, "--node-name {:?}: {}", name, problems.front());
+}
+
+}  // namespace
+
+std::string NodeNameOf(std::string_view host_name) {
+  std::string name;
+  for (const std::string_view part : Split(host_name, '.')) {
+    std::string label;
+    for (const char c : ToLower(part)) {
+      const bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+      if (fits || !label.empty()) label += fits ? c : '-';
+    }
+    while (label.ends_with('-')) label.pop_back();
+    if (label.empty()) continue;
+    if (!name.empty()) name += '.';
+    name += label;
+  }
+  return name.empty() ? "node" : name;
+}
+
+Result<std::string> AbsoluteDataDir(const std::string& dir) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(dir, error);
-  if (error) return Error(Reason::kBadRequest, "--data-dir {}: {}", dir, error.message());
+  if (error || dir.empty()) {
+    return Error(Reason::kBadRequest, "--data-dir {:?}: {}", dir,
+                 dir.empty() ? "expected a directory" : error.message());
+  }
   std::string text = path.lexically_normal().string();
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   if (text == "/") return Error(Reason::kBadRequest, "--data-dir must not be /");
   return text;
 }
-
-std::string HostName() {
-  char name[256] = {};
-  gethostname(name, sizeof(name) - 1);
-  std::string lower = ToLower(name);
-  // Node names are DNS-1123 subdomains.
-  for (char& c : lower) {
-    const bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
-    if (!fits) c = '-';
-  }
-  return lower.empty() ? "node" : lower;
-}
-
-}  // namespace
 
 Status ParseSimulatedGpus(const std::string& text, int& count, std::string& model) {
   const size_t colon = text.find(':');
@@ -167,7 +188,8 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
     RETURN_IF_ERROR(ParseSimulatedGpus(gpus, options.simulate_gpus, options.simulated_gpu_model));
   }
   options.pull_images = images == "pull";
-  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDir(options.data_dir));
+  RETURN_IF_ERROR(CheckNodeName(options.node_name));
+  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDataDir(options.data_dir));
   return options;
 }
 
@@ -181,7 +203,7 @@ Result<DownOptions> ParseDown(int argc, char** argv) {
                "also delete the data directory: all objects, logs, certificates");
   app.footer(kDownExamples);
   RETURN_IF_ERROR(Parse(app, argc, argv));
-  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDir(options.data_dir));
+  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDataDir(options.data_dir));
   return options;
 }
 

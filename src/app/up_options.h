@@ -28,7 +28,7 @@ struct UpOptions {
   int simulate_nodes = 0;
   std::string node_name;  // lower-case host name
   int kubelet_port = 10250;
-  bool pull_images = true;    // else every image name means the machine itself
+  bool pull_images = true;   // else every image name means the machine itself
   int64_t pod_max_pids = 0;  // of one pod; 0: no limit
   bool verbose = false;
   agent::AddressRanges ranges;  // kept in the data directory, chosen at the first start
@@ -42,6 +42,11 @@ struct DownOptions {
 // BadRequest with the usage in the message; "" message: help was asked for and printed.
 Result<UpOptions> ParseUp(int argc, char** argv);
 Result<DownOptions> ParseDown(int argc, char** argv);
+
+// A machine's name as the name of a Node (a DNS-1123 subdomain): "My_Box" -> "my-box".
+std::string NodeNameOf(std::string_view host_name);
+// BadRequest for "" and "/".
+Result<std::string> AbsoluteDataDir(const std::string& dir);
 
 // "4" or "4:H100" -> count and model (the model stays as it was when none is named).
 Status ParseSimulatedGpus(const std::string& text, int& count, std::string& model);

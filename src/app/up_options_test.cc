@@ -40,6 +40,9 @@ TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
       {{"--simulate-gpus", "4:a b"}, "the model must be"},
       {{"--simulate-nodes", "1000000"}, "--simulate-nodes"},
       {{"--data-dir", "/"}, "must not be /"},
+      {{"--data-dir", ""}, "expected a directory"},
+      {{"--node-name", "A_B"}, "--node-name \"A_B\": a lowercase RFC 1123 subdomain"},
+      {{"--node-name", ""}, "--node-name \"\""},
       {{"--no-such-flag"}, "see `muster up --help`"},
       {{"bogus"}, "bogus"},
   };
@@ -50,6 +53,13 @@ TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
     // Who prints it says first which command it was.
     EXPECT_FALSE(options.error().message().starts_with("muster")) << options.error().message();
   }
+}
+
+TEST(UpOptions, AMachinesNameBecomesANodesName) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"gpu-1", "gpu-1"}, {"My_Box", "my-box"}, {"a..b", "a.b"}, {"-x", "x"},
+      {"host.", "host"},  {"(none)", "none"},   {"", "node"},    {"_._", "node"}};
+  for (const auto& [host, node] : cases) EXPECT_EQ(NodeNameOf(host), node) << host;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "app/doctor/doctor.h"
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -8,6 +7,7 @@
 
 #include "app/doctor/checks.h"
 #include "app/doctor/probe.h"
+#include "app/up_options.h"
 #include "base/strings.h"
 #include "cli/console.h"
 #include "cli/session.h"
@@ -59,8 +59,9 @@ json::Value AsJson(const std::vector<Finding>& findings) {
 
 Result<int> RunDoctor(const cli::Arguments& arguments, cli::Console& console) {
   UpOptions options;
-  options.data_dir = std::filesystem::absolute(arguments.Has("data-dir") ? arguments.Get("data-dir")
-                                                                         : cli::DefaultDataDir());
+  ASSIGN_OR_RETURN(options.data_dir,
+                   AbsoluteDataDir(arguments.Has("data-dir") ? arguments.Get("data-dir")
+                                                             : cli::DefaultDataDir()));
   if (arguments.Has("listen")) {
     RETURN_IF_ERROR(ParseListen(arguments.Get("listen"), options.listen_host, options.listen_port));
   }

@@ -243,19 +243,15 @@ Command RunCommand() {
       "127 if it is not found, 126 if it cannot be executed. Ctrl-C asks whether to delete the job "
       "(and deletes it\n"
       "when nobody can be asked).";
-  command.flags = {{"gpus", 0, "N", "GPUs for each worker", "0", {}},
-                   {"workers", 0, "M", "how many processes work together", "1", {}},
-                   {"cpus", 0, "AMOUNT", "CPUs for each worker, e.g. 4 or 500m", "", {}},
-                   {"memory", 0, "AMOUNT", "memory for each worker, e.g. 8Gi", "", {}},
-                   {"name", 0, "NAME", "of the job (default: made from the program's)", "", {}},
-                   {"image",
-                    0,
-                    "IMAGE",
-                    "where nodes run images; this machine's own runtime needs none",
-                    "",
-                    {}},
-                   {"env", 'e', "NAME=VALUE", "one more variable; may be repeated", "", {}},
-                   {"rm", 0, "", "delete the job when it is over", "", {}}};
+  command.flags = {
+      {"gpus", 0, "N", "GPUs for each worker", "0", {}},
+      {"workers", 0, "M", "how many processes work together", "1", {}},
+      {"cpus", 0, "AMOUNT", "CPUs for each worker, e.g. 4 or 500m", "", {}},
+      {"memory", 0, "AMOUNT", "memory for each worker, e.g. 8Gi", "", {}},
+      {"name", 0, "NAME", "of the job (default: made from the program's)", "", {}},
+      {"image", 0, "IMAGE", "run in this image (default: the machine's own root)", "", {}},
+      {"env", 'e', "NAME=VALUE", "one more variable; may be repeated", "", {}},
+      {"rm", 0, "", "delete the job when it is over", "", {}}};
   command.examples = {
       {"muster run -- python train.py", "one process"},
       {"muster run --gpus 2 --workers 4 -- python train.py", "four processes with two GPUs each"},

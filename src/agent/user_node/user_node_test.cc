@@ -1,5 +1,6 @@
 #include "agent/user_node/user_node.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -38,8 +39,18 @@ bool AsUser(const std::string& data_dir, Body body) {
   return state == 0;
 }
 
+// A user namespace is for a process of one thread: TSan's own thread is in the way of these tests.
+std::string WhyNoUserNamespace() {
+  const pid_t child = fork();
+  if (child == 0) _exit(unshare(CLONE_NEWUSER) == 0 ? 0 : 1);
+  int state = 0;
+  waitpid(child, &state, 0);
+  return state == 0 ? "" : "this machine or this build does not allow unshare(CLONE_NEWUSER)";
+}
+
 template <class Body>
 void OnUsersMachine(Body body) {
+  if (const std::string why = WhyNoUserNamespace(); !why.empty()) GTEST_SKIP() << why;
   InNetworkNamespace([&] {
     std::string data_dir = "/tmp/user-node-test-XXXXXX";
     CHECK(mkdtemp(data_dir.data()) != nullptr);

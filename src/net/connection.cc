@@ -37,8 +37,17 @@ void Connection::Start(std::unique_ptr<TlsSession> tls) {
   if (connecting_) {
     fd_->WaitWritable();
   } else {
-    Progress();
+    ProgressLater();
   }
+}
+
+// A handshake's signature costs as much as a hundred requests.
+void Connection::ProgressLater() {
+  if (!tls_) return Progress();
+  thread_->PostBehind([weak = weak_from_this(), this] {
+    const auto self = weak.lock();
+    if (self && !closed_) Progress();
+  });
 }
 
 void Connection::Progress() {
@@ -79,7 +88,7 @@ void Connection::RefusePlainHttp() {
 
 void Connection::OnReadable() {
   if (closed_) return;
-  if (!open_) return Progress();
+  if (!open_) return ProgressLater();
   if (std::exchange(write_wants_read_, false)) {
     write_blocked_ = false;
     MarkDirty();
@@ -89,7 +98,7 @@ void Connection::OnReadable() {
 
 void Connection::OnWritable() {
   if (closed_) return;
-  if (!open_) return Progress();
+  if (!open_) return ProgressLater();
   write_blocked_ = false;
   MarkDirty();
   if (std::exchange(read_wants_write_, false)) ReadSome();
@@ -243,7 +252,7 @@ void Connection::Flush() {
   while (true) {
     while (queued_bytes_ > 0) {
       if (total >= kMaxFlushBytesPerTurn) {
-        thread_->Post([weak = weak_from_this(), this] {
+        thread_->PostBehind([weak = weak_from_this(), this] {
           if (auto self = weak.lock()) MarkDirty();
         });
         return;

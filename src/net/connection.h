@@ -119,6 +119,7 @@ class Connection : public IoObject, public FdEvents, public RawStreamIo {
 
   void OnReadable() final;
   void OnWritable() final;
+  void ProgressLater();
   void Progress();  // connect, handshake
   void RefusePlainHttp();
   void ReadSome();

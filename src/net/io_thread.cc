@@ -1,5 +1,6 @@
 #include "net/io_thread.h"
 
+#include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -76,6 +77,11 @@ class IoThreadImpl final : public IoThread {
     if (mailbox_.size() == 1) asio::post(context_, [this] { DrainMailbox(); });
   }
 
+  void PostBehind(Task task) override {
+    behind_.push_back(std::move(task));
+    if (behind_.size() == 1) asio::post(context_, [this] { RunOneBehind(); });
+  }
+
   TimerId After(Duration delay, Task task) override {
     TimerId id = ++last_timer_;
     auto position =
@@ -131,6 +137,15 @@ class IoThreadImpl final : public IoThread {
     Turn([&tasks] {
       for (Task& task : tasks) task();
     });
+  }
+
+  // The reactor looks for new events between two of these, since a handler that is posted waits
+  // behind it.
+  void RunOneBehind() {
+    Task task = std::move(behind_.front());
+    behind_.pop_front();
+    if (!behind_.empty()) asio::post(context_, [this] { RunOneBehind(); });
+    Turn(task);
   }
 
   void EndTurn() {
@@ -194,6 +209,7 @@ class IoThreadImpl final : public IoThread {
   std::unordered_map<IoObject*, std::shared_ptr<IoObject>> kept_;
   std::vector<std::shared_ptr<IoObject>> released_;
   std::vector<std::weak_ptr<IoObject>> dirty_;
+  std::deque<Task> behind_;
   std::vector<char> read_scratch_;
   std::vector<char> write_scratch_;
 };

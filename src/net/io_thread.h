@@ -5,9 +5,11 @@
 // through Post().
 //
 // Life cycle: made and joined by IoThreads; others hold a shared_ptr so that a late Post() finds a
-// closed mailbox. Thread:     Post() from any; everything else on this thread. Invariants: output
-// queued during one turn (an event, or a batch of posted tasks) is flushed once at its end; an
-//             object that is released lives until the end of the turn.
+//             closed mailbox.
+// Thread:     Post() from any; everything else on this thread.
+// Invariants: output queued during one turn (an event, or a batch of posted tasks) is flushed once
+//             at its end; an object that is released lives until the end of the turn; handshakes
+//             come one at a time, behind whatever else is ready.
 
 #pragma once
 
@@ -64,6 +66,9 @@ class IoThread {
   virtual ~IoThread() = default;
 
   virtual void Post(Task task) = 0;
+  // As Post(), from this thread: for work that takes long. It runs as a turn of its own, in order,
+  // when every event that is ready now had its turn.
+  virtual void PostBehind(Task task) = 0;
 
   virtual TimerId After(Duration delay, Task task) = 0;
   virtual void Cancel(TimerId timer) = 0;

@@ -201,11 +201,27 @@ contains "$("$MUSTER" image pull localhost:5000/bb:nope 2>&1 || true)" 'manifest
 contains "$("$MUSTER" image pull localhost:5000/bb:1)" 'Pulled localhost:5000/bb:1'
 
 # --- without the programs the reason says what to install
+pod keeper localhost:5000/bb:1 '"args": ["exec sleep 1000"],'
+eventually 20 pod_phase_is keeper Running
 kill "$(control_plane_pid)"
 eventually 10 sh -c "! kill -0 $(control_plane_pid) 2>/dev/null"
+index=$DATA/images/index.json
+jq '.images[].lastUsed |= "2026-01-01T00:00:00Z"' "$index" >"$SCRATCH/index" && cat "$SCRATCH/index" >"$index" # long ago
 PATH=$KUBECTL_DIR:/usr/sbin:/sbin up >/dev/null
 pod no-programs localhost:5000/new:1
 eventually 20 waits_with no-programs ImagePullBackOff
 contains "$(why no-programs)" 'this node has no skopeo and no umoci'
 contains "$(why no-programs)" 'apt-get install skopeo umoci'
+
+# --- the disk fills: unused images go before pods
+fallocate -l $(($(df --output=avail -B1 "$SCRATCH/disk" | tail -n 1) - (20 << 20))) "$SCRATCH/disk/other" # 30 MiB must stay free
+node=$(kubectl get nodes -o name)
+node_events() { kubectl get events --field-selector "involvedObject.kind=Node,reason=$1" -o 'jsonpath={.items[*].message}'; }
+has() { [[ "$("${@:2}")" == *"$1"* ]]; }
+eventually 20 has localhost:5002/big:1 node_events ImageGarbageCollected
+eventually 20 has True jsonpath "$node" '.status.conditions[?(@.type=="DiskPressure")].status'
+room() { [ "$(df --output=avail -B1 "$SCRATCH/disk" | tail -n 1)" -gt $((30 << 20)) ]; }
+eventually 20 room
+equals "$(jsonpath pod/keeper .status.phase)" Running "the pod while images could go"
+contains "$("$MUSTER" image list -o json | jq -r '.images[].names[]')" localhost:5000/bb:1 "the image that is used"
 say "result: pulled by tag and digest, with and without credentials; nginx served; eight kinds of failure said why"

@@ -337,13 +337,14 @@ void ImageCache::Remove(const std::string& name, Function<void(Status)> done) {
 void ImageCache::Drop(size_t index) {
   const std::string root = images_[index].root;
   images_.erase(images_.begin() + static_cast<std::ptrdiff_t>(index));
+  ++freeing_;
   Save([this, root] {
     pool_.Run(
         [dir = data_dir_, root] {
           const Status removed = RemoveImageRoot(dir, root);
           if (!removed.ok()) LOG_WARN("images: remove {}: {}", root, removed.message());
         },
-        loop_, [] {});
+        loop_, lifetime_.Guard([this] { --freeing_; }));
   });
 }
 
@@ -390,15 +391,44 @@ void ImageCache::SweepBlobs() {
 void ImageCache::LookLater() {
   loop_.Cancel(timer_);
   timer_ = loop_.After(kImageGcPeriod, [this] {
+    (void)Unused();
     CollectGarbage();
     LookLater();
   });
 }
 
 void ImageCache::CollectGarbage() {
+  ++freeing_;
   auto room = std::make_shared<DiskRoom>();
   pool_.Run([room, dir = data_dir_, measure = hooks_.measure] { *room = measure(dir); }, loop_,
-            lifetime_.Guard([this, room] { OnRoom(*room); }));
+            lifetime_.Guard([this, room] {
+              --freeing_;
+              OnRoom(*room);
+            }));
+}
+
+bool ImageCache::MakeRoom() {
+  if (MakesRoom()) return true;
+  if (Unused().empty()) return false;
+  CollectGarbage();
+  return true;
+}
+
+std::vector<std::string> ImageCache::Unused() {
+  const Users in_use = users();
+  const Time now = loop_.Now();
+  std::vector<std::pair<Time, std::string>> unused;
+  for (ImageRecord& image : images_) {
+    if (in_use.contains(image.root)) {
+      image.last_used = now;
+    } else if (now - image.last_used >= hooks_.min_age) {
+      unused.emplace_back(image.last_used, image.root);
+    }
+  }
+  std::sort(unused.begin(), unused.end());
+  std::vector<std::string> roots;
+  for (auto& [since, root] : unused) roots.push_back(std::move(root));
+  return roots;
 }
 
 void ImageCache::OnRoom(const DiskRoom& room) {
@@ -409,15 +439,8 @@ void ImageCache::OnRoom(const DiskRoom& room) {
   int64_t wanted = used - room.total / 100 * kImageGcLowPercent;
   if (low) wanted = std::max(wanted, room.reserve - room.available);
   const int64_t all_wanted = wanted;
-  const Users in_use = users();
-  std::vector<std::pair<Time, std::string>> unused;
-  for (const ImageRecord& image : images_) {
-    if (!in_use.contains(image.root) && loop_.Now() - image.last_used >= hooks_.min_age)
-      unused.emplace_back(image.last_used, image.root);
-  }
-  std::sort(unused.begin(), unused.end());
   std::vector<std::string> gone;
-  for (const auto& [since, root] : unused) {
+  for (const std::string& root : Unused()) {
     if (wanted <= 0) break;
     const ImageRecord& image = *FindRoot(root);
     wanted -= image.disk_bytes;

@@ -83,6 +83,10 @@ class ImageCache {
   void Touch(const std::string& root);
   // Removes unused images if the disk is above the high threshold, or has no room at all.
   void CollectGarbage();
+  // The disk is nearly full: has unused images removed. Whether room comes of it, now or soon.
+  bool MakeRoom();
+  // While room is being made: what is measured is not yet what there will be.
+  bool MakesRoom() const { return freeing_ > 0 || sweeping_; }
 
  private:
   struct Pulling;
@@ -101,6 +105,9 @@ class ImageCache {
   void Drop(size_t index);
   void Save(Task then);
   void SweepBlobs();
+  // Roots of what may go, the longest unused first. Notes what is used now: an image's age counts
+  // from its last use, not from the start of the container that used it.
+  std::vector<std::string> Unused();
   void OnRoom(const DiskRoom& room);
   void LookLater();
 
@@ -116,6 +123,7 @@ class ImageCache {
   int working_ = 0;                // fetches and loads under way: blobs are not swept
   std::vector<Task> after_sweep_;  // fetches that wait for a sweep
   bool sweeping_ = false;
+  int freeing_ = 0;  // measurements and removals under way
   bool saving_ = false;
   std::vector<Task> saved_, saving_for_;
   TimerId timer_ = 0;

@@ -8,8 +8,8 @@
 
 #include <optional>
 
-#include "agent/runtime/program.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/program.h"
 #include "base/strings.h"
 #include "loop/asio_loop.h"
 #include "loop/thread_pool.h"
@@ -320,12 +320,33 @@ TEST_F(ImageCacheTest, MakesRoomOldestFirst) {
                                      bytes));
   EXPECT_NE(cache_->FindRoot(new_root), nullptr);
   // Nearly full: also what is newer, but nothing that is used.
+  Until([&] { return !cache_->MakesRoom(); });
   room_ = {bytes * 10, 0, bytes};
-  cache_->CollectGarbage();
-  Until([&] { return garbage_.size() == 3 && Count("roots") == 1; });
+  EXPECT_TRUE(cache_->MakeRoom());
+  EXPECT_TRUE(cache_->MakeRoom());  // it is being made: no more than that goes
+  Until([&] { return garbage_.size() == 3 && !cache_->MakesRoom(); });
+  EXPECT_EQ(Count("roots"), 1u);
   EXPECT_TRUE(garbage_[2].starts_with("false Failed to garbage collect required amount of images."))
       << garbage_[2];
   EXPECT_EQ(cache_->images().size(), 1u);
+  EXPECT_FALSE(cache_->MakeRoom());  // there is nothing left that may go
+}
+
+// A pod that ran for a day used its image until a moment ago.
+TEST_F(ImageCacheTest, AgeCountsFromTheLastUse) {
+  Registry("a:1", "1");
+  Registry("b:1", "2");
+  const std::string used = Pull("a:1")->image.root;
+  const Time begin = cache_->FindRoot(used)->last_used;
+  const std::string idle = Pull("b:1")->image.root;
+  const Time idle_since = cache_->FindRoot(idle)->last_used;
+  users_[used] = {"default/web"};
+  room_ = {1000, 900, 100};  // the look at what may go is enough
+  EXPECT_TRUE(cache_->MakeRoom());
+  EXPECT_GT(cache_->FindRoot(used)->last_used, begin);
+  EXPECT_EQ(cache_->FindRoot(idle)->last_used, idle_since);
+  Until([&] { return !cache_->MakesRoom(); });
+  EXPECT_EQ(cache_->images().size(), 2u);
 }
 
 TEST_F(ImageCacheTest, KeepsWhatWasUsedAMomentAgo) {

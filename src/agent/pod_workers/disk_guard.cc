@@ -15,7 +15,8 @@ struct DiskGuard::Look {
   std::vector<json::Value> limited, others;
   std::vector<Measured> measured;
   int64_t threshold = 0, available = 0;
-  bool room_is_coming = false;  // `available` may be without what an evicted pod had
+  // `available` may be without what an evicted pod had, or an image that is being removed.
+  bool room_is_coming = false;
   bool low() const { return available < threshold; }
 };
 
@@ -41,7 +42,8 @@ void Measure(const std::string& data_dir, const std::vector<json::Value>& pods, 
 
 void DiskGuard::LookNow() {
   auto look = std::make_shared<Look>();
-  look->room_is_coming = WaitsForEviction();
+  look->room_is_coming =
+      WaitsForEviction() || (context_.images != nullptr && context_.images->MakesRoom());
   const bool measure = ++looks_ % kMeasurePeriods == 0;
   for (const json::Value& pod : manager_.Objects()) {
     const PodWorker* worker = manager_.FindByUid(pod["metadata"]["uid"].Str());
@@ -88,7 +90,10 @@ void DiskGuard::OnLooked(Look& look) {
     if (const std::string fault = DiskFault(one.pod, one.disk); !fault.empty())
       manager_.Evict(one.pod["metadata"]["uid"].Str(), fault);
   }
-  if (!look.low() || look.room_is_coming || look.measured.empty()) return;
+  if (!look.low() || look.room_is_coming) return;
+  // What can be fetched again goes before what a pod has made.
+  if (context_.images != nullptr && context_.images->MakeRoom()) return;
+  if (look.measured.empty()) return;
   const auto largest = std::max_element(
       look.measured.begin(), look.measured.end(),
       [](const auto& a, const auto& b) { return a.disk.Total() < b.disk.Total(); });

@@ -1,8 +1,9 @@
 // src/agent/pod_workers/disk_guard.h
 //
 // DiskGuard: keeps pods from filling the node's disk. It evicts a pod that is above a limit of its
-// own (emptyDir sizeLimit, ephemeral-storage), and, when the disk is nearly full, tells so and
-// evicts the pod that has most on it, the next one when that one's space is free and does not do.
+// own (emptyDir sizeLimit, ephemeral-storage), and, when the disk is nearly full, tells so, has
+// unused images removed, and then evicts the pod that has most on it, the next one when that one's
+// space is free and does not do.
 //
 // Life cycle: Start() once the workers are there; destroy to stop.
 // Thread:     the loop thread; it measures on the pool.

@@ -110,8 +110,9 @@ class Agent {
 Result<UserNode> EnterNodeOfUser(const AgentOptions& options);
 
 // What `muster down` does to a node: ends every pod under data_dir (SIGKILL), removes its cgroups,
-// the bridge and our nftables tables, or the user's namespaces. Blocking; needs no running agent;
-// call it when none runs. A second call finds nothing to do.
+// the bridge and our nftables tables, or the user's namespaces. What the folders of pods tell stays
+// for the next agent. Blocking; needs no running agent; call it when none runs. A second call finds
+// nothing to do.
 Status TearDownNode(const std::string& data_dir);
 
 }  // namespace muster::agent

@@ -6,6 +6,7 @@
 
 #include <deque>
 
+#include "agent/agent.h"
 #include "agent/pod_machine_test_support.h"
 
 namespace muster::agent {
@@ -80,8 +81,7 @@ TEST(ProcessPods, SaysWhenTheProgramDoesNotExist) {
 TEST(ProcessPods, WaitsWithoutACommand) {
   InNetworkNamespace([] {
     Machine m;
-    m.Create(
-        R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"main","image":"none"}]}})");
+    m.Create(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"main","image":"none"}]}})");
     ASSERT_TRUE(m.Until([&] {
       return m.Status("p")["state"]["waiting"]["reason"].AsString() == "CreateContainerError";
     }));
@@ -464,6 +464,61 @@ TEST(ProcessPods, ReadTheFolderWhenTheShimIsKilled) {
     ASSERT_TRUE(m.Until([&] { return m.Status("p")["restartCount"].AsInt() == 1; }));
     EXPECT_EQ(m.Status("p")["lastState"]["terminated"]["exitCode"].AsInt(), 6);
     EXPECT_TRUE(RemoveTree("/tmp/agent-test-rf").ok());
+  });
+}
+
+// As after the machine was switched off: counts and logs go on, and Never is never.
+TEST(ProcessPods, GoOnAfterDownAndUp) {
+  InNetworkNamespace([] {
+    Machine m;
+    // Ends twice, then runs.
+    m.Create(OneContainer("p",
+                          "echo run >> /e/runs; wc -l < /e/runs; [ $(wc -l < /e/runs) = 2 ] && "
+                          "exec sleep 1000; exit 3",
+                          "Always", R"(,"volumeMounts":[{"name":"e","mountPath":"/e"}])",
+                          R"("volumes":[{"name":"e","emptyDir":{}}],)"));
+    m.Create(OneContainer("once", "echo ran; exec sleep 1000"));
+    ASSERT_TRUE(m.UntilPhase("once", "Running"));
+    ASSERT_TRUE(m.Until([&] {
+      return m.Status("p")["restartCount"].AsInt() == 1 && m.Log("p", "main", 1) == "2\n";
+    })) << json::WritePretty(m.Pod("p"));
+    m.RestartAgent([&] { ASSERT_TRUE(TearDownNode(m.data_dir).ok()); });
+    ASSERT_TRUE(m.Until([&] { return m.Log("p", "main", 2) == "3\n"; }))
+        << json::WritePretty(m.Pod("p"));
+    EXPECT_EQ(m.Log("p", "main", 1), "2\n") << "the log before, which `logs --previous` reads";
+    ASSERT_TRUE(m.Until([&] { return m.Status("p")["restartCount"].AsInt() == 2; }));
+    EXPECT_EQ(m.Status("p")["lastState"]["terminated"]["exitCode"].AsInt(), 137);
+    ASSERT_TRUE(m.UntilPhase("once", "Failed"));
+    EXPECT_EQ(m.Status("once")["state"]["terminated"]["reason"].AsString(),
+              "ContainerStatusUnknown");
+    EXPECT_EQ(m.Log("once"), "ran\n");
+  });
+}
+
+// What an init container made is gone with the sandbox.
+TEST(ProcessPods, InitContainersRunAgainInANewSandbox) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(R"({"metadata":{"name":"p"},"spec":{"restartPolicy":"OnFailure",
+      "volumes":[{"name":"v","emptyDir":{"medium":"Memory"}}],
+      "initContainers":[{"name":"init","command":["touch","/v/made"],
+                         "volumeMounts":[{"name":"v","mountPath":"/v"}]}],
+      "containers":[{"name":"main","command":["sh","-c","ls /v; exec sleep 1000"],
+                     "volumeMounts":[{"name":"v","mountPath":"/v"}]}]}})");
+    ASSERT_TRUE(m.UntilPhase("p", "Running"));
+    ASSERT_TRUE(m.Until([&] { return m.Log("p") == "made\n"; }));
+    std::vector<std::string> phases;
+    Signal(m.ShimOf("p").value_or(0), SIGKILL);
+    ASSERT_TRUE(m.Until([&] {
+      phases.push_back(m.Phase("p"));
+      return !m.Log("p", "main", 1).empty();
+    }));
+    EXPECT_EQ(m.Log("p", "main", 1), "made\n");
+    ASSERT_TRUE(m.Until([&] { return m.Status("p")["restartCount"].AsInt() == 1; }));
+    const json::Value init = m.Pod("p")["status"]["initContainerStatuses"].At(0);
+    EXPECT_EQ(init["restartCount"].AsInt(), 1);
+    EXPECT_EQ(init["state"]["terminated"]["exitCode"].AsInt(-1), 0);
+    for (const std::string& phase : phases) EXPECT_EQ(phase, "Running");
   });
 }
 

@@ -1,4 +1,4 @@
-// TearDownNode: what `muster down` leaves of a node, which is nothing.
+// TearDownNode: what `muster down` leaves of a node, which is nothing that runs or is mounted.
 
 #include <poll.h>
 #include <unistd.h>
@@ -72,10 +72,10 @@ Status TearDownNode(const std::string& data_dir) {
   const auto keep = [&first](Status status) {
     if (!status.ok() && first.ok()) first = std::move(status);
   };
-  for (const std::string& uid : PodFolders(data_dir)) {
+  // Their folders stay, as when the machine is switched off: the next agent counts restarts on from
+  // them, and runs nothing twice that must not be.
+  for (const std::string& uid : PodFolders(data_dir))
     keep(EndPod(cgroups, PodDir(data_dir, uid), uid));
-    keep(RemovePodFolder(data_dir, uid));
-  }
   SweepPodFolders(data_dir);
   // The root group may hold pods of another data folder; then it stays.
   (void)cgroups.RemoveIfEmpty(std::string(kCgroupRoot));

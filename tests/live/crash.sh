@@ -64,3 +64,26 @@ up
 equals "$(jsonpath configmap/kept .data.a)" 1 "the state"
 kubectl wait --for=condition=Succeeded pytorchjob/four --timeout=90s
 say "result: kill -9 of everything: state intact, the job ended Succeeded after restarts"
+
+say "== down and up: a node's name, restart counts and logs go on"
+kubectl apply -f - <<'YAML'
+apiVersion: v1
+kind: Pod
+metadata: {name: again}
+spec:
+  containers:
+    - name: main
+      image: none
+      command: ["sh", "-c", "n=$(($(cat /e/n 2>/dev/null || echo 0) + 1)); echo $n > /e/n; echo run $n; [ $n = 1 ] && exit 3; exec sleep 1000"]
+      volumeMounts: [{name: e, mountPath: /e}]
+  volumes: [{name: e, emptyDir: {}}]
+YAML
+restarts_of_again() { [ "$(jsonpath pod/again '.status.containerStatuses[0].restartCount')" = "$1" ] && [ "$(kubectl logs again)" = "run $(($1 + 1))" ]; }
+eventually 20 restarts_of_again 1
+"$MUSTER" down --data-dir "$DATA"
+refused=$(up --node-name other 2>&1) && fail "up with another --node-name: $refused"
+contains "$refused" "the node of $DATA is $(hostname | tr '[:upper:]' '[:lower:]')"
+up
+eventually 20 restarts_of_again 2
+equals "$(kubectl logs --previous again)" "run 2" "logs --previous"
+say "result: down and up: restart counts, logs and the node's name go on"

@@ -53,14 +53,14 @@ json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState
                                                 container.last_exit_attempt)}});
   }
   const bool ready = container.init && !container.sidecar ? container.Succeeded() : running;
-  json::Value out = json::Obj({{"name", container.name},
-                               {"state", State(container, uid)},
-                               {"lastState", last},
-                               {"ready", ready},
-                               {"restartCount", std::max(container.attempt, 0)},
-                               {"image", container.image.empty() ? spec["image"].Str()
-                                                                 : container.image},
-                               {"imageID", container.image_id}});
+  json::Value out =
+      json::Obj({{"name", container.name},
+                 {"state", State(container, uid)},
+                 {"lastState", last},
+                 {"ready", ready},
+                 {"restartCount", std::max(container.attempt, 0)},
+                 {"image", container.image.empty() ? spec["image"].Str() : container.image},
+                 {"imageID", container.image_id}});
   if (container.attempt >= 0)
     out = out.Set("containerID", ContainerId(uid, container.name, container.attempt));
   return out.Set("started", running);
@@ -217,10 +217,14 @@ std::string PodPhase(const json::Value& pod, const PodRuntimeState& state) {
                ? "Succeeded"
                : "Failed";
   }
+  // Once the others have begun, init containers that run again do not take the pod back to Pending.
+  const bool begun =
+      std::any_of(state.containers.begin(), state.containers.end(),
+                  [](const ContainerRuntimeState& one) { return !one.init && one.attempt >= 0; });
   for (const ContainerRuntimeState& container : state.containers) {
     if (!container.init || InitDone(container)) continue;
-    const bool failed = container.is == Is::kTerminated && RestartsNever(pod);
-    return failed ? "Failed" : "Pending";
+    if (container.is == Is::kTerminated && RestartsNever(pod)) return "Failed";
+    if (!begun) return "Pending";
   }
   if (counts.waiting > 0) return counts.stopped > 0 ? "Running" : "Pending";
   if (counts.running > 0) return "Running";

@@ -122,6 +122,18 @@ void PodWorker::TakeContainers(const RecoveredPod& recovered) {
   }
 }
 
+// What they made (memory volumes, files of the layer) went with the sandbox.
+void PodWorker::RunInitContainersAgain() {
+  if (ShouldStop()) return;
+  for (ContainerRuntimeState& container : state_.containers) {
+    if (!container.init || container.sidecar || !container.Succeeded()) continue;
+    container.last_exit = std::exchange(container.exit, std::nullopt);
+    container.last_exit_attempt = container.exit_attempt;
+    container.is = ContainerRuntimeState::Is::kWaiting;
+    container.waiting_reason = "PodInitializing";
+  }
+}
+
 void PodWorker::Start() {
   first_status_timer_ = context_.loop.After(kFirstStatusDelay, [this] {
     if (status_.NothingWrittenYet() && !removed_) WriteStatusNow();
@@ -162,6 +174,7 @@ void PodWorker::ReadWhatIsLeft() {
       context_.loop, lifetime_.Guard([this, left] {
         busy_ = false;
         TakeContainers(*left);
+        RunInitContainersAgain();
         step_ = after_lost_;
         if (!ShouldStop()) {
           Event(client::EventType::kNormal, "SandboxChanged",

@@ -123,6 +123,7 @@ class PodWorker {
   void Restore(const RecoveredPod& recovered);
   void TakeContainers(const RecoveredPod& recovered);
   void ReadWhatIsLeft();
+  void RunInitContainersAgain();
   void RetryLater(std::string_view event_reason, const std::string& message);
   void Fail(std::string reason, std::string message);
   void WaitForDevices(const std::string& why);

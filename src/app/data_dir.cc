@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "agent/network/address_ranges.h"
+#include "base/files.h"
 
 namespace muster::app {
 namespace {
@@ -21,6 +22,7 @@ constexpr std::string_view kMarker = "muster-data-directory";
 constexpr std::array<std::string_view, 6> kFolders = {"run",  "pki",  "store",
                                                       "pods", "logs", "images"};
 constexpr std::string_view kKubeconfig = "kubeconfig";
+constexpr std::string_view kNodeNameFile = "run/node-name";
 
 std::string Join(const std::string& dir, std::string_view name) {
   return dir + "/" + std::string(name);
@@ -86,6 +88,24 @@ Status MakeDataDir(const std::string& dir) {
   }
   close(fd);
   for (const std::string_view folder : kFolders) RETURN_IF_ERROR(MakePrivate(Join(dir, folder)));
+  return Status::Ok();
+}
+
+Status KeepNodeName(const std::string& dir, bool given, std::string& name) {
+  const std::string path = Join(dir, kNodeNameFile);
+  const Result<std::string> kept = ReadSmallFile(path);
+  if (!kept.has_value()) {
+    if (kept.error().reason() != Reason::kNotFound) return kept.error();
+    return WriteFileAtomic(path, name, 0600, true);
+  }
+  if (given && name != *kept) {
+    return Error(Reason::kConflict,
+                 "--node-name {}: the node of {} is {}, and its pods are bound to that name; start "
+                 "without --node-name to go on with them, or begin anew after: muster down --purge "
+                 "--data-dir {}",
+                 name, dir, *kept, dir);
+  }
+  name = *kept;
   return Status::Ok();
 }
 

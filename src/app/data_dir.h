@@ -24,6 +24,10 @@ bool IsDataDir(const std::string& dir);
 // of ours would be in his way. Ok where there is none.
 Status CheckOwner(const std::string& dir);
 
+// The Node of `dir` keeps the name of its first start: pods are bound to it. `name` becomes that
+// one unless it was asked for (`given`); Conflict if another one was. REQUIRES: the instance lock.
+Status KeepNodeName(const std::string& dir, bool given, std::string& name);
+
 // Deletes what we made in `dir`, then `dir` itself unless something else is in it (that stays, and
 // is named; a link or a mount point stays, too, empty). Conflict if `dir` is not ours.
 Status PurgeDataDir(const std::string& dir);

@@ -39,6 +39,23 @@ TEST_F(DataDir, IsMadeUsedAgainAndPurged) {
   EXPECT_FALSE(fs::exists(dir));
 }
 
+TEST_F(DataDir, KeepsTheNameOfItsNode) {
+  const std::string dir = root_ + "/new";
+  ASSERT_TRUE(MakeDataDir(dir).ok());
+  std::string name = "first";
+  ASSERT_TRUE(KeepNodeName(dir, /*given=*/false, name).ok());
+  EXPECT_EQ(name, "first");
+  name = "the-machine-has-another-name-now";
+  ASSERT_TRUE(KeepNodeName(dir, /*given=*/false, name).ok());
+  EXPECT_EQ(name, "first");
+  EXPECT_TRUE(KeepNodeName(dir, /*given=*/true, name).ok());
+  name = "second";
+  const Status refused = KeepNodeName(dir, /*given=*/true, name);
+  EXPECT_EQ(refused.reason(), Reason::kConflict);
+  for (const char* word : {"second", "first", "down --purge"})
+    EXPECT_NE(refused.message().find(word), std::string::npos) << refused.message();
+}
+
 // As a mount point: whoever put it there keeps it.
 TEST_F(DataDir, BehindALinkIsEmptiedAndStays) {
   const std::string link = root_ + "/link";

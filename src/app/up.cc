@@ -225,6 +225,11 @@ int RunUp(int argc, char** argv) {
   Result<InstanceLock> lock = InstanceLock::Take(options->data_dir);
   if (!lock.has_value()) return Fail("up", lock.error());
   if (const Status status = KeepRanges(*options); !status.ok()) return Fail("up", status);
+  if (const Status status =
+          KeepNodeName(options->data_dir, options->node_name_given, options->node_name);
+      !status.ok()) {
+    return Fail("up", status);
+  }
   StartReport report(-1);
   if (options->detach) {
     bool is_parent = false;

@@ -165,8 +165,10 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
   app.add_option("--simulate-nodes", options.simulate_nodes,
                  "add N simulated nodes beside the real one")
       ->check(CLI::Range(0, agent::kMaxSimulatedNodes));
-  app.add_option("--node-name", options.node_name, "name of this machine's Node")
-      ->capture_default_str();
+  const CLI::Option* node_name =
+      app.add_option("--node-name", options.node_name,
+                     "name of this machine's Node; the first start decides it")
+          ->capture_default_str();
   app.add_option("--kubelet-port", options.kubelet_port,
                  "port of the kubelet API on 127.0.0.1; 0 = any")
       ->capture_default_str()
@@ -188,6 +190,7 @@ Result<UpOptions> ParseUp(int argc, char** argv) {
     RETURN_IF_ERROR(ParseSimulatedGpus(gpus, options.simulate_gpus, options.simulated_gpu_model));
   }
   options.pull_images = images == "pull";
+  options.node_name_given = node_name->count() > 0;
   RETURN_IF_ERROR(CheckNodeName(options.node_name));
   ASSIGN_OR_RETURN(options.data_dir, AbsoluteDataDir(options.data_dir));
   return options;

@@ -26,7 +26,8 @@ struct UpOptions {
   std::string simulated_gpu_model = "Simulated-GPU";
   int gpu_steady_seconds = 30;
   int simulate_nodes = 0;
-  std::string node_name;  // lower-case host name
+  std::string node_name;         // lower-case host name, at the first start
+  bool node_name_given = false;  // as --node-name
   int kubelet_port = 10250;
   bool pull_images = true;   // else every image name means the machine itself
   int64_t pod_max_pids = 0;  // of one pod; 0: no limit

@@ -153,18 +153,19 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
   spec.arguments = ContainerArguments(container, variables, image);
   ASSIGN_OR_RETURN(const std::vector<ContainerMount> volumes,
                    ContainerMounts(container, input.plan, variables));
-  // First, so that a volume may lie in one. An image has no place for what the machine has mounted.
-  for (const std::string& path : input.node_mounts) {
-    if (machine)
-      spec.mounts.push_back({.source = path, .target = path, .read_only = true, .resolved = true});
-  }
-  spec.mounts.insert(spec.mounts.end(), volumes.begin(), volumes.end());
   OfferDevices(input, variables, spec);
   // NCCL takes pods with different ones for different machines, and talks through sockets.
   if (const std::string gang = SharedGangOf(pod); !gang.empty())
     variables.try_emplace("NCCL_HOSTID", gang + "@" + input.facts.node_name);
   spec.environment = FinishEnvironment(std::move(variables), PodHostname(pod), image,
                                        spec.user.empty() ? "/root" : "");
+  // First, so that a volume may lie in one. An image has no place for what the machine has mounted.
+  for (const std::string& path : input.node_mounts) {
+    if (machine)
+      spec.mounts.push_back({.source = path, .target = path, .read_only = true, .resolved = true});
+  }
+  if (!machine && !spec.devices.empty()) RETURN_IF_ERROR(AddDriverFiles(input.driver_files, spec));
+  spec.mounts.insert(spec.mounts.end(), volumes.begin(), volumes.end());
   spec.working_dir = container["workingDir"].Str(image.working_dir);
   spec.cgroup = PodCgroup(pod["metadata"]["uid"].Str()) + "/" + spec.name;
   spec.limits = ContainerLimits(container);

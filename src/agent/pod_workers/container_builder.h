@@ -11,6 +11,7 @@
 #include <string>
 
 #include "agent/images/image_record.h"
+#include "agent/node/driver_files.h"
 #include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/pod_inputs.h"
 #include "agent/shim/container_spec.h"
@@ -30,7 +31,8 @@ struct ContainerBuildInput {
   const DeviceAllocator& node_devices;
   const cluster::DeviceLists& gang_devices;     // that its peers have, where they share a sandbox
   const std::vector<std::string>& node_mounts;  // shown read-only, node/node_mounts.h
-  const ImageRecord* image;  // nullptr: the machine itself
+  const std::vector<DriverFile>& driver_files;  // for what has a GPU and is not of the machine
+  const ImageRecord* image;                     // nullptr: the machine itself
   std::string data_dir;
   int64_t node_memory_bytes = 0;
 };

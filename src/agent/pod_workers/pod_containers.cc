@@ -133,6 +133,18 @@ cluster::DeviceLists PodWorker::GangDevices() const {
   return devices;
 }
 
+// It may do without: a program that only asks how many GPUs there are, or an image that brings its
+// own driver, as machines whose driver is an image do.
+void PodWorker::WarnOfNoDriver(const ContainerSpec& spec) {
+  if (spec.image_root.empty() || spec.devices.empty() || !driver_files_.empty()) return;
+  const std::string& library = context_.driver_library;
+  Event(client::EventType::kWarning, "NoDriverFiles",
+        fmt::format("Container {} has the device files of its GPUs, but not the driver's libraries "
+                    "and programs: none are found beside {} (lib*.so.VERSION of its version). "
+                    "Install the driver's user-space packages on the node, or mount them",
+                    spec.name, library.empty() ? "the NVML library, which is unknown" : library));
+}
+
 void PodWorker::StartContainer(size_t index) {
   if (!ImageReady(index)) return;
   const json::Value spec_json = AllContainers(pod_)[index];
@@ -144,17 +156,10 @@ void PodWorker::StartContainer(size_t index) {
     CHECK(image != nullptr);  // it is used
   }
   const cluster::DeviceLists gang_devices = GangDevices();
-  const ContainerBuildInput input = {pod_,
-                                     inputs_,
-                                     facts,
-                                     plan_,
-                                     assigned_,
-                                     context_.devices,
-                                     gang_devices,
-                                     node_mounts_,
-                                     image,
-                                     context_.data_dir,
-                                     context_.node_memory_bytes};
+  const ContainerBuildInput input = {pod_,         inputs_,           facts,
+                                     plan_,        assigned_,         context_.devices,
+                                     gang_devices, node_mounts_,      driver_files_,
+                                     image,        context_.data_dir, context_.node_memory_bytes};
   Result<ContainerSpec> spec = BuildContainerSpec(input, spec_json, container.attempt + 1);
   if (!spec) {
     const std::string message = spec.error().message();
@@ -175,6 +180,7 @@ void PodWorker::StartContainer(size_t index) {
     WaitWith(index, "CreateContainerError", std::string(kNoProgram));
     return;
   }
+  if (spec->attempt == 0) WarnOfNoDriver(*spec);
   if (spec->attempt >= 2) {
     const std::string base = ContainerBase(PodDir(context_.data_dir, uid_), container.name, 0);
     context_.pool.Run([base, log = spec->log_path,

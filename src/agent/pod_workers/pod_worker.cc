@@ -328,9 +328,10 @@ void PodWorker::MakeFolder() {
   struct Work {
     VolumePlan plan;
     std::vector<std::string> secrets, mounts;
+    std::vector<DriverFile> driver;
     Status status;
   };
-  auto work = std::make_shared<Work>(Work{plan_, {}, {}, {}});
+  auto work = std::make_shared<Work>(Work{plan_, {}, {}, {}, {}});
   const json::Value record = json::Obj({{"uid", uid_},
                                         {"namespace", pod_["metadata"]["namespace"]},
                                         {"name", pod_["metadata"]["name"]},
@@ -341,9 +342,10 @@ void PodWorker::MakeFolder() {
   const std::string dir = PodDir(context_.data_dir, uid_);
   context_.pool.Run(
       [work, record, dir, data_dir = context_.data_dir, secrets = context_.secrets,
-       library = context_.driver_library] {
+       library = context_.driver_library, wants_driver = !assigned_.empty()] {
         work->secrets = secrets->Paths();
         work->mounts = NodeProgramMounts(library);
+        if (wants_driver) work->driver = FindDriverFiles(library);
         work->status = MakeDirs(dir, 0700);
         if (work->status.ok())
           work->status = WriteFileAtomic(dir + "/pod.json", json::Write(record), 0600);
@@ -356,6 +358,7 @@ void PodWorker::MakeFolder() {
         plan_ = std::move(work->plan);
         node_secrets_ = std::move(work->secrets);
         node_mounts_ = std::move(work->mounts);
+        driver_files_ = std::move(work->driver);
         step_ = !sandbox_ready_ ? Step::kSandbox : prepared_ ? Step::kContainers : Step::kPrepare;
         Sync();
       }));

@@ -139,6 +139,7 @@ class PodWorker {
   bool ShouldRestart(const ContainerRuntimeState& container) const;
   cluster::DeviceLists GangDevices() const;
   void StartContainer(size_t index);
+  void WarnOfNoDriver(const ContainerSpec& spec);
   void OnStarted(size_t index, const Result<std::string>& started_at);
   void RecordExit(size_t index, const ContainerExit& exit, bool just_now = true);
   void WaitWith(size_t index, std::string reason, std::string message);
@@ -191,6 +192,7 @@ class PodWorker {
   PodInputs inputs_;
   VolumePlan plan_;
   std::vector<std::string> node_secrets_, node_mounts_;
+  std::vector<DriverFile> driver_files_;
   cluster::AssignedDevices assigned_;
   struct Restart {
     CrashBackoff backoff;

@@ -203,8 +203,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.pod_max_pids = options.pod_max_pids;
   if (user_node.plain) context.plain_ports = std::make_unique<PortAllocator>();
   for (const NodeLimitation& limitation : user_node.limitations) {
-    if (limitation.condition == kLimitsNotEnforced)
-      context.limits_not_enforced = limitation.message;
+    if (limitation.condition == kLimitsNotEnforced) context.limits_not_enforced = limitation.Text();
   }
   context.on_addresses_changed = lifetime.Guard([this] {
     if (publisher != nullptr) publisher->LocalPodsChanged();
@@ -284,7 +283,7 @@ void Agent::Impl::TellLimitations() {
        {"kind", "Node"},
        {"metadata", json::Obj({{"name", options.node_name}, {"uid", options.node_name}})}});
   for (const NodeLimitation& limitation : facts.limitations)
-    events.Record(node, client::EventType::kWarning, limitation.condition, limitation.message);
+    events.Record(node, client::EventType::kWarning, limitation.condition, limitation.Text());
 }
 
 void Agent::Impl::StartImages() {

@@ -67,19 +67,29 @@ Status CheckOwner(const std::string& dir) {
                dir, info.st_uid);
 }
 
-Status MakeDataDir(const std::string& dir) {
+Status CheckPlace(const std::string& dir) {
   std::error_code error;
-  if (fs::exists(dir, error) && !IsDataDir(dir)) {
-    if (!fs::is_directory(dir, error)) {
-      return Error(Reason::kConflict, "--data-dir {} is not a directory", dir);
-    }
-    if (!fs::is_empty(dir, error) || error) {
-      return Error(Reason::kConflict,
-                   "--data-dir {} holds files that are not muster's; name an empty or a new "
-                   "directory",
-                   dir);
-    }
+  fs::path nearest = dir;
+  while (!fs::exists(fs::symlink_status(nearest, error)) && nearest.has_relative_path())
+    nearest = nearest.parent_path();
+  const fs::file_status what = fs::status(nearest, error);
+  if (what.type() == fs::file_type::not_found) {
+    return Error(Reason::kConflict, "--data-dir {}: {} is a link to what does not exist", dir,
+                 nearest.string());
   }
+  if (fs::exists(what) && !fs::is_directory(what)) {
+    return Error(Reason::kConflict, "--data-dir {}: {} is a file, not a directory", dir,
+                 nearest.string());
+  }
+  if (nearest != dir || IsDataDir(dir) || fs::is_empty(dir, error)) return Status::Ok();
+  if (error) return Error(Reason::kConflict, "--data-dir {}: {}", dir, error.message());
+  return Error(Reason::kConflict, "--data-dir {} holds files that are not muster's", dir);
+}
+
+Status MakeDataDir(const std::string& dir) {
+  const Status place = CheckPlace(dir);
+  if (!place.ok())
+    return Status(place.reason(), place.message() + "; name an empty or a new directory");
   RETURN_IF_ERROR(MakePrivate(dir));
   const std::string marker = Join(dir, kMarker);
   const int fd = open(marker.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

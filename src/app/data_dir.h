@@ -13,6 +13,10 @@
 
 namespace muster::app {
 
+// Conflict if there is something at `dir` that is not ours, or `dir` cannot be a directory: with
+// what it is. Changes nothing.
+Status CheckPlace(const std::string& dir);
+
 // Makes `dir` and its parts with mode 0700. Conflict if `dir` holds something that is not ours: its
 // mode and content stay as they are.
 Status MakeDataDir(const std::string& dir);

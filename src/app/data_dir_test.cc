@@ -83,6 +83,21 @@ TEST_F(DataDir, ForeignFilesAreNeverTouched) {
   EXPECT_TRUE(fs::exists(root_ + "/theirs"));
 }
 
+TEST_F(DataDir, AFileInItsPlaceIsNamed) {
+  const std::string file = root_ + "/file", link = root_ + "/link";
+  Touch(file);
+  fs::create_symlink(root_ + "/nowhere", link);
+  for (const std::string& dir : {file, file + "/data", file + "/data/below"}) {
+    EXPECT_NE(CheckPlace(dir).message().find(file + " is a file, not a directory"),
+              std::string::npos)
+        << CheckPlace(dir).message();
+    EXPECT_NE(MakeDataDir(dir).message().find("is a file"), std::string::npos);
+  }
+  EXPECT_NE(CheckPlace(link).message().find("link to what does not exist"), std::string::npos);
+  EXPECT_TRUE(CheckPlace(root_ + "/new/deep").ok());
+  EXPECT_FALSE(fs::exists(root_ + "/new"));
+}
+
 TEST_F(DataDir, BelongsToTheUserWhoMadeIt) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   const std::string dir = root_ + "/theirs";

@@ -118,7 +118,7 @@ std::string ReadyText(const UpOptions& options, const ControlPlane& plane,
       std::chrono::duration<double>(took).count(), plane.address(), options.node_name,
       plane.kubeconfig());
   for (const agent::NodeLimitation& limitation : limitations)
-    text += fmt::format("\n  note: {}", limitation.message);
+    text += fmt::format("\n  note: {}", limitation.Text());
   return text;
 }
 

@@ -85,10 +85,13 @@ std::string NodeNameOf(std::string_view host_name) {
 Result<std::string> AbsoluteDataDir(const std::string& dir) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(dir, error);
-  if (error || dir.empty()) {
-    return Error(Reason::kBadRequest, "--data-dir {:?}: {}", dir,
-                 dir.empty() ? "expected a directory" : error.message());
+  if (dir.empty()) {
+    return Error(Reason::kBadRequest, "{}",
+                 cli::DefaultDataDir().empty()
+                     ? "HOME is not set: say where the cluster's state is with --data-dir DIR"
+                     : "--data-dir \"\": expected a directory");
   }
+  if (error) return Error(Reason::kBadRequest, "--data-dir {:?}: {}", dir, error.message());
   std::string text = path.lexically_normal().string();
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   if (text == "/") return Error(Reason::kBadRequest, "--data-dir must not be /");

@@ -93,6 +93,8 @@ Result<client::ConnectionConfig> FindConnection(const Arguments& arguments) {
     ASSIGN_OR_RETURN(client::Kubeconfig config, client::Kubeconfig::LoadFiles(files));
     return config.Connect(arguments.Get("context"));
   }
+  if (looked_at.empty())
+    return Error(Reason::kInvalid, "no cluster: HOME is not set; name a file with --kubeconfig");
   return Error(Reason::kInvalid, "no cluster: none of {} exists. Start one with: muster up",
                Join(looked_at, ", "));
 }
@@ -108,7 +110,8 @@ struct Session::Owned {
 
 std::string DefaultDataDir() {
   if (const char* dir = std::getenv("MUSTER_DATA_DIR"); dir != nullptr && *dir != '\0') return dir;
-  return geteuid() == 0 ? "/var/lib/muster" : Home() + "/.muster";
+  if (geteuid() == 0) return "/var/lib/muster";
+  return Home().empty() ? "" : Home() + "/.muster";
 }
 
 std::vector<std::vector<std::string>> KubeconfigCandidates(const std::string& flag) {
@@ -118,7 +121,10 @@ std::vector<std::vector<std::string>> KubeconfigCandidates(const std::string& fl
     for (std::string_view path : SplitNonEmpty(variable, ':')) listed.emplace_back(path);
   }
   if (!listed.empty()) return {listed};
-  return {{DefaultDataDir() + "/kubeconfig"}, {Home() + "/.kube/config"}};
+  std::vector<std::vector<std::string>> out;
+  if (const std::string dir = DefaultDataDir(); !dir.empty()) out.push_back({dir + "/kubeconfig"});
+  if (!Home().empty()) out.push_back({Home() + "/.kube/config"});
+  return out;
 }
 
 Result<std::unique_ptr<Session>> Session::Open(const Arguments& arguments) {

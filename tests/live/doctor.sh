@@ -83,9 +83,27 @@ rm -r "$DATA"
 chmod 755 "$SCRATCH"
 mkdir -m 1777 "$SCRATCH/users"
 doctor="exec '$MUSTER' doctor --data-dir '$SCRATCH/users/nobody'"
-sick namespaces WARN "sysctl -w user.max_user_namespaces=15000" 'enter() {
+sick namespaces WARN "sudo sysctl -w user.max_user_namespaces=16384" 'enter() {
   setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user --map-current-user --keep-caps bash -c \
     "echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --ambient-caps -all --inh-caps -all \"\$@\"" sh "$@"; }'
+
+# The same user without a way out, without a home, and as the root of a user namespace.
+nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+nobody_enters='enter() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }'
+no_programs='for f in /usr/bin/pasta /usr/bin/slirp4netns /usr/bin/skopeo /usr/bin/umoci; do
+  [ ! -e $f ] || mount --bind /dev/null $f; done'
+sick "outside network" WARN "sudo apt-get install passt" "$no_programs; $nobody_enters"
+sick images WARN "sudo apt-get install skopeo umoci" "$no_programs; $nobody_enters"
+contains "$(nobody env -u HOME "$MUSTER" doctor 2>&1 || true)" "HOME is not set: say where" "without a home"
+contains "$(nobody env -u HOME -u KUBECONFIG "$MUSTER" get pods 2>&1 || true)" "HOME is not set" "without a home"
+sick overlay FAIL "on the host, as its root: modprobe overlay" \
+  'enter() { setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user --map-root-user "$@"; }'
+# Something else is where the data directory should be.
+echo mine >"$SCRATCH/file"
+for place in "$SCRATCH/file" "$SCRATCH/file/data"; do
+  equals "$("$MUSTER" doctor --data-dir "$place" | grep ^FAIL)" "FAIL  disk             --data-dir $place: \
+$SCRATCH/file is a file, not a directory; fix: name a directory elsewhere: --data-dir DIR" "a file in its place"
+done
 
 # Somebody's network is where pods and Services usually are: others are chosen, and kept when it is gone.
 other_network='ip link add d0 type bridge; ip link set d0 up; ip addr add 10.42.7.1/24 dev d0

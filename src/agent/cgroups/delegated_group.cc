@@ -65,7 +65,7 @@ DelegatedGroup FindDelegatedGroup(const std::string& remembered) {
   const auto own = ReadSmallFile("/proc/self/cgroup");
   if (!mounts || !own) return {};
   const std::string root = UnifiedRoot(*mounts);
-  if (root.empty()) return {};
+  if (root.empty()) return {.path = "", .unified = false};
   // Still above us: then processes can go there.
   if (const auto last = ReadSmallFile(remembered)) {
     if ((root + OwnGroup(*own) + "/").starts_with(*last + "/") && MayDivide(*last)) {

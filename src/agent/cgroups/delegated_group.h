@@ -28,6 +28,7 @@ inline constexpr std::string_view kControlGroup = "muster-up";
 struct DelegatedGroup {
   std::string path;  // "" : there is none
   bool memory = false, cpu = false, pids = false;
+  bool unified = true;  // false: the machine has version 1, or none
 };
 
 // `own_cgroups` is the text of /proc/self/cgroup. The nearest group above the own one that can be

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "agent/runtime/program.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/program.h"
 #include "agent/runtime/unique_fd.h"
 #include "agent/volumes/disk_usage.h"
 #include "base/log.h"
@@ -260,11 +260,16 @@ Status SaveImageIndex(const std::string& data_dir, const std::vector<ImageRecord
                          json::Write(json::Obj({{"images", std::move(images)}})), 0600);
 }
 
-Status FindImagePrograms() {
+std::vector<std::string> MissingImagePrograms() {
   std::vector<std::string> missing;
   for (const char* name : {"skopeo", "umoci"}) {
     if (FindProgram(name).empty()) missing.emplace_back(name);
   }
+  return missing;
+}
+
+Status FindImagePrograms() {
+  const std::vector<std::string> missing = MissingImagePrograms();
   if (missing.empty()) return Status::Ok();
   return Error(Reason::kServiceUnavailable,
                "this node has no {}, which fetch and unpack images: install the package{} {} "

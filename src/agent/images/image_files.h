@@ -51,6 +51,8 @@ struct ImageWork {
   const std::atomic<bool>* cancelled = nullptr;
 };
 
+// Of the programs that fetch and unpack images: those that this machine lacks.
+std::vector<std::string> MissingImagePrograms();
 // Why images cannot be fetched on this machine, and what to install; Ok if they can.
 Status FindImagePrograms();
 

@@ -12,9 +12,12 @@
 namespace muster::agent {
 
 struct NodeLimitation {
-  std::string condition;  // "LimitsNotEnforced"
-  std::string reason;     // "NoDelegatedCgroup"
-  std::string message;    // what, why, and what would change it
+  std::string condition;    // "LimitsNotEnforced"
+  std::string reason;       // "NoDelegatedCgroup"
+  std::string message;      // what, and why
+  std::string remedy = {};  // what would change it, a command where possible
+
+  std::string Text() const { return remedy.empty() ? message : message + "; fix: " + remedy; }
 };
 
 }  // namespace muster::agent

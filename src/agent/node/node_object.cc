@@ -164,7 +164,7 @@ json::Value Conditions(const NodeFacts& facts, const json::Value& before, Time n
   json::Array out;
   for (const NodeLimitation& limitation : facts.limitations) {
     out.push_back(Condition(before, limitation.condition.c_str(), true, limitation.reason,
-                            limitation.message, now));
+                            limitation.Text(), now));
   }
   out.push_back(Condition(before, "MemoryPressure", false, "KubeletHasSufficientMemory",
                           "kubelet has sufficient memory available", now));

@@ -9,15 +9,21 @@ std::optional<NodeLimitation> MissingLimits(const DelegatedGroup& group) {
   if (group.path.empty()) {
     return NodeLimitation{
         kLimitsNotEnforced, "NoDelegatedCgroup",
-        "limits of memory and CPU are not enforced: no cgroup (v2) is delegated to this user; "
-        "with systemd: systemd-run --user --scope -p Delegate=yes muster up --detach"};
+        fmt::format(
+            "limits of memory and CPU are not enforced: {}",
+            group.unified
+                ? "no cgroup is delegated to this user"
+                : "this machine has no cgroup version 2, the only one that users can be given"),
+        group.unified ? "systemd-run --user --scope -p Delegate=yes muster up --detach"
+                      : "start the kernel with systemd.unified_cgroup_hierarchy=1, or run muster "
+                        "as root"};
   }
   const char* missing = group.memory ? "cpu" : "memory";
   return NodeLimitation{
       kLimitsNotEnforced, "ControllerNotDelegated",
-      fmt::format("limits of {} are not enforced: the cgroup of this user has no controller {}; "
-                  "with systemd set Delegate=cpu memory pids for user@.service",
-                  group.memory ? "CPU" : "memory", missing)};
+      fmt::format("limits of {} are not enforced: the cgroup of this user has no controller {}",
+                  group.memory ? "CPU" : "memory", missing),
+      "with systemd set Delegate=cpu memory pids for user@.service"};
 }
 
 NodeLimitation NoNamespaces(const std::string& why) {
@@ -31,12 +37,12 @@ NodeLimitation NoNamespaces(const std::string& why) {
 NodeLimitation NoWayOut(const OutsideMeans& means) {
   const std::string what = "pods reach each other and Services, but nothing outside of this node: ";
   if (!means.program) {
-    return {kNoOutsideNetwork, "NoProgram",
-            what + "neither pasta nor slirp4netns is installed; sudo apt-get install passt"};
+    return {kNoOutsideNetwork, "NoProgram", what + "neither pasta nor slirp4netns is installed",
+            "sudo apt-get install passt"};
   }
   if (!means.device) {
-    return {kNoOutsideNetwork, "NoDevice",
-            what + "this user may not open /dev/net/tun; sudo chmod 666 /dev/net/tun"};
+    return {kNoOutsideNetwork, "NoDevice", what + "this user may not open /dev/net/tun",
+            "sudo chmod 666 /dev/net/tun"};
   }
   return {kNoOutsideNetwork, "NotStarted", what + means.failure};
 }

@@ -35,12 +35,12 @@ TEST(OutsideProgram, KeepsPodsFromTheMachinesLoopback) {
 TEST(Limitations, SayWhatIsMissingAndTheRemedy) {
   EXPECT_FALSE(MissingLimits({"/cg", true, true, true}).has_value());
   EXPECT_EQ(MissingLimits({})->reason, "NoDelegatedCgroup");
-  EXPECT_NE(MissingLimits({})->message.find("systemd-run --user --scope"), std::string::npos);
+  EXPECT_NE(MissingLimits({})->remedy.find("systemd-run --user --scope"), std::string::npos);
   const auto cpu = MissingLimits({"/cg", true, false, true});
   EXPECT_NE(cpu->message.find("limits of CPU are not enforced"), std::string::npos);
   EXPECT_EQ(cpu->message.find("memory are"), std::string::npos);
-  EXPECT_NE(NoWayOut({}).message.find("apt-get install passt"), std::string::npos);
-  EXPECT_NE(NoWayOut({true, false}).message.find("/dev/net/tun"), std::string::npos);
+  EXPECT_NE(NoWayOut({}).remedy.find("apt-get install passt"), std::string::npos);
+  EXPECT_NE(NoWayOut({true, false}).remedy.find("/dev/net/tun"), std::string::npos);
   EXPECT_NE(NoWayOut({true, true, "why"}).message.find("why"), std::string::npos);
 }
 

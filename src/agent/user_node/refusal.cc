@@ -8,17 +8,18 @@
 namespace muster::agent {
 namespace {
 
-std::optional<std::string> Setting(const std::string& name) {
-  const auto text = ReadSmallFile("/proc/sys/" + name);
+std::optional<std::string> Setting(const std::string& sysctls, const char* name) {
+  const auto text = ReadSmallFile(sysctls + "/" + name);
   if (!text) return std::nullopt;
   return std::string(Trim(*text));
 }
 
 }  // namespace
 
-RefusalFacts GatherRefusalFacts(std::string error) {
-  return {Setting("user/max_user_namespaces"), Setting("kernel/unprivileged_userns_clone"),
-          Setting("kernel/apparmor_restrict_unprivileged_userns"), std::move(error)};
+RefusalFacts GatherRefusalFacts(std::string error, const std::string& sysctls) {
+  return {Setting(sysctls, "user/max_user_namespaces"),
+          Setting(sysctls, "kernel/unprivileged_userns_clone"),
+          Setting(sysctls, "kernel/apparmor_restrict_unprivileged_userns"), std::move(error)};
 }
 
 Refusal ExplainRefusal(const RefusalFacts& facts) {

@@ -2,7 +2,7 @@
 //
 // Why this machine gives an ordinary user no namespaces, and what its administrator would change.
 //
-// Thread: GatherRefusalFacts() reads a few small files; ExplainRefusal() is pure.
+// Thread: any; GatherRefusalFacts() reads a few small files; ExplainRefusal() is pure.
 
 #pragma once
 
@@ -19,7 +19,8 @@ struct RefusalFacts {
   std::string error;                               // of the attempt itself
 };
 
-RefusalFacts GatherRefusalFacts(std::string error);
+// `sysctls` is where the kernel shows them: another folder in tests.
+RefusalFacts GatherRefusalFacts(std::string error, const std::string& sysctls = "/proc/sys");
 
 struct Refusal {
   std::string why;     // "user namespaces are switched off (user.max_user_namespaces is 0)"

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include "agent/user_node/refusal.h"
 
 namespace muster::agent {
@@ -46,6 +50,24 @@ TEST(Refusal, NamesTheSettingAndTheCommand) {
   EXPECT_EQ(refusal.remedy, "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
   refusal = ExplainRefusal({"1000", "1", "0", "make a user namespace: Operation not permitted"});
   EXPECT_NE(refusal.why.find("Operation not permitted"), std::string::npos);
+}
+
+// As Ubuntu 24.04 shows it.
+TEST(Refusal, ReadsWhatTheKernelShows) {
+  const std::string sysctls = testing::TempDir() + "/sysctls";
+  std::filesystem::create_directories(sysctls + "/kernel");
+  std::filesystem::create_directories(sysctls + "/user");
+  std::ofstream(sysctls + "/kernel/apparmor_restrict_unprivileged_userns") << "1\n";
+  std::ofstream(sysctls + "/kernel/unprivileged_userns_clone") << "1\n";
+  std::ofstream(sysctls + "/user/max_user_namespaces") << "127342\n";
+  const RefusalFacts facts = GatherRefusalFacts("mount /: Permission denied", sysctls);
+  std::filesystem::remove_all(sysctls);
+  EXPECT_EQ(facts.apparmor_restricts, "1");
+  EXPECT_EQ(facts.max_user_namespaces, "127342");
+  EXPECT_NE(ExplainRefusal(facts).why.find("AppArmor takes all rights"), std::string::npos);
+  const RefusalFacts other = GatherRefusalFacts("no", sysctls + "/none");
+  EXPECT_FALSE(other.apparmor_restricts || other.max_user_namespaces || other.unprivileged_clone);
+  EXPECT_EQ(ExplainRefusal(other).why, "the kernel refuses namespaces: no");
 }
 
 }  // namespace

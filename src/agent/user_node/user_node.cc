@@ -102,7 +102,7 @@ Status MakeNamespaces(const std::string& data_dir, int parent) {
 
 ErrorStatus RefusalError(std::string_view error) {
   const Refusal refusal = ExplainRefusal(GatherRefusalFacts(std::string(error)));
-  return Error(Reason::kForbidden, "{}; to change that: {}", refusal.why, refusal.remedy);
+  return Error(Reason::kForbidden, "{}; fix: {}", refusal.why, refusal.remedy);
 }
 
 Status StartHolder(const std::string& data_dir) {

@@ -22,62 +22,64 @@ Finding Fail(std::string subject, std::string message, std::string fix) {
   return {Verdict::kFail, std::move(subject), std::move(message), std::move(fix)};
 }
 
+Finding OfNode(std::string subject, const agent::NodeLimitation& limitation) {
+  return {Verdict::kWarn, std::move(subject), limitation.message, limitation.remedy, true};
+}
+
+// As whoever asks can run it. Root of a user namespace is not the root that the kernel asks for.
+std::string ByRoot(const HostFacts& facts, const std::string& command) {
+  if (facts.user.in_user_namespace) return "on the host, as its root: " + command;
+  return facts.user.is_root() ? command : "sudo " + command;
+}
+
 std::string Size(int64_t bytes) {
   return bytes >= 10'000'000'000 ? fmt::format("{} GB", bytes / 1'000'000'000)
                                  : fmt::format("{} MB", bytes / 1'000'000);
 }
 
 Finding CheckUser(const HostFacts& facts) {
-  if (facts.user.is_root()) return Ok("user", "root");
+  if (facts.user.is_root()) {
+    return Ok("user", facts.user.in_user_namespace ? "root of a user namespace, not of the machine"
+                                                   : "root");
+  }
   return Ok("user", fmt::format("{} (uid {}), not root: pods run in user namespaces of their own",
                                 facts.user.name, facts.user.id));
 }
 
-// What forbids user namespaces, by the switches that are known to.
-std::string UserNamespaceFix(const HostFacts& facts) {
-  const auto is = [&](const char* name, int64_t value) {
-    const auto found = facts.sysctls.find(name);
-    return found != facts.sysctls.end() && found->second == value;
-  };
-  if (is("user.max_user_namespaces", 0)) return "as root: sysctl -w user.max_user_namespaces=15000";
-  if (is("kernel.unprivileged_userns_clone", 0))
-    return "as root: sysctl -w kernel.unprivileged_userns_clone=1";
-  if (is("kernel.apparmor_restrict_unprivileged_userns", 1))
-    return "as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
-  return "run muster as root, or outside of a container or chroot that forbids them";
-}
-
 Finding CheckNamespaces(const HostFacts& facts) {
-  const std::string& error = facts.namespaces_error;
+  const std::string& error = facts.namespaces.error;
   if (error.empty()) return Ok("namespaces", "can be made");
   if (facts.user.is_root()) {
     return Fail("namespaces", "cannot be made: " + error,
                 "run muster outside of a container, or in one that is privileged");
   }
-  return Warn("namespaces", "user namespaces are refused: " + error, UserNamespaceFix(facts));
+  const agent::Refusal refusal = agent::ExplainRefusal(facts.namespaces);
+  return {Verdict::kWarn, "namespaces", refusal.why + ": pods are plain processes of this user",
+          refusal.remedy, true};
 }
 
-Finding CheckCgroups(const CgroupFacts& cgroups) {
+Finding CheckCgroups(const HostFacts& facts) {
+  const CgroupFacts& cgroups = facts.cgroups;
   const std::string version = fmt::format("version {}", cgroups.version);
+  const auto missing = [&cgroups](const char* name) {
+    return std::ranges::find(cgroups.missing, name) != cgroups.missing.end();
+  };
+  if (!facts.user.is_root() && cgroups.version > 0) {
+    const auto limitation = agent::MissingLimits({.path = cgroups.delegated ? "one" : "",
+                                                  .memory = cgroups.delegated && !missing("memory"),
+                                                  .cpu = cgroups.delegated && !missing("cpu"),
+                                                  .unified = cgroups.version == 2});
+    return limitation ? OfNode("cgroups", *limitation) : Ok("cgroups", version + ", delegated");
+  }
   if (cgroups.version == 0) {
     return Warn("cgroups", "none is mounted: memory and CPU limits of pods are not enforced",
-                "mount -t cgroup2 cgroup2 /sys/fs/cgroup");
-  }
-  if (!cgroups.delegated && cgroups.version == 1) {
-    return Warn("cgroups", version + ", which is root's alone: limits of pods are not enforced",
-                "start the kernel with systemd.unified_cgroup_hierarchy=1, or run muster as root");
-  }
-  if (!cgroups.delegated) {
-    return Warn("cgroups",
-                version + ", none is delegated to this user: limits of pods are not enforced",
-                "muster service install, or systemd-run --user --scope -p Delegate=yes muster up");
+                ByRoot(facts, "mount -t cgroup2 cgroup2 /sys/fs/cgroup"));
   }
   if (!cgroups.missing.empty()) {
     const std::string names = Join(cgroups.missing, ", ");
     return Warn("cgroups",
                 fmt::format("{} without {}: those limits of pods are not enforced", version, names),
-                "add cgroup_enable=memory to the kernel's command line, or delegate the "
-                "controllers");
+                fmt::format("start the kernel with cgroup_enable={}", Join(cgroups.missing, ",")));
   }
   return Ok("cgroups", version);
 }
@@ -191,8 +193,7 @@ constexpr std::array<std::string_view, 6> kUnfitFilesystems = {"nfs",  "cifs", "
 Finding CheckDisk(const DiskFacts& disk) {
   const char* subject = "disk";
   const std::string elsewhere = "name a directory elsewhere: --data-dir DIR";
-  if (!disk.error.empty())
-    return Fail(subject, fmt::format("{}: {}", disk.path, disk.error), elsewhere);
+  if (!disk.error.empty()) return Fail(subject, disk.error, elsewhere);
   if (std::ranges::find(kUnfitFilesystems, disk.filesystem) != kUnfitFilesystems.end()) {
     return Fail(subject,
                 fmt::format("{} is on {}, which cannot hold the store and the layers of pods",
@@ -218,9 +219,11 @@ Finding CheckDisk(const DiskFacts& disk) {
   return Ok(subject, free);
 }
 
-Finding CheckClock(const ClockFacts& clock) {
+Finding CheckClock(const HostFacts& facts) {
+  const ClockFacts& clock = facts.clock;
   const char* subject = "clock";
-  const char* set = "timedatectl set-ntp true, or set it by hand: date -s";
+  const std::string set =
+      ByRoot(facts, "timedatectl set-ntp true, or by hand: date -s '2026-01-31 12:00'");
   const std::string now = FormatTime(clock.now);
   const std::chrono::year_month_day date(std::chrono::floor<std::chrono::days>(clock.now));
   if (date.year() < std::chrono::year(2025) || date.year() > std::chrono::year(2100))
@@ -233,20 +236,21 @@ Finding CheckClock(const ClockFacts& clock) {
                 set);
   }
   if (!clock.synchronised)
-    return Warn(subject, now + ", not synchronised (NTP)", "timedatectl set-ntp true");
+    return Warn(subject, now + ", not synchronised (NTP)",
+                ByRoot(facts, "timedatectl set-ntp true"));
   return Ok(subject, now + ", synchronised");
 }
 
 Finding CheckNft(const HostFacts& facts) {
-  if (!facts.user.is_root() && !facts.namespaces_error.empty())
+  if (!facts.user.is_root() && !facts.namespaces.error.empty())
     return Ok("nft", "not needed: pods have no network of their own");
   if (facts.nft.empty()) {
     return Fail("nft", "missing: Services need it",
-                "apt-get install nftables, or use the bundle, which brings it");
+                ByRoot(facts, "apt-get install nftables, or use the bundle, which brings it"));
   }
   if (!facts.nft_error.empty()) {
     return Fail("nft", fmt::format("{} does not work: {}", facts.nft, facts.nft_error),
-                "modprobe nf_tables");
+                ByRoot(facts, "modprobe nf_tables"));
   }
   return Ok("nft", facts.nft);
 }
@@ -255,10 +259,32 @@ Finding CheckOverlay(const HostFacts& facts) {
   if (facts.overlay_error.empty()) return Ok("overlay", "works");
   const std::string message = "cannot be mounted: " + facts.overlay_error;
   // Where the namespaces themselves are refused, that is what to mend.
-  if (!facts.namespaces_error.empty()) return Warn("overlay", message, "mend namespaces first");
+  if (!facts.namespaces.error.empty())
+    return {Verdict::kWarn, "overlay", message, "mend namespaces first", true};
+  const std::string fix = ByRoot(facts, "modprobe overlay");
+  if (facts.user.is_root() && !facts.user.in_user_namespace) return Fail("overlay", message, fix);
+  const std::string of_user = fix + " (Linux 5.11 or later)";
+  if (facts.user.is_root()) return Fail("overlay", message, of_user);
   // An ordinary user's pods are plain processes then.
-  if (!facts.user.is_root()) return Warn("overlay", message, "modprobe overlay (Linux 5.11)");
-  return Fail("overlay", message, "modprobe overlay");
+  return Warn("overlay", message, of_user);
+}
+
+Finding CheckImages(const HostFacts& facts) {
+  const char* subject = "images";
+  if (!facts.user.is_root() && !facts.namespaces.error.empty())
+    return Ok(subject, "not used: pods are plain processes");
+  if (facts.missing_image_programs.empty()) return Ok(subject, "skopeo and umoci fetch them");
+  return Warn(subject,
+              fmt::format("no {}: pods with image \"none\" run, others wait",
+                          Join(facts.missing_image_programs, " and no ")),
+              ByRoot(facts, "apt-get install " + Join(facts.missing_image_programs, " ")));
+}
+
+Finding CheckOutside(const HostFacts& facts) {
+  const char* subject = "outside network";
+  if (!facts.namespaces.error.empty()) return Ok(subject, "pods are on the machine's own");
+  if (facts.outside.program && facts.outside.device) return Ok(subject, facts.outside_program);
+  return OfNode(subject, agent::NoWayOut(facts.outside));
 }
 
 Finding CheckGpu(const GpuFacts& gpu) {
@@ -291,14 +317,14 @@ Finding CheckSysctls(const HostFacts& facts) {
     const auto found = facts.sysctls.find(name);
     if (found == facts.sysctls.end() || found->second >= least) continue;
     return Warn("sysctls", fmt::format("{} is {}: {}", name, found->second, effect),
-                fmt::format("sysctl -w {}={}", name, least));
+                ByRoot(facts, fmt::format("sysctl -w {}={}", name, least)));
   }
   return Ok("sysctls", "suffice");
 }
 
 Finding CheckPython(const HostFacts& facts) {
   if (!facts.python.empty()) return Ok("python3", facts.python);
-  return Warn("python3", "missing: the examples need it", "apt-get install python3");
+  return Warn("python3", "missing: the examples need it", ByRoot(facts, "apt-get install python3"));
 }
 
 }  // namespace
@@ -308,12 +334,13 @@ std::optional<agent::AddressRanges> RangesFor(const HostFacts& facts) {
 }
 
 std::vector<Finding> Examine(const HostFacts& facts) {
-  std::vector<Finding> out = {CheckUser(facts), CheckNamespaces(facts),
-                              CheckCgroups(facts.cgroups)};
+  std::vector<Finding> out = {CheckUser(facts), CheckNamespaces(facts), CheckCgroups(facts)};
   // An ordinary user's node has a network of its own, with nobody else's rules.
   if (facts.user.is_root()) {
     out.push_back(CheckForwarding(facts));
     out.push_back(CheckForwardPolicy(facts));
+  } else {
+    out.push_back(CheckOutside(facts));
   }
   out.push_back(CheckRanges(facts));
   if (facts.running) {
@@ -322,8 +349,8 @@ std::vector<Finding> Examine(const HostFacts& facts) {
     for (const PortFacts& port : facts.ports) out.push_back(CheckPort(port));
   }
   for (Finding finding :
-       {CheckDisk(facts.disk), CheckClock(facts.clock), CheckNft(facts), CheckOverlay(facts),
-        CheckGpu(facts.gpu), CheckSysctls(facts), CheckPython(facts)}) {
+       {CheckDisk(facts.disk), CheckClock(facts), CheckNft(facts), CheckOverlay(facts),
+        CheckImages(facts), CheckGpu(facts.gpu), CheckSysctls(facts), CheckPython(facts)}) {
     out.push_back(std::move(finding));
   }
   return out;

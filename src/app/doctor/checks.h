@@ -29,6 +29,8 @@ struct Finding {
   std::string subject;  // "forward policy"
   std::string message;
   std::string fix;  // a command where possible; "" when ok
+  // What the Node has a condition for, and `muster up` says once it runs: not before, too.
+  bool node_says = false;
 };
 
 // In a fixed order, every subject once (ports: one each).

@@ -53,41 +53,90 @@ TEST(Doctor, AGoodMachineIsFine) {
 }
 
 TEST(Doctor, NamespacesOfRootMustWork) {
-  EXPECT_EQ(After("namespaces", [](HostFacts& f) { f.namespaces_error = "unshare: no"; }),
+  EXPECT_EQ(After("namespaces", [](HostFacts& f) { f.namespaces.error = "unshare: no"; }),
             "FAIL cannot be made: unshare: no | run muster outside of a container, or in one that "
             "is privileged");
 }
 
+HostFacts OfUser(HostFacts facts = GoodMachine()) {
+  facts.user = {1000, "ada"};
+  facts.outside = {true, true};
+  facts.outside_program = "/usr/bin/pasta";
+  return facts;
+}
+
 TEST(Doctor, RefusedUserNamespacesNameTheSwitch) {
-  const auto fix = [](const char* name, int64_t value) {
-    return After("namespaces", [&](HostFacts& f) {
-      f.user = {1000, "ada"};
-      f.namespaces_error = "unshare: no";
-      f.sysctls[name] = value;
-    });
-  };
-  EXPECT_EQ(fix("user.max_user_namespaces", 0),
-            "WARN user namespaces are refused: unshare: no | as root: sysctl -w "
-            "user.max_user_namespaces=15000");
-  EXPECT_NE(fix("kernel.unprivileged_userns_clone", 0).find("userns_clone=1"), std::string::npos);
-  EXPECT_NE(fix("kernel.apparmor_restrict_unprivileged_userns", 1).find("userns=0"),
-            std::string::npos);
-  EXPECT_NE(fix("user.max_user_namespaces", 100).find("run muster as root"), std::string::npos);
+  HostFacts facts = OfUser();
+  facts.namespaces = {.max_user_namespaces = "0", .error = "unshare: no"};
+  EXPECT_EQ(Text(Of(facts, "namespaces")),
+            "WARN user namespaces are switched off (user.max_user_namespaces is 0): pods are plain "
+            "processes of this user | sudo sysctl -w user.max_user_namespaces=16384");
+  facts.namespaces = {.apparmor_restricts = "1", .error = "mount /: Permission denied"};
+  EXPECT_NE(Text(Of(facts, "namespaces")).find("AppArmor takes all rights"), std::string::npos);
+  EXPECT_EQ(Of(facts, "namespaces").fix,
+            "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0");
 }
 
 TEST(Doctor, Cgroups) {
   EXPECT_EQ(After("cgroups", [](HostFacts& f) { f.cgroups = {0, {}, true}; }),
             "WARN none is mounted: memory and CPU limits of pods are not enforced | mount -t "
             "cgroup2 cgroup2 /sys/fs/cgroup");
-  EXPECT_NE(After("cgroups", [](HostFacts& f) { f.cgroups.missing = {"memory"}; })
-                .find("WARN version 2 without memory"),
-            std::string::npos);
-  EXPECT_NE(
-      After("cgroups", [](HostFacts& f) { f.cgroups.delegated = false; }).find("Delegate=yes"),
-      std::string::npos);
-  EXPECT_NE(After("cgroups", [](HostFacts& f) { f.cgroups = {1, {}, false}; })
-                .find("systemd.unified_cgroup_hierarchy=1"),
-            std::string::npos);
+  EXPECT_EQ(After("cgroups", [](HostFacts& f) { f.cgroups.missing = {"memory"}; }),
+            "WARN version 2 without memory: those limits of pods are not enforced | start the "
+            "kernel with cgroup_enable=memory");
+  const auto of_user = [](CgroupFacts cgroups) {
+    HostFacts facts = OfUser();
+    facts.cgroups = std::move(cgroups);
+    return Text(Of(facts, "cgroups"));
+  };
+  EXPECT_EQ(of_user({2, {}, true}), "OK version 2, delegated | ");
+  EXPECT_EQ(of_user({2, {}, false}),
+            "WARN limits of memory and CPU are not enforced: no cgroup is delegated to this user | "
+            "systemd-run --user --scope -p Delegate=yes muster up --detach");
+  EXPECT_NE(of_user({2, {"cpu"}, true}).find("limits of CPU are not enforced"), std::string::npos);
+  EXPECT_NE(of_user({1, {}, false}).find("systemd.unified_cgroup_hierarchy=1"), std::string::npos);
+}
+
+// The Node has conditions for these, and `up` prints them when it runs.
+TEST(Doctor, WhatTheNodeSaysIsNotSaidBeforeItToo) {
+  HostFacts facts = OfUser();
+  facts.cgroups.delegated = false;
+  facts.outside = {};
+  for (const Finding& finding : Examine(facts)) {
+    EXPECT_EQ(finding.node_says, finding.verdict == Verdict::kWarn) << finding.subject;
+  }
+}
+
+TEST(Doctor, TheOutsideOfAnOrdinaryUser) {
+  HostFacts facts = OfUser();
+  EXPECT_EQ(Text(Of(facts, "outside network")), "OK /usr/bin/pasta | ");
+  facts.outside.device = false;
+  EXPECT_EQ(Of(facts, "outside network").fix, "sudo chmod 666 /dev/net/tun");
+  facts.outside.program = false;
+  EXPECT_EQ(Of(facts, "outside network").fix, "sudo apt-get install passt");
+  facts.namespaces.error = "no";
+  EXPECT_EQ(Text(Of(facts, "outside network")), "OK pods are on the machine's own | ");
+}
+
+TEST(Doctor, AFixIsForWhoeverAsks) {
+  const auto fix = [](const char* subject, auto change) {
+    HostFacts facts = GoodMachine();
+    facts.overlay_error = "overlay: Operation not permitted";
+    facts.nft_error = "no";
+    facts.sysctls["kernel.pid_max"] = 4096;
+    change(facts);
+    return Of(facts, subject).fix;
+  };
+  const auto root = [](HostFacts&) {};
+  const auto user = [](HostFacts& f) { f.user = {1000, "ada"}; };
+  const auto inside = [](HostFacts& f) { f.user.in_user_namespace = true; };
+  EXPECT_EQ(fix("overlay", root), "modprobe overlay");
+  EXPECT_EQ(fix("overlay", user), "sudo modprobe overlay (Linux 5.11 or later)");
+  EXPECT_EQ(fix("overlay", inside),
+            "on the host, as its root: modprobe overlay (Linux 5.11 or later)");
+  EXPECT_EQ(fix("nft", inside), "on the host, as its root: modprobe nf_tables");
+  EXPECT_EQ(fix("sysctls", inside), "on the host, as its root: sysctl -w kernel.pid_max=32768");
+  EXPECT_EQ(fix("sysctls", user), "sudo sysctl -w kernel.pid_max=32768");
 }
 
 TEST(Doctor, ForwardingThatIsOffIsSwitchedOnUnlessNobodyMay) {
@@ -245,9 +294,10 @@ TEST(Doctor, Clock) {
   };
   EXPECT_TRUE(at("1970-01-01T00:05:00Z", "").starts_with("FAIL says 1970-01-01T00:05:00Z"));
   EXPECT_TRUE(at("2199-01-01T00:05:00Z", "").starts_with("FAIL"));
-  EXPECT_EQ(at("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
-            "FAIL says 2026-01-01T00:00:00Z, but this cluster's certificate begins at "
-            "2026-01-02T00:00:00Z | timedatectl set-ntp true, or set it by hand: date -s");
+  EXPECT_EQ(
+      at("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
+      "FAIL says 2026-01-01T00:00:00Z, but this cluster's certificate begins at "
+      "2026-01-02T00:00:00Z | timedatectl set-ntp true, or by hand: date -s '2026-01-31 12:00'");
   EXPECT_TRUE(at("2026-01-02T00:00:00Z", "2026-01-02T00:00:00Z").starts_with("OK"));
   EXPECT_TRUE(at("2026-01-02T00:00:00Z", "", false).starts_with("WARN"));
 }
@@ -269,11 +319,18 @@ TEST(Doctor, Programs) {
   EXPECT_EQ(After("nft",
                   [](HostFacts& f) {
                     f.user = {1000, "ada"};
-                    f.namespaces_error = "unshare: no";
+                    f.namespaces.error = "unshare: no";
                     f.nft.clear();
                   })
                 .substr(0, 2),
             "OK");
+}
+
+TEST(Doctor, ProgramsForImages) {
+  EXPECT_EQ(After("images", [](HostFacts&) {}), "OK skopeo and umoci fetch them | ");
+  EXPECT_EQ(After("images", [](HostFacts& f) { f.missing_image_programs = {"skopeo", "umoci"}; }),
+            "WARN no skopeo and no umoci: pods with image \"none\" run, others wait | apt-get "
+            "install skopeo umoci");
 }
 
 TEST(Doctor, Gpus) {

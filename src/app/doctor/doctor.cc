@@ -119,7 +119,8 @@ Status CheckHost(UpOptions& options) {
   for (const Finding& finding : findings) {
     const std::string line = fmt::format("{}: {}", finding.subject, Sentence(finding));
     if (finding.verdict == Verdict::kFail) failed.push_back(line);
-    if (finding.verdict == Verdict::kWarn) fmt::print(stderr, "muster up: warning: {}\n", line);
+    if (finding.verdict == Verdict::kWarn && !finding.node_says)
+      fmt::print(stderr, "muster up: warning: {}\n", line);
     const bool others_chosen = finding.subject == kRangesSubject && !facts.kept_ranges &&
                                RangesFor(facts) != agent::AddressRanges();
     if (finding.verdict == Verdict::kOk && others_chosen)

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "agent/network/address_ranges.h"
+#include "agent/user_node/limitations.h"
+#include "agent/user_node/refusal.h"
 #include "base/time.h"
 
 namespace muster::app {
@@ -23,6 +25,7 @@ namespace muster::app {
 struct UserFacts {
   uid_t id = 0;
   std::string name;
+  bool in_user_namespace = false;  // then even root is not the machine's root
   bool is_root() const { return id == 0; }
 };
 
@@ -65,8 +68,8 @@ struct GpuFacts {
 
 struct HostFacts {
   UserFacts user;
-  std::optional<pid_t> running;  // the muster of this data directory
-  std::string namespaces_error;  // "": they can be made
+  std::optional<pid_t> running;    // the muster of this data directory
+  agent::RefusalFacts namespaces;  // its error is "" where they can be made
   std::string overlay_error;
   CgroupFacts cgroups;
   bool forwarding = true, forwarding_writable = true;
@@ -82,6 +85,9 @@ struct HostFacts {
   GpuFacts gpu;
   std::map<std::string, int64_t, std::less<>> sysctls;  // those that exist
   std::string python;
+  std::vector<std::string> missing_image_programs;
+  agent::OutsideMeans outside;  // for an ordinary user's node
+  std::string outside_program;
 };
 
 }  // namespace muster::app

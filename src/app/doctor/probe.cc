@@ -22,10 +22,14 @@
 
 #include <fmt/core.h>
 
+#include "agent/images/image_files.h"
 #include "agent/network/host_network.h"
 #include "agent/network/netlink.h"
 #include "agent/runtime/program.h"
 #include "agent/runtime/unique_fd.h"
+#include "agent/user_node/outside_network.h"
+#include "agent/user_node/user_identity.h"
+#include "app/data_dir.h"
 #include "app/doctor/checks.h"
 #include "app/instance_lock.h"
 #include "base/files.h"
@@ -120,14 +124,14 @@ void ProbeNamespaces(HostFacts& facts) {
     return "\n" + TryOverlay(uid == 0);
   });
   if (!answer) {
-    facts.namespaces_error = answer.error().message();
+    facts.namespaces = agent::GatherRefusalFacts(answer.error().message());
     return;
   }
   const size_t line = answer->find('\n');
-  facts.namespaces_error = answer->substr(0, line);
-  facts.overlay_error = facts.namespaces_error.empty() && line != answer->npos
+  facts.namespaces = agent::GatherRefusalFacts(answer->substr(0, line));
+  facts.overlay_error = facts.namespaces.error.empty() && line != answer->npos
                             ? answer->substr(line + 1)
-                            : facts.namespaces_error;
+                            : facts.namespaces.error;
 }
 
 // --- cgroups
@@ -196,9 +200,10 @@ void ProbeNetwork(const UpOptions& options, HostFacts& facts) {
       break;
     }
   }
+  std::error_code error;
   if (auto kept = agent::LoadAddressRanges(options.data_dir); kept)
     facts.kept_ranges = *kept;
-  else
+  else if (fs::is_directory(options.data_dir, error))  // else the disk's finding says it
     facts.ranges_error = kept.error().message();
   // A cluster that began before ranges were kept has the usual ones.
   if (!facts.kept_ranges && facts.ranges_error.empty() && facts.clock.keys_from)
@@ -238,14 +243,12 @@ DiskFacts ProbeDisk(const std::string& data_dir) {
   std::error_code error;
   while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
   facts.path = path;
-  if (!fs::is_directory(path, error)) {
-    facts.error = "not a directory";
-    return facts;
-  }
+  if (const Status place = CheckPlace(data_dir); !place.ok()) facts.error = place.message();
+  if (!fs::is_directory(path, error)) return facts;
   struct statvfs room = {};
   struct statfs type = {};
   if (statvfs(path.c_str(), &room) != 0 || statfs(path.c_str(), &type) != 0) {
-    facts.error = std::strerror(errno);
+    facts.error = Errno(facts.path);
     return facts;
   }
   const auto unit = static_cast<int64_t>(room.f_frsize);
@@ -255,9 +258,9 @@ DiskFacts ProbeDisk(const std::string& data_dir) {
   facts.total_inodes = static_cast<int64_t>(room.f_files);
   facts.free_inodes = static_cast<int64_t>(room.f_favail);
   if ((room.f_flag & ST_RDONLY) != 0)
-    facts.error = std::strerror(EROFS);
+    facts.error = fmt::format("{}: {}", facts.path, std::strerror(EROFS));
   else if (access(path.c_str(), W_OK | X_OK) != 0)
-    facts.error = std::strerror(errno);
+    facts.error = Errno(facts.path);
   return facts;
 }
 
@@ -328,9 +331,7 @@ std::string FindPython() {
 
 void ProbeSysctls(HostFacts& facts) {
   for (const char* name :
-       {"user.max_user_namespaces", "kernel.unprivileged_userns_clone",
-        "kernel.apparmor_restrict_unprivileged_userns", "fs.inotify.max_user_instances",
-        "fs.inotify.max_user_watches", "kernel.pid_max"}) {
+       {"fs.inotify.max_user_instances", "fs.inotify.max_user_watches", "kernel.pid_max"}) {
     const auto text = ReadSmallFile("/proc/sys/" + ReplaceAll(name, ".", "/"));
     const auto value = text ? ParseInt(Trim(*text)) : std::nullopt;
     if (value) facts.sysctls[name] = *value;
@@ -344,6 +345,7 @@ HostFacts ProbeHost(const UpOptions& options, bool ask_driver) {
   facts.user.id = geteuid();
   const passwd* user = getpwuid(facts.user.id);
   facts.user.name = user != nullptr ? user->pw_name : "?";
+  facts.user.in_user_namespace = agent::InUserNamespace();
   facts.running = InstanceLock::Holder(options.data_dir);
   ProbeNamespaces(facts);
   ProbeSysctls(facts);
@@ -353,6 +355,9 @@ HostFacts ProbeHost(const UpOptions& options, bool ask_driver) {
   facts.disk = ProbeDisk(options.data_dir);
   facts.gpu = ProbeGpu(ask_driver);
   facts.python = FindPython();
+  facts.missing_image_programs = agent::MissingImagePrograms();
+  if (const auto program = agent::FindOutsideProgram()) facts.outside_program = program->path;
+  facts.outside = {!facts.outside_program.empty(), access("/dev/net/tun", R_OK | W_OK) == 0};
   facts.ports =
       ProbePorts(options, RangesFor(facts).value_or(agent::AddressRanges()), facts.user.is_root());
   return facts;

@@ -125,6 +125,7 @@ struct Agent::Impl {
   void StartNetwork(const std::string& resolv_conf);
   void StartPods();
   void OnGpus();
+  void TellXids();
   void StartRegistration();
   void StartImages();
   std::string GpuMetricsText() const;
@@ -335,11 +336,29 @@ std::string Agent::Impl::GpuMetricsText() const {
       });
 }
 
+// Errors of a program on a GPU are for its pod to know; those of a GPU itself it hears of as
+// DeviceUnhealthy.
+void Agent::Impl::TellXids() {
+  const gpu::GpuHealth& health = gpus->monitor().health();
+  for (const gpu::GpuHealth::Known& known : health.gpus()) {
+    const PodWorker* worker =
+        manager.FindByUid(devices.OwnerOf(std::string(gpu::kGpuResource), known.gpu.uuid));
+    if (worker == nullptr) continue;
+    for (const int64_t xid : known.gpu.xids) {
+      if (health.xids().IsFatal(xid)) continue;
+      events.Record(worker->pod(), client::EventType::kWarning, "GPUXid",
+                    fmt::format("{}: {}", gpu::Describe(known.gpu), gpu::DescribeXid(xid)));
+    }
+  }
+}
+
 void Agent::Impl::OnGpus() {
   devices.SetDevices(gpus->Devices(), gpus->monitor().health().inventory().control_files);
   context.driver_library = gpus->monitor().health().inventory().library;
   gpus->Fill(facts);
   context.node_allocatable = NodeAllocatable(facts);
+  manager.DevicesChanged();
+  TellXids();
   if (registrar != nullptr) return registrar->ReportGpus(facts);
   if (server != nullptr) StartRegistration();  // all else is gathered
 }

@@ -581,6 +581,46 @@ TEST(ProcessPods, NamesTheDevices) {
   });
 }
 
+TEST(ProcessPods, TellHowTheirDevicesDo) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("p", "sleep 1000", "Always",
+                          R"(,"resources":{"limits":{"nvidia.com/gpu":"1"}})"));
+    ASSERT_TRUE(m.UntilPhase("p", "Running"));
+    const auto tells = [&](const std::string& text) {
+      const auto now = [&] { return json::Write(m.Status("p")["allocatedResourcesStatus"]); };
+      EXPECT_TRUE(m.Until([&] { return now() == text; })) << now();
+    };
+    const std::string fine = R"([{"name":"nvidia.com/gpu","resources":[{"resourceID":"GPU-sim-0",)"
+                             R"("health":"Healthy"}]}])";
+    tells(fine);
+    cluster::Device gpu = m.node->devices.devices()[0];
+    const auto becomes = [&](const std::string& why, bool unknown) {
+      gpu.unhealthy = why;
+      gpu.health_unknown = unknown;
+      m.node->devices.SetDevices({gpu}, {});
+      m.node->manager.DevicesChanged();
+    };
+    becomes("the driver did not answer", true);
+    tells(R"([{"name":"nvidia.com/gpu","resources":[{"resourceID":"GPU-sim-0","health":"Unknown",)"
+          R"("message":"the driver did not answer"}]}])");
+    becomes("XID 79: gone", false);
+    tells(R"([{"name":"nvidia.com/gpu","resources":[{"resourceID":"GPU-sim-0","health":)"
+          R"("Unhealthy","message":"XID 79: gone"}]}])");
+    EXPECT_EQ(m.Phase("p"), "Running");
+    // The next agent knows better.
+    m.RestartAgent();
+    m.node->manager.DevicesChanged();
+    tells(fine);
+    m.node->devices.SetDevices({}, {});
+    m.node->manager.DevicesChanged();
+    EXPECT_TRUE(m.Until([&] {
+      return m.Status("p")["allocatedResourcesStatus"].At(0)["resources"].At(0)["health"].Str() ==
+             "Unknown";
+    }));
+  });
+}
+
 TEST(ProcessPods, TwoPodsTalkOverTheBridge) {
   InNetworkNamespace([] {
     Machine m;

@@ -79,6 +79,7 @@ struct Device {
   int64_t numa_node = -1;
   std::map<std::string, int64_t> links = {};  // id of the peer -> NVLinks that lead there
   std::string unhealthy = {};                 // why no pod may get it; "": it is fine
+  bool health_unknown = false;                // unhealthy because nobody can tell; the node's own
   bool operator==(const Device&) const = default;
 };
 

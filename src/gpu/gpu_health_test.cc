@@ -76,11 +76,56 @@ TEST(GpuHealth, ADriverThatDoesNotAnswerTakesAllAway) {
   EXPECT_TRUE(h.Look(Error(Reason::kTimeout, "the driver did not answer within 10 s")));
   EXPECT_FALSE(h.a());
   EXPECT_FALSE(h.b());
+  EXPECT_TRUE(h.health.gpus()[0].unknown);
   EXPECT_EQ(h.health.fault_reason(), "NVMLHang");
   h.Look(Error(Reason::kServiceUnavailable, "nvmlInit: Unknown Error"));
   EXPECT_EQ(h.health.fault_reason(), "NVMLError");
   for (int i = 0; i < kSteadyLooks; ++i) h.Look(Both());
   EXPECT_TRUE(h.a() && h.b());
+  EXPECT_FALSE(h.health.gpus()[0].unknown);
+}
+
+Inventory WithXids(std::vector<int64_t> of_b) {
+  Inventory inventory = Both();
+  inventory.gpus[1].xids = std::move(of_b);
+  return inventory;
+}
+
+TEST(GpuHealth, AnXidOfTheGpuKeepsItAwayAndOneOfAProgramDoesNot) {
+  Health h;
+  h.Look(Both());
+  EXPECT_TRUE(h.Look(WithXids({31}))) << "somebody may want to tell of it";
+  EXPECT_TRUE(h.b());
+  EXPECT_EQ(h.health.gpus()[1].last_xid, 31);
+  EXPECT_FALSE(h.Look(Both()));
+  EXPECT_TRUE(h.Look(WithXids({31, 79}), /*counts=*/false));
+  EXPECT_TRUE(h.a());
+  EXPECT_FALSE(h.b());
+  EXPECT_EQ(h.health.fault_reason(), "GPUUnhealthy");
+  EXPECT_EQ(h.health.fault_message(),
+            "GPU 1 (GPU-b, NVIDIA H200): XID 79: the GPU has fallen off the bus");
+  EXPECT_FALSE(h.health.asks_anew()) << "nothing is missing";
+  for (int i = 0; i < 10 * kSteadyLooks; ++i) h.Look(Both());
+  EXPECT_FALSE(h.b()) << "it does not get well by itself";
+  h.Look(Both("GPU is lost (NVML error 15)"));
+  EXPECT_EQ(h.health.gpus()[1].why,
+            "GPU is lost (NVML error 15), after XID 79: the GPU has fallen off the bus");
+  EXPECT_TRUE(h.health.asks_anew());
+  // Taken out, repaired and put back.
+  h.Look(OnlyA());
+  for (int i = 0; i < kSteadyLooks; ++i) h.Look(Both());
+  EXPECT_TRUE(h.b());
+  EXPECT_EQ(h.health.gpus()[1].last_xid, 79);
+}
+
+TEST(GpuHealth, AnXidIsNewForOneLook) {
+  Health h;
+  h.Look(Both());
+  h.Look(WithXids({79}));
+  h.Look(Error(Reason::kTimeout, "no answer"));
+  EXPECT_TRUE(h.health.gpus()[1].gpu.xids.empty());
+  h.Look(Both());
+  EXPECT_FALSE(h.b()) << "a driver that did not answer is no repair";
 }
 
 TEST(GpuHealth, ANewGpuIsOfferedAtOnceAndAMovedOneKeepsItsName) {

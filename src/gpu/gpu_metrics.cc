@@ -55,6 +55,10 @@ const Metric kMetrics[] = {
        return milliwatts < 0 ? std::string()
                              : fmt::format("{:.3f}", static_cast<double>(milliwatts) / 1000.0);
      }},
+    {"DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.",
+     [](const GpuHealth::Known& k) {
+       return k.gpu.tells_xids ? fmt::format("{}", k.last_xid) : std::string();
+     }},
     {"muster_gpu_healthy", "1 while the GPU is offered to pods.",
      [](const GpuHealth::Known& k) { return std::string(k.healthy ? "1" : "0"); }},
 };

@@ -2,8 +2,9 @@
 //
 // The GPUs of a node as Prometheus text, with the names and labels of NVIDIA's dcgm-exporter, so
 // that its dashboards and alerts work: DCGM_FI_DEV_GPU_UTIL (percent), _FB_USED and _FB_FREE (MiB),
-// _GPU_TEMP (degrees Celsius), _POWER_USAGE (watts). What the driver does not tell is left out.
-// muster_gpu_healthy is ours: 1 while the GPU is offered to pods.
+// _GPU_TEMP (degrees Celsius), _POWER_USAGE (watts), _XID_ERRORS (the latest XID, 0 without one).
+// What the driver does not tell is left out. muster_gpu_healthy is ours: 1 while the GPU is offered
+// to pods.
 //
 // Thread: any (pure).
 

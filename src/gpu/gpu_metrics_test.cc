@@ -14,6 +14,8 @@ TEST(GpuMetrics, LookLikeThoseOfDcgmExporter) {
   gpu.pci_bus_id = "00000000:00:04.0";
   gpu.model = "NVIDIA A100-SXM4-80GB";
   gpu.sample = {42, 3 << 20, int64_t{80} << 30, 35, 61234};
+  gpu.tells_xids = true;
+  gpu.xids = {31};
   inventory.gpus[1].uuid = "GPU-b";
   inventory.gpus[1].index = inventory.gpus[1].minor = 1;
   GpuHealth health(1);
@@ -26,15 +28,17 @@ TEST(GpuMetrics, LookLikeThoseOfDcgmExporter) {
       R"({gpu="0",UUID="GPU-a",pci_bus_id="00000000:00:04.0",device="nvidia0",)"
       R"(modelName="NVIDIA A100-SXM4-80GB",Hostname="node-a",)"
       R"(DCGM_FI_DRIVER_VERSION="580.159.04",container="c",namespace="ns",pod="p"})";
-  for (const char* line : {"DCGM_FI_DEV_GPU_UTIL* 42\n", "DCGM_FI_DEV_FB_USED* 3\n",
-                           "DCGM_FI_DEV_FB_FREE* 81920\n", "DCGM_FI_DEV_GPU_TEMP* 35\n",
-                           "DCGM_FI_DEV_POWER_USAGE* 61.234\n", "muster_gpu_healthy* 1\n"}) {
+  for (const char* line :
+       {"DCGM_FI_DEV_GPU_UTIL* 42\n", "DCGM_FI_DEV_FB_USED* 3\n", "DCGM_FI_DEV_FB_FREE* 81920\n",
+        "DCGM_FI_DEV_GPU_TEMP* 35\n", "DCGM_FI_DEV_POWER_USAGE* 61.234\n",
+        "DCGM_FI_DEV_XID_ERRORS* 31\n", "muster_gpu_healthy* 1\n"}) {
     std::string expected = line;
     expected.replace(expected.find('*'), 1, labels);
     EXPECT_NE(text.find(expected), std::string::npos) << expected << text;
   }
   EXPECT_NE(text.find("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n"), std::string::npos);
   EXPECT_EQ(text.find(R"(DCGM_FI_DEV_GPU_UTIL{gpu="1")"), std::string::npos) << "it does not tell";
+  EXPECT_EQ(text.find(R"(DCGM_FI_DEV_XID_ERRORS{gpu="1")"), std::string::npos);
   EXPECT_NE(text.find(R"(muster_gpu_healthy{gpu="1")"), std::string::npos);
 }
 

@@ -9,7 +9,7 @@ namespace muster::gpu {
 GpuMonitor::GpuMonitor(Loop& loop, Prober& prober, Duration steady, std::function<void()> on_change)
     : loop_(loop),
       prober_(prober),
-      health_(static_cast<int>(steady / kGpuLookPeriod)),
+      health_(static_cast<int>(steady / kGpuLookPeriod), XidPolicy::FromEnvironment()),
       on_change_(std::move(on_change)) {}
 
 GpuMonitor::~GpuMonitor() {
@@ -60,7 +60,7 @@ void GpuMonitor::OnLook(const Result<Inventory>& look, bool counts) {
   const bool changed = health_.Observe(look, counts) || before != health_.fault_message();
   if (!absent_ && before != health_.fault_message() && !health_.fault_message().empty())
     LOG_WARN("gpu: {}: {}", health_.fault_reason(), health_.fault_message());
-  anew_ = !health_.fault_reason().empty();
+  anew_ = health_.asks_anew();
   const bool first = !std::exchange(known_, true);
   if (changed || first) on_change_();
   for (Task& done : std::exchange(waiting_, {})) done();

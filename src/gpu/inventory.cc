@@ -27,6 +27,8 @@ json::Value ToJson(const Gpu& gpu, const std::vector<Gpu>& all) {
                     {"memoryFree", gpu.sample.memory_free_bytes},
                     {"temperature", gpu.sample.temperature_celsius},
                     {"power", gpu.sample.power_milliwatts},
+                    {"tellsXids", gpu.tells_xids},
+                    {"xids", json::Array(gpu.xids.begin(), gpu.xids.end())},
                     {"fault", gpu.fault}});
 }
 
@@ -46,6 +48,8 @@ Gpu GpuFromJson(const json::Value& value) {
   gpu.sample = {value["utilization"].AsInt(-1), value["memoryUsed"].AsInt(-1),
                 value["memoryFree"].AsInt(-1), value["temperature"].AsInt(-1),
                 value["power"].AsInt(-1)};
+  gpu.tells_xids = value["tellsXids"].AsBool();
+  for (const json::Value& xid : value["xids"].items()) gpu.xids.push_back(xid.AsInt());
   gpu.fault = value["fault"].Str();
   return gpu;
 }

@@ -44,6 +44,9 @@ struct Gpu {
   // reaches every other with all its links.
   std::map<std::string, int64_t> links;
   GpuSample sample;
+  // The driver tells of its XIDs (xids.h), and these have come since the look before, each once.
+  bool tells_xids = false;
+  std::vector<int64_t> xids;
   // Why it cannot be used, in the driver's words; "": it can.
   std::string fault;
 };

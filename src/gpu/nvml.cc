@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -31,6 +32,7 @@ constexpr int kP2pOk = 0;
 constexpr int kTemperatureOfGpu = 0;
 constexpr unsigned kAffinityOfNode = 0;
 constexpr size_t kNumaWords = 16;
+constexpr unsigned long long kXidEvents = 8;
 
 struct PciInfo {
   char bus_id_legacy[16];
@@ -47,6 +49,12 @@ struct MemoryV2 {
 struct Utilization {
   unsigned gpu, memory;
 };
+struct Event {
+  Device device;
+  unsigned long long type, data;  // data: the XID
+  unsigned gpu_instance, compute_instance;
+};
+using EventSet = void*;
 constexpr unsigned kMemoryV2 = sizeof(MemoryV2) | (2U << 24);
 
 // A text that the library fills.
@@ -106,10 +114,16 @@ struct Nvml::Library {
   Return (*utilization)(Device, Utilization*) = nullptr;
   Return (*temperature)(Device, int, unsigned*) = nullptr;
   Return (*power)(Device, unsigned*) = nullptr;
+  Return (*event_set_create)(EventSet*) = nullptr;
+  Return (*event_set_free)(EventSet) = nullptr;
+  Return (*event_set_wait)(EventSet, Event*, unsigned timeout_ms) = nullptr;
+  Return (*register_events)(Device, unsigned long long, EventSet) = nullptr;
 
   // What does not change while the library is initialized.
   Inventory known;
-  std::vector<Device> devices;  // as known.gpus
+  std::vector<Device> devices;                    // as known.gpus
+  EventSet events = nullptr;                      // nullptr: there are none to wait for
+  std::map<std::string, std::set<int64_t>> xids;  // by uuid: not told yet
 
   ~Library();
   bool Load();
@@ -121,6 +135,8 @@ struct Nvml::Library {
   int64_t NumaNode(Device device) const;
   void FindLinks();
   void Measure(Gpu& gpu, Device device) const;
+  void WatchXids();
+  void TakeXids();
 
  private:
   template <class Function>
@@ -153,6 +169,10 @@ bool Nvml::Library::Load() {
   Find(utilization, "nvmlDeviceGetUtilizationRates");
   Find(temperature, "nvmlDeviceGetTemperature");
   Find(power, "nvmlDeviceGetPowerUsage");
+  if (!Find(event_set_wait, "nvmlEventSetWait_v2")) Find(event_set_wait, "nvmlEventSetWait");
+  Find(event_set_create, "nvmlEventSetCreate");
+  Find(event_set_free, "nvmlEventSetFree");
+  Find(register_events, "nvmlDeviceRegisterEvents");
   return Find(init, "nvmlInit_v2") && Find(shutdown, "nvmlShutdown") &&
          Find(count, "nvmlDeviceGetCount_v2") && Find(by_index, "nvmlDeviceGetHandleByIndex_v2") &&
          Find(name, "nvmlDeviceGetName") && Find(uuid, "nvmlDeviceGetUUID");
@@ -181,10 +201,12 @@ Status Nvml::Library::Start() {
     return Describe("nvmlDeviceGetCount", code);
   for (unsigned i = 0; i < std::min<unsigned>(present, kMaxGpusPerNode); ++i) Identify(i);
   FindLinks();
+  WatchXids();
   return Status::Ok();
 }
 
 void Nvml::Library::Stop() {
+  if (events != nullptr) event_set_free(std::exchange(events, nullptr));
   if (initialized) shutdown();
   initialized = false;
   devices.clear();
@@ -303,6 +325,32 @@ void Nvml::Library::Measure(Gpu& gpu, Device device) const {
   if (power != nullptr && took(power(device, &value))) gpu.sample.power_milliwatts = value;
 }
 
+void Nvml::Library::WatchXids() {
+  if (event_set_create == nullptr || event_set_free == nullptr || event_set_wait == nullptr ||
+      register_events == nullptr || event_set_create(&events) != kSuccess) {
+    events = nullptr;
+    return;
+  }
+  for (size_t i = 0; i < devices.size(); ++i)
+    known.gpus[i].tells_xids = register_events(devices[i], kXidEvents, events) == kSuccess;
+}
+
+// The driver keeps what has come meanwhile; nothing is waited for.
+void Nvml::Library::TakeXids() {
+  if (events == nullptr) return;
+  for (size_t i = 0; i < kMaxXidsPerLook; ++i) {
+    Event event = {};
+    if (event_set_wait(events, &event, 0) != kSuccess) return;
+    if ((event.type & kXidEvents) == 0) continue;
+    // One that belongs to none of them may concern them all, as NVIDIA's device plugin sees it.
+    const bool of_none = std::ranges::find(devices, event.device) == devices.end();
+    for (size_t gpu = 0; gpu < devices.size(); ++gpu) {
+      if (of_none || devices[gpu] == event.device)
+        xids[known.gpus[gpu].uuid].insert(static_cast<int64_t>(event.data));
+    }
+  }
+}
+
 Nvml::Nvml(std::unique_ptr<Library> library) : library_(std::move(library)) {}
 Nvml::Nvml(Nvml&&) noexcept = default;
 Nvml& Nvml::operator=(Nvml&&) noexcept = default;
@@ -325,6 +373,7 @@ Result<Nvml> Nvml::Open(const std::string& name) {
 }
 
 Result<Inventory> Nvml::Read(bool anew) {
+  library_->TakeXids();
   if (anew) library_->Stop();
   if (!library_->initialized) {
     if (Status status = library_->Start(); !status.ok()) {
@@ -337,6 +386,11 @@ Result<Inventory> Nvml::Read(bool anew) {
   for (size_t i = 0; i < out.gpus.size(); ++i) {
     library_->Measure(out.gpus[i], library_->devices[i]);
   }
+  for (Gpu& gpu : out.gpus) {
+    const std::set<int64_t>& xids = library_->xids[gpu.uuid];
+    gpu.xids.assign(xids.begin(), xids.end());
+  }
+  library_->xids.clear();
   return out;
 }
 

@@ -18,6 +18,7 @@
 namespace muster::gpu {
 
 inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
+inline constexpr size_t kMaxXidsPerLook = 256;  // more are told at the next look
 
 class Nvml {
  public:

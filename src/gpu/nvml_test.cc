@@ -1,5 +1,6 @@
 #include "gpu/nvml.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "gpu/fake_nvml_test_support.h"
@@ -66,6 +67,51 @@ TEST(Nvml, AGpuThatIsLostHasAFaultAndTheOthersHaveNone) {
   EXPECT_EQ(read->fault, "GPU 2: GPU is lost (NVML error 15)");
   driver.Says(kThreeGpus);
   EXPECT_EQ(nvml.Read(true)->gpus.size(), 3u);
+}
+
+TEST(Nvml, EachXidIsToldOnceAndOfItsGpuAlone) {
+  FakeDriver driver;
+  const std::string old = "gpu GPU-a\nxid 31\n";  // of before we came
+  driver.Says(old + "gpu GPU-b\n");
+  Nvml nvml = Open();
+  EXPECT_TRUE(nvml.Read(false)->gpus[0].tells_xids);
+  const std::string more = old + "xid 13\nxid 79\nxid 13 again\ngpu GPU-b\nxid 48\n";
+  driver.Says(more);
+  Result<Inventory> read = nvml.Read(false);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->gpus[0].xids, (std::vector<int64_t>{13, 79}));
+  EXPECT_EQ(read->gpus[1].xids, (std::vector<int64_t>{48}));
+  EXPECT_EQ(ToJson(InventoryFromJson(ToJson(*read))), ToJson(*read)) << "the way through JSON";
+  EXPECT_TRUE(nvml.Read(false)->gpus[0].xids.empty());
+  // What came before the driver is asked anew is not lost, even if that fails at first.
+  driver.Says("init 999\n" + more + "xid 94\n");
+  EXPECT_FALSE(nvml.Read(true).has_value());
+  driver.Says(more + "xid 94\n");
+  EXPECT_EQ(nvml.Read(true)->gpus[1].xids, (std::vector<int64_t>{94}));
+}
+
+TEST(Nvml, AGpuThatTellsNoXidsIsAsGoodAsAnyOther) {
+  FakeDriver driver;
+  driver.Says("gpu GPU-a\nno-xids 1\ngpu GPU-b\n");
+  Nvml nvml = Open();
+  ASSERT_TRUE(nvml.Read(false).has_value());
+  driver.Says("gpu GPU-a\nno-xids 1\nxid 79\ngpu GPU-b\nxid 79\n");
+  const Result<Inventory> read = nvml.Read(false);
+  EXPECT_FALSE(read->gpus[0].tells_xids);
+  EXPECT_TRUE(read->gpus[0].xids.empty());
+  EXPECT_EQ(read->gpus[1].xids.size(), 1u);
+}
+
+TEST(Nvml, AStormOfXidsIsToldInParts) {
+  FakeDriver driver;
+  driver.Says("gpu GPU-a\n");
+  Nvml nvml = Open();
+  ASSERT_TRUE(nvml.Read(false).has_value());
+  std::string storm = "gpu GPU-a\n";
+  for (size_t i = 0; i < kMaxXidsPerLook + 5; ++i) storm += fmt::format("xid {}\n", 1000 + i);
+  driver.Says(storm);
+  EXPECT_EQ(nvml.Read(false)->gpus[0].xids.size(), kMaxXidsPerLook);
+  EXPECT_EQ(nvml.Read(false)->gpus[0].xids.size(), 5u);
 }
 
 TEST(Nvml, WhatIsNotThereIsNotFound) {

@@ -12,6 +12,9 @@
 //   util 37                    percent; temp 41 (degrees), power 123456 (milliwatts)
 //   link GPU-b 18              so many links lead to that GPU
 //   switch 18                  so many links lead to an NVSwitch
+//   xid 79                     an error that the driver tells of once; a word after it (xid 79 2)
+//                              makes it another one
+//   no-xids 1                  the driver tells of none of this GPU
 //   error 15                   every question about it is answered with this NVML error
 // and, anywhere:
 //   init 9                     nvmlInit answers with this error
@@ -29,14 +32,18 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
 constexpr int kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3;
-constexpr int kNotFound = 6, kInsufficientSize = 7, kDriverNotLoaded = 9, kGpuIsLost = 15;
+constexpr int kNotFound = 6, kInsufficientSize = 7, kDriverNotLoaded = 9, kTimeout = 10;
+constexpr int kGpuIsLost = 15;
+constexpr unsigned long long kXidEvents = 8;
 constexpr int kHangTurnMs = 20;
 
 struct PciInfo {
@@ -55,8 +62,15 @@ struct Utilization {
   unsigned gpu, memory;
 };
 
+struct Event {
+  void* device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+
 struct Gpu {
   std::string uuid;
+  std::vector<std::string> xids = {};
   std::map<std::string, std::string> values;
   std::map<std::string, unsigned> links;
 
@@ -93,12 +107,14 @@ Machine ReadOnce() {
     if (key == "cuda") machine.cuda = std::atoi(value.c_str());
     if (key == "init") machine.init = std::atoi(value.c_str());
     if (key == "hang") machine.hangs = true;
-    if (key == "gpu") machine.gpus.push_back({value, {}, {}});
+    if (key == "gpu") machine.gpus.push_back({value, {}, {}, {}});
     if (machine.gpus.empty()) continue;
     Gpu& gpu = machine.gpus.back();
     if (key == "link") {
       const size_t space = value.find(' ');
       gpu.links[value.substr(0, space)] = static_cast<unsigned>(std::atoi(value.c_str() + space));
+    } else if (key == "xid") {
+      gpu.xids.push_back(value);
     } else {
       gpu.values[key] = value;
     }
@@ -121,6 +137,12 @@ std::vector<std::string>& Handles() {
   static std::vector<std::string> handles;
   return handles;
 }
+
+// As the real one: of GPUs that are registered, what comes after that, each once.
+struct EventSet {
+  std::set<std::string> registered;
+  std::set<std::pair<std::string, std::string>> seen;  // uuid and line
+};
 
 int Put(const std::string& text, char* out, unsigned size) {
   if (text.size() + 1 > size) return kInsufficientSize;
@@ -330,4 +352,36 @@ EXPORT int nvmlDeviceGetPowerUsage(void* handle, unsigned* milliwatts) {
   FIND_GPU(handle);
   *milliwatts = static_cast<unsigned>(gpu->Number("power", 75000));
   return kSuccess;
+}
+
+EXPORT int nvmlEventSetCreate(EventSet** set) {
+  *set = new EventSet();
+  return kSuccess;
+}
+
+EXPORT int nvmlEventSetFree(EventSet* set) {
+  delete set;
+  return kSuccess;
+}
+
+EXPORT int nvmlDeviceRegisterEvents(void* handle, unsigned long long types, EventSet* set) {
+  FIND_GPU(handle);
+  if (types != kXidEvents || gpu->values.contains("no-xids")) return kNotSupported;
+  set->registered.insert(gpu->uuid);
+  for (const std::string& line : gpu->xids) set->seen.emplace(gpu->uuid, line);
+  return kSuccess;
+}
+
+EXPORT int nvmlEventSetWait_v2(EventSet* set, Event* event, unsigned) {
+  const Machine machine = Read();
+  for (std::string& uuid : Handles()) {
+    const Gpu* gpu = ByUuid(machine, uuid);
+    if (gpu == nullptr || !set->registered.contains(uuid)) continue;
+    for (const std::string& line : gpu->xids) {
+      if (!set->seen.emplace(uuid, line).second) continue;
+      *event = {&uuid, kXidEvents, std::strtoull(line.c_str(), nullptr, 10), 0, 0};
+      return kSuccess;
+    }
+  }
+  return kTimeout;
 }

@@ -149,6 +149,31 @@ fine | driver
 eventually 90 allocatable_is 4
 say "result: a driver that hangs stalls nothing, and is asked again"
 
+# XIDs: one that a program causes is told to its pod; one of the GPU itself takes it out of service, until somebody looks after it.
+health() { jsonpath pod/one '.status.containerStatuses[0].allocatedResourcesStatus[?(@.name=="nvidia.com/gpu")].resources[0].'"$1"; }
+health_is() { [ "$(health health)" = "$1" ]; }
+told() { kubectl get events --field-selector "involvedObject.name=$1,reason=$2" -o 'jsonpath={.items[*].message}' | grep -qF "$3"; }
+of_one=$(devices one)
+equals "$(health resourceID) $(health health)" "$of_one Healthy" "the status of pod one"
+with_xids() { fine | sed "/^gpu $of_one\$/a $1"; }
+with_xids 'xid 31' | driver
+eventually 20 told one GPUXid "XID 31: a program touched GPU memory that is not mapped"
+contains "$(kubectl get --raw /metrics | grep "^DCGM_FI_DEV_XID_ERRORS{.*$of_one")" "} 31" "metric"
+allocatable_is 4 || fail "an error of a program took its GPU away"
+with_xids 'xid 31\nxid 79' | driver
+eventually 20 health_is Unhealthy
+contains "$(health message)" "XID 79: the GPU has fallen off the bus" "the status of pod one"
+eventually 10 allocatable_is 3
+eventually 10 told one DeviceUnhealthy "XID 79"
+eventually 10 told "${node#node/}" GPUUnhealthy "$of_one, NVIDIA H200) is not offered to pods any more: XID 79"
+contains "$(condition message)" "XID 79" "the node's condition"
+kubectl exec one -- true || fail "pod one was ended"
+restart_control_plane
+eventually 20 allocatable_is 4
+eventually 20 health_is Healthy
+fine | driver
+say "result: an XID of a program is told, one of the GPU takes it away and is in status, events, condition and metrics"
+
 # A gang that shares its sandbox: one network and /dev/shm, names of its own; it goes with its last pod.
 kubectl delete pod one late two none bystander >/dev/null
 job() {

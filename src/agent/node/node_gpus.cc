@@ -18,6 +18,7 @@ cluster::Device ToDevice(const gpu::GpuHealth::Known& known) {
   device.numa_node = known.gpu.numa_node;
   device.links = known.gpu.links;
   if (!known.healthy) device.unhealthy = known.why;
+  device.health_unknown = known.unknown;
   return device;
 }
 
@@ -43,6 +44,8 @@ NodeGpus::NodeGpus(AsioLoop& loop, client::EventRecorder& events, std::string no
 
 void NodeGpus::Tell() {
   for (const gpu::GpuHealth::Known& known : monitor_.health().gpus()) {
+    for (const int64_t xid : known.gpu.xids)
+      LOG_WARN("gpu: {}: {}", gpu::Describe(known.gpu), gpu::DescribeXid(xid));
     const auto [entry, is_new] = was_healthy_.emplace(known.gpu.uuid, true);
     if (is_new) LOG_INFO("gpu: found {} minor={}", gpu::Describe(known.gpu), known.gpu.minor);
     if (entry->second == known.healthy) continue;

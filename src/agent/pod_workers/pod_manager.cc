@@ -173,6 +173,10 @@ const PodWorker* PodManager::FindByUid(const std::string& uid) const {
   return found == workers_.end() ? nullptr : found->second.get();
 }
 
+void PodManager::DevicesChanged() {
+  for (const auto& [uid, worker] : workers_) worker->DevicesChanged();
+}
+
 void PodManager::Evict(const std::string& uid, const std::string& message) {
   if (const auto found = workers_.find(uid); found != workers_.end()) found->second->Evict(message);
 }

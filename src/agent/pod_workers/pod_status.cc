@@ -44,6 +44,22 @@ json::Value State(const ContainerRuntimeState& container, std::string_view uid) 
   return json::Obj({{"waiting", waiting}});
 }
 
+json::Value DevicesStatus(const std::vector<AllocatedDevice>& devices) {
+  json::Array out;
+  for (size_t i = 0; i < devices.size();) {
+    const std::string& resource = devices[i].resource;
+    json::Array of_resource;
+    for (; i < devices.size() && devices[i].resource == resource; ++i) {
+      json::Value device =
+          json::Obj({{"resourceID", devices[i].id}, {"health", devices[i].health}});
+      if (!devices[i].message.empty()) device = device.Set("message", devices[i].message);
+      of_resource.push_back(std::move(device));
+    }
+    out.push_back(json::Obj({{"name", resource}, {"resources", std::move(of_resource)}}));
+  }
+  return out;
+}
+
 json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState& container,
                             std::string_view uid) {
   const bool running = container.is == Is::kRunning;
@@ -63,6 +79,8 @@ json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState
                  {"imageID", container.image_id}});
   if (container.attempt >= 0)
     out = out.Set("containerID", ContainerId(uid, container.name, container.attempt));
+  if (!container.devices.empty())
+    out = out.Set("allocatedResourcesStatus", DevicesStatus(container.devices));
   return out.Set("started", running);
 }
 

@@ -24,6 +24,15 @@ namespace muster::agent {
 
 inline constexpr std::string_view kEvicted = "Evicted";  // a failed_reason
 
+// A device that a container was given, as status.containerStatuses[].allocatedResourcesStatus has
+// it.
+struct AllocatedDevice {
+  std::string resource, id;
+  std::string health;   // Healthy, Unhealthy, Unknown
+  std::string message;  // why not Healthy
+  bool operator==(const AllocatedDevice&) const = default;
+};
+
 struct ContainerRuntimeState {
   enum class Is : uint8_t { kWaiting, kRunning, kTerminated };
 
@@ -41,6 +50,7 @@ struct ContainerRuntimeState {
   std::optional<ContainerExit> exit;       // while terminated
   std::optional<ContainerExit> last_exit;  // the end before the present state
   int exit_attempt = -1, last_exit_attempt = -1;
+  std::vector<AllocatedDevice> devices;  // those of one resource side by side
 
   bool Succeeded() const { return is == Is::kTerminated && exit && exit->exit_code == 0; }
 };

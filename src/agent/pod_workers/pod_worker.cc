@@ -80,6 +80,8 @@ PodWorker::~PodWorker() {
 }
 
 void PodWorker::Restore(const RecoveredPod& recovered) {
+  assigned_ = cluster::AssignedDevicesFromJson(recovered.record["devices"]);
+  (void)LookAtDevices();
   sandbox_ready_ = state_.sandbox_ready = recovered.sandbox_alive;
   prepared_ = recovered.sandbox_alive && recovered.prepared;
   if (sandbox_ready_) {
@@ -255,6 +257,7 @@ void PodWorker::Admit() {
   if (is_new && !context_.limits_not_enforced.empty() && HasLimits(pod_))
     Event(client::EventType::kWarning, "LimitsNotEnforced", context_.limits_not_enforced);
   assigned_ = std::move(*assigned);
+  DevicesChanged();
   step_ = Step::kInputs;
   Sync();
 }

@@ -96,6 +96,8 @@ class PodWorker {
   void ObjectGone();
   void OnContainerExit(const std::string& container, int attempt, const ContainerExit& exit);
   void OnSandboxGone();
+  // Devices of the node have come, gone, or changed their health.
+  void DevicesChanged();
   // The node ends the pod for its own good: phase Failed, reason Evicted.
   void Evict(const std::string& message);
 
@@ -131,6 +133,10 @@ class PodWorker {
   Result<Ipv4> TakeAddress();
   void ReleaseAddress();
   void RefreshVolumes();
+
+  // pod_devices.cc: how its devices do.
+  std::vector<AllocatedDevice> DevicesNow(const std::string& container) const;
+  bool LookAtDevices();  // true: not as before
 
   // pod_containers.cc: starting and restarting containers.
   void SyncContainers();

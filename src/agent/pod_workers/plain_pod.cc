@@ -26,15 +26,18 @@ bool IsThereAnyway(const json::Value& pod, const json::Value& mount) {
 
 }  // namespace
 
+Status CheckPlainImage(const json::Value& container) {
+  const std::string_view image = container["image"].AsString();
+  if (IsMachineImage(image)) return Status::Ok();
+  return Error(Reason::kInvalid,
+               "image {} cannot be the root folder of container {}: {}; image \"none\" runs the "
+               "machine's programs",
+               image, container["name"].AsString(), kRemedy);
+}
+
 Status CheckPlainPod(const json::Value& pod) {
   for (const json::Value& container : AllContainers(pod)) {
     const std::string name = container["name"].Str();
-    if (!IsMachineImage(container["image"].AsString())) {
-      return Error(Reason::kInvalid,
-                   "container {}: image {} cannot be its root folder: {}; image \"none\" runs the "
-                   "machine's programs",
-                   name, container["image"].AsString(), kRemedy);
-    }
     if (container["securityContext"]["readOnlyRootFilesystem"].AsBool()) {
       return Error(Reason::kInvalid,
                    "container {}: securityContext.readOnlyRootFilesystem cannot be enforced: {}",

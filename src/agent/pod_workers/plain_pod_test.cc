@@ -34,10 +34,18 @@ TEST(PlainPod, FailsWhereSomethingWouldBeMissingOrOpen) {
                               R"([{"name":"v","configMap":{"name":"s"}}])");
   EXPECT_NE(config.message().find("volume v cannot be mounted at /script"), std::string::npos);
   EXPECT_NE(config.message().find("NoNamespaces"), std::string::npos);
-  EXPECT_FALSE(CheckPlainPod(
-                   *json::Parse(R"({"spec":{"containers":[{"name":"c","image":"registry/x:1"}]}})"))
-                   .ok());
   EXPECT_FALSE(Check(R"("securityContext":{"readOnlyRootFilesystem":true})").ok());
+}
+
+TEST(PlainPod, AnImageWaitsForNamespaces) {
+  EXPECT_TRUE(CheckPlainImage(*json::Parse(R"({"name":"c","image":"none"})")).ok());
+  const Status image = CheckPlainImage(*json::Parse(R"({"name":"c","image":"registry/x:1"})"));
+  EXPECT_TRUE(image.message().starts_with(
+      "image registry/x:1 cannot be the root folder of container c: this node has no namespaces"))
+      << image.message();
+  EXPECT_TRUE(CheckPlainPod(
+                  *json::Parse(R"({"spec":{"containers":[{"name":"c","image":"registry/x:1"}]}})"))
+                  .ok());
 }
 
 TEST(PlainPod, FindsItsJobOnTheMachine) {

@@ -4,6 +4,7 @@
 
 #include "agent/images/image_credentials.h"
 #include "agent/pod_workers/backoff.h"
+#include "agent/pod_workers/plain_pod.h"
 #include "agent/pod_workers/pod_worker.h"
 #include "base/strings.h"
 
@@ -56,6 +57,13 @@ bool PodWorker::ImageReady(size_t index) {
   ImageWait& wait = image_waits_[index];
   const std::string name = spec["image"].Str();
   if (context_.images == nullptr || IsMachineImage(name) || wait.ready) return true;
+  if (IsPlain()) {
+    const std::string why = CheckPlainImage(spec).message();
+    if (state_.containers[index].waiting_message != why)
+      Event(EventType::kWarning, "Failed", fmt::format("Error: {}", why));
+    WaitWith(index, "CreateContainerConfigError", why);
+    return false;
+  }
   if (wait.pulling) return false;
   const Result<ImageReference> reference = ParseImageReference(name);
   if (!reference) {

@@ -58,7 +58,14 @@ kill $server
 pod readonly Never 8002 'exit 0' 'securityContext: {readOnlyRootFilesystem: true}'
 refused readonly UnsupportedField readOnlyRootFilesystem "NoNamespaces says why"
 kubectl run image --image=registry.example/x:1 --restart=Never >/dev/null
-refused image UnsupportedField "image registry.example/x:1 cannot be its root folder"
+waiting() { jsonpath "pod/$1" ".status.containerStatuses[0].state.waiting.$2"; }
+waits_with() { [ "$(waiting "$1" reason)" = "$2" ]; }
+eventually 20 waits_with image CreateContainerConfigError
+contains "$(waiting image message)" "image registry.example/x:1 cannot be the root folder of container image: this node has no namespaces"
+contains "$(waiting image message)" 'image "none" runs the machine'
+equals "$(jsonpath pod/image .status.phase)" Pending "phase of a pod that waits for namespaces"
+contains "$(kubectl get events --field-selector involvedObject.name=image)" "cannot be the root folder" "the event"
+kubectl delete pod image --grace-period=0 --force >/dev/null 2>&1
 kubectl create configmap script --from-literal=a=b >/dev/null
 cat <<YAML | kubectl apply -f - >/dev/null
 apiVersion: v1

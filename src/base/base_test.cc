@@ -26,6 +26,9 @@ TEST(Status, CarriesTheKubernetesReasonAndCode) {
   EXPECT_EQ(result.error().message(), "3 is odd");
   EXPECT_EQ(ReasonFromName("Expired", 410), Reason::kExpired);
   EXPECT_EQ(ReasonFromName("", 404), Reason::kNotFound);
+  EXPECT_EQ(ReasonFromName("", 500), Reason::kInternalError);
+  EXPECT_EQ(ReasonFromName("", 409), Reason::kConflict);
+  EXPECT_EQ(ReasonFromName("", 418), Reason::kUnknown);
 }
 
 TEST(Time, RoundTripsRfc3339) {

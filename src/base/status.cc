@@ -49,8 +49,11 @@ Reason ReasonFromName(std::string_view name, int http_code) {
   for (const ReasonRow& row : kReasons) {
     if (!name.empty() && row.name == name) return row.reason;
   }
+  // Of two reasons with one code it is the one that says less.
   for (const ReasonRow& row : kReasons) {
-    if (row.code == http_code && row.reason != Reason::kUnknown) return row.reason;
+    const bool special = row.reason == Reason::kUnknown || row.reason == Reason::kServerTimeout ||
+                         row.reason == Reason::kAlreadyExists;
+    if (row.code == http_code && !special) return row.reason;
   }
   return Reason::kUnknown;
 }

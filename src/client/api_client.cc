@@ -170,11 +170,9 @@ Status ApiClient::StatusOf(const net::Response& response) {
     return StatusFromJson(*body, response.status);
   }
   constexpr size_t kShown = 200;
-  // Two reasons have the code 500; without a name it is the general one.
-  const Reason reason =
-      response.status == 500 ? Reason::kInternalError : ReasonFromName("", response.status);
-  return Status(reason, fmt::format("the server answered {}: {}", response.status,
-                                    response.body.substr(0, kShown)));
+  return Status(
+      ReasonFromName("", response.status),
+      fmt::format("the server answered {}: {}", response.status, response.body.substr(0, kShown)));
 }
 
 void ApiClient::Call(std::string method, std::string target, std::string_view content_type,

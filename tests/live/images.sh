@@ -192,11 +192,23 @@ equals "$("$MUSTER" image list -o json | jq -r '.images[] | select(.names[] == "
 skopeo copy -q --insecure-policy "oci:$layout:bb:1" "docker-archive:$SCRATCH/web.tar:web:2" >/dev/null
 contains "$("$MUSTER" image load "$SCRATCH/web.tar")" 'Loaded docker.io/library/web:2'
 contains "$("$MUSTER" image load --name mine "$layout:nginx:latest" 2>&1 || true)" 'mine'
+cp /bin/ls "$SCRATCH/ls.tar"
+truncated=$SCRATCH/truncated.tar
+head -c 5000 "$SCRATCH/web.tar" >"$truncated"
+load_fails() { if "$MUSTER" image load "$@" 2>&1; then fail "image load $* did not fail"; fi; }
+for file in "$SCRATCH/ls.tar" "$truncated"; do
+  contains "$(load_fails "$file")" "$file holds no image: expected an archive of docker (docker save NAME > FILE)"
+done
+contains "$(load_fails "$SCRATCH")" 'is no OCI layout'
+contains "$(load_fails "$SCRATCH/nothing.tar")" 'No such file or directory'
+skopeo copy -q --insecure-policy "oci:$layout:bb:1" "oci-archive:$SCRATCH/web.oci" >/dev/null
+contains "$(load_fails "$SCRATCH/web.oci")" 'has no name: give it one, --name NAME'
 pod loaded web:2 '"args": ["exec sleep 1000"], "imagePullPolicy": "Never",'
 eventually 20 pod_phase_is loaded Running
 contains "$("$MUSTER" image rm web:2 2>&1 || true)" 'is used by pod default/loaded'
 kubectl delete pod loaded --grace-period=0 --force >/dev/null 2>&1
 eventually 20 "$MUSTER" image rm web:2
+contains "$("$MUSTER" image load --name web:3 "$SCRATCH/web.oci")" docker.io/library/web:3
 contains "$("$MUSTER" image pull localhost:5000/bb:nope 2>&1 || true)" 'manifest unknown'
 contains "$("$MUSTER" image pull localhost:5000/bb:1)" 'Pulled localhost:5000/bb:1'
 

@@ -47,7 +47,8 @@ Pool& ImageCache::Programs() {
 ImageWork ImageCache::NewWork() {
   // The time makes it unlike those of earlier lives, whose folders may be in the index.
   const auto stamp = loop_.Now().time_since_epoch().count();
-  return {data_dir_, fmt::format("{:x}-{}", stamp, next_work_++), cancelled_.get()};
+  return {data_dir_, fmt::format("{:x}-{}", stamp, next_work_++), cancelled_.get(),
+          hooks_.timeouts};
 }
 
 void ImageCache::Start(Hooks hooks) {
@@ -230,36 +231,32 @@ struct Loaded {
   std::vector<std::pair<std::string, ImageRecord>> images;  // with their names
 };
 
-void LoadAll(const std::vector<ImageWork>& works, const std::string& path, const std::string& name,
-             Loaded& out) {
-  const Result<std::vector<ArchivedImage>> list = ListArchive(works[0], path);
-  if (!list) {
-    out.status = list.error();
-    return;
+// Images up to the first that fails stay.
+Status LoadAll(const std::vector<ImageWork>& works, const std::string& path,
+               const std::string& name, Loaded& out) {
+  ASSIGN_OR_RETURN(const std::vector<ArchivedImage> list, ListArchive(works[0], path));
+  if (list.size() > works.size()) {
+    return Error(Reason::kInvalid, "{} holds {} images: at most {} are loaded from one file", path,
+                 list.size(), works.size());
   }
-  for (size_t i = 0; i < list->size(); ++i) {
-    const ArchivedImage& entry = (*list)[i];
-    const std::string called = name.empty() ? entry.name : name;
-    const Result<ImageReference> reference = ParseImageReference(called);
-    if (called.empty() || i >= works.size() || (list->size() > 1 && !name.empty())) {
-      out.status = Error(Reason::kInvalid,
-                         "{} holds {} images, and {} of them: give --name NAME for an image that "
-                         "has no name, and no --name for several (at most {})",
-                         path, list->size(), called.empty() ? "a name is missing for one" : "one",
-                         works.size());
-      return;
-    }
-    if (!reference) {
-      out.status = reference.error();
-      return;
-    }
-    Result<ImageRecord> image = FetchImage(works[i], {entry.location, false, ""});
+  if (list.size() > 1 && !name.empty()) {
+    return Error(Reason::kInvalid, "{} holds {} images, and --name names one: leave it out", path,
+                 list.size());
+  }
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string called = name.empty() ? list[i].name : name;
+    if (called.empty())
+      return Error(Reason::kInvalid, "an image in {} has no name: give it one, --name NAME", path);
+    ASSIGN_OR_RETURN(const ImageReference reference, ParseImageReference(called));
+    Result<ImageRecord> image = FetchImage(works[i], {list[i].location, false, ""});
     if (!image) {
-      out.status = image.error().WithPrefix(fmt::format("load {} from {}: ", called, path));
-      return;
+      const Status why = image.error().WithPrefix(fmt::format("load {} from {}: ", called, path));
+      // What a program did not like is the file.
+      return why.reason() == Reason::kInternalError ? Status(Reason::kInvalid, why.message()) : why;
     }
-    out.images.emplace_back(reference->Name(), std::move(*image));
+    out.images.emplace_back(reference.Name(), std::move(*image));
   }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -277,21 +274,21 @@ void ImageCache::Load(const std::string& path, const std::string& name,
   std::vector<ImageWork> works;
   for (int i = 0; i < kMaxArchivedImages; ++i) works.push_back(NewWork());
   auto loaded = std::make_shared<Loaded>();
-  Programs().Run(
-      [loaded, works, path, name, held = cancelled_] { LoadAll(works, path, name, *loaded); },
-      loop_, lifetime_.Guard([this, loaded, then] {
-        --working_;
-        std::vector<ImageRecord> out;
-        for (auto& [called, image] : loaded->images) {
-          const size_t index = Add(std::move(image));
-          Name(index, called, "");
-          out.push_back(images_[index]);
-        }
-        Save([loaded, then, out] {
-          (*then)(loaded->status.ok() ? Result<std::vector<ImageRecord>>(out)
-                                      : std::unexpected(loaded->status));
-        });
-      }));
+  Programs().Run([loaded, works, path, name,
+                  held = cancelled_] { loaded->status = LoadAll(works, path, name, *loaded); },
+                 loop_, lifetime_.Guard([this, loaded, then] {
+                   --working_;
+                   std::vector<ImageRecord> out;
+                   for (auto& [called, image] : loaded->images) {
+                     const size_t index = Add(std::move(image));
+                     Name(index, called, "");
+                     out.push_back(images_[index]);
+                   }
+                   Save([loaded, then, out] {
+                     (*then)(loaded->status.ok() ? Result<std::vector<ImageRecord>>(out)
+                                                 : std::unexpected(loaded->status));
+                   });
+                 }));
 }
 
 Result<size_t> ImageCache::IndexOf(const std::string& name) const {

@@ -51,6 +51,7 @@ class ImageCache {
     std::function<Users()> users;
     std::function<DiskRoom(const std::string& path)> measure = MeasureRoom;
     Duration min_age = kMinImageAge;
+    ImageTimeouts timeouts = {};
     // Told when images went to make room, or could not: the text of an event of the node.
     std::function<void(bool ok, const std::string& message)> on_garbage;
   };

@@ -32,6 +32,10 @@ case "$1 $2" in
     stat -c %a "${a#*=}" >> $here/auth ;;
     esac; done ;; esac
   echo inspect >> $here/calls
+  while [ -e $here/hold-inspect ]; do sleep 0.02; done
+  case $last in oci-archive:*) [ "$(cat "${last#*:}")" = oci ] && exit
+    echo 'time="now" level=fatal msg="unexpected EOF"' >&2
+    exit 1 ;; esac
   [ -e "$(file_of "$last")" ] || {
     echo 'time="now" level=fatal msg="Error parsing image name \"'$last'\": manifest unknown"' >&2
     exit 1; }
@@ -53,7 +57,9 @@ case "$1 $2" in
   echo '{"config":{"Cmd":["run-'$layer'"],"User":"7"}}' > $layout/config
   config=$(put $layout/config)
   echo '{"config":{"digest":"'$config'","size":5},' > $layout/manifest
-  echo '"layers":[{"digest":"'$layer'","size":'$size'}]}' >> $layout/manifest
+  layers='{"digest":"'$layer'","size":'$size'}'
+  [ -e $here/layers ] && layers=$(cat $here/layers)
+  echo '"layers":['$layers']}' >> $layout/manifest
   manifest=$(put $layout/manifest)
   echo '{"manifests":[{"digest":"'$manifest'"}]}' > $layout/index.json ;;
 *) echo "what? $*" >&2; exit 2 ;;
@@ -97,6 +103,7 @@ class ImageCacheTest : public testing::Test {
     hooks.users = [this] { return users_; };
     hooks.measure = [this](const std::string&) { return room_; };
     hooks.min_age = min_age_;
+    hooks.timeouts = timeouts_;
     hooks.on_garbage = [this](bool ok, const std::string& message) {
       garbage_.push_back(fmt::format("{} {}", ok, message));
     };
@@ -160,6 +167,7 @@ class ImageCacheTest : public testing::Test {
   ImageCache::Users users_;
   DiskRoom room_{1000, 900, 100};
   Duration min_age_{};
+  ImageTimeouts timeouts_;
   std::vector<std::string> garbage_;
   std::unique_ptr<ImageCache> cache_;
 };
@@ -255,7 +263,8 @@ TEST_F(ImageCacheTest, AFileIsLoadedUpToALimitOfImages) {
     answer = all ? Status::Ok() : all.error();
   });
   Until([&] { return answer.has_value(); });
-  EXPECT_NE(answer->message().find("(at most 32)"), std::string::npos) << answer->message();
+  EXPECT_TRUE(answer->message().ends_with("at most 32 are loaded from one file"))
+      << answer->message();
 }
 
 TEST_F(ImageCacheTest, CredentialsAreTriedInOrderAndLeaveNoTrace) {
@@ -296,11 +305,84 @@ TEST_F(ImageCacheTest, LoadsArchives) {
   };
   EXPECT_EQ(load(dir_ + "/x.tar", ""),
             "docker.io/library/web:1;docker.io/library/web:1,docker.io/library/web:2;");
-  EXPECT_NE(load(dir_ + "/y.tar", "").find("give --name NAME"), std::string::npos);
+  EXPECT_EQ(load(dir_ + "/y.tar", ""),
+            "an image in " + dir_ + "/y.tar has no name: give it one, --name NAME");
+  EXPECT_NE(load(dir_ + "/x.tar", "mine").find("--name names one: leave it out"),
+            std::string::npos);
   EXPECT_EQ(load(dir_ + "/y.tar", "mine"), "docker.io/library/mine:latest;");
   EXPECT_NE(load(dir_ + "/none.tar", "").find("No such file"), std::string::npos);
   EXPECT_EQ(cache_->images().size(), 2u);
   EXPECT_EQ(Count("roots"), 2u);
+}
+
+TEST_F(ImageCacheTest, WhatIsNoArchiveIsNotLoaded) {
+  ASSERT_TRUE(WriteFile(dir_ + "/text.tar", "not an archive").ok());
+  ASSERT_TRUE(MakeDirs(dir_ + "/folder").ok());
+  const auto load = [&](const std::string& path) {
+    std::optional<Status> answer;
+    cache_->Load(path, "", [&](Result<std::vector<ImageRecord>> all) {
+      answer = all ? Status::Ok() : all.error();
+    });
+    Until([&] { return answer.has_value(); });
+    return *answer;
+  };
+  const Status text = load(dir_ + "/text.tar");
+  EXPECT_EQ(text.reason(), Reason::kInvalid);
+  EXPECT_TRUE(text.message().starts_with(dir_ + "/text.tar holds no image: expected an archive of "
+                                                "docker (docker save NAME > FILE)"))
+      << text.message();
+  EXPECT_NE(text.message().find("as OCI's: unexpected EOF"), std::string::npos) << text.message();
+  const Status folder = load(dir_ + "/folder");
+  EXPECT_EQ(folder.reason(), Reason::kInvalid);
+  EXPECT_NE(folder.message().find("is no OCI layout"), std::string::npos) << folder.message();
+  EXPECT_EQ(load(dir_ + "/none.tar").reason(), Reason::kNotFound);
+}
+
+TEST_F(ImageCacheTest, AnImageHasALimitOfLayers) {
+  Registry("a:1", "layer");
+  std::string layers = fmt::format(R"({{"digest":"sha256:{:064}","size":1}})", 1);
+  for (size_t i = 2; i <= kMaxImageLayers; ++i)
+    layers += fmt::format(R"(,{{"digest":"sha256:{:064}","size":1}})", i);
+  Registry("layers", layers);
+  EXPECT_TRUE(Pull("a:1").has_value());
+  Registry("a:2", "other layer");
+  Registry("layers", layers + fmt::format(R"(,{{"digest":"sha256:{:064}","size":1}})", 0));
+  const std::string message = Pull("a:2").error().message();
+  EXPECT_TRUE(message.ends_with("the image has more than 500 layers")) << message;
+}
+
+TEST_F(ImageCacheTest, ARegistryThatDoesNotAnswerIsGivenUp) {
+  Registry("a:1", "layer");
+  timeouts_.resolve = {};
+  Reopen();
+  Registry("hold-inspect", "");
+  const Status unanswered = Pull("a:1").error();
+  EXPECT_EQ(unanswered.reason(), Reason::kTimeout);
+  EXPECT_NE(unanswered.message().find("skopeo did not end within"), std::string::npos)
+      << unanswered.message();
+}
+
+TEST_F(ImageCacheTest, APullThatGetsNoFurtherIsGivenUp) {
+  Registry("a:1", "layer");
+  Registry("hold", "");
+  timeouts_.stall = {};
+  Reopen();
+  const Status stalled = Pull("a:1").error();
+  EXPECT_EQ(stalled.reason(), Reason::kTimeout);
+  EXPECT_NE(stalled.message().find("the registry sent nothing for"), std::string::npos)
+      << stalled.message();
+  EXPECT_EQ(Count("pulls"), 0u);
+}
+
+TEST_F(ImageCacheTest, APullHasALimitOfTime) {
+  Registry("a:1", "layer");
+  Registry("hold", "");
+  timeouts_.pull = {};
+  Reopen();
+  const Status late = Pull("a:1").error();
+  EXPECT_EQ(late.reason(), Reason::kTimeout);
+  EXPECT_NE(late.message().find("skopeo did not end within"), std::string::npos) << late.message();
+  EXPECT_EQ(Count("pulls"), 0u);
 }
 
 TEST_F(ImageCacheTest, MakesRoomOldestFirst) {

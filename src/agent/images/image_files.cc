@@ -175,8 +175,8 @@ int64_t UnpackedBytes(const std::string& data_dir, const ImageRecord& record) {
 // Ends a program that would fill the node's disk, or that gets no further.
 class FetchWatch {
  public:
-  FetchWatch(std::string data_dir, std::string dir)
-      : data_dir_(std::move(data_dir)), dir_(std::move(dir)) {}
+  FetchWatch(std::string data_dir, std::string dir, Duration stall)
+      : data_dir_(std::move(data_dir)), dir_(std::move(dir)), stall_(stall) {}
 
   Status Look() {
     RETURN_IF_ERROR(CheckRoom(data_dir_, 0));
@@ -188,13 +188,13 @@ class FetchWatch {
       bytes_ = bytes;
       since_ = now;
     }
-    if (now - *since_ <= kPullStallTimeout) return Status::Ok();
-    return Error(Reason::kTimeout, "the registry sent nothing for {}",
-                 HumanDuration(kPullStallTimeout));
+    if (now - *since_ <= stall_) return Status::Ok();
+    return Error(Reason::kTimeout, "the registry sent nothing for {}", HumanDuration(stall_));
   }
 
  private:
   std::string data_dir_, dir_;  // dir_ "": what happens there says nothing
+  Duration stall_;
   int64_t bytes_ = 0;
   std::optional<Duration> since_;
 };
@@ -287,13 +287,13 @@ Result<ResolvedImage> ResolveImage(const ImageWork& work, const ImageSource& sou
   RETURN_IF_ERROR(AddSourceOptions(source, folder.path(), "", inspect));
   inspect.push_back(source.location);
   ASSIGN_OR_RETURN(const ProgramResult manifest,
-                   RunTool(work, std::move(inspect), kResolveTimeout, NothingToWatch));
+                   RunTool(work, std::move(inspect), work.timeouts.resolve, NothingToWatch));
   if (manifest.out.size() > kMaxManifestBytes)
     return Error(Reason::kInvalid, "the manifest has more than {} bytes", kMaxManifestBytes);
   const std::string file = folder.path() + "/manifest";
   RETURN_IF_ERROR(WriteFile(file, manifest.out, 0600));
   ASSIGN_OR_RETURN(const ProgramResult digest, RunTool(work, {"skopeo", "manifest-digest", file},
-                                                       kResolveTimeout, NothingToWatch));
+                                                       work.timeouts.resolve, NothingToWatch));
   ResolvedImage out;
   out.digest = std::string(Trim(digest.out));
   if (!IsImageDigest(out.digest))
@@ -312,7 +312,7 @@ Result<ImageRecord> FetchImage(const ImageWork& work, const ImageSource& source,
                                int64_t new_bytes) {
   RETURN_IF_ERROR(FindImagePrograms());
   RETURN_IF_ERROR(CheckRoom(work.data_dir, new_bytes));
-  FetchWatch fetching(work.data_dir, PullDir(work));
+  FetchWatch fetching(work.data_dir, PullDir(work), work.timeouts.stall);
   ASSIGN_OR_RETURN(const WorkFolder layout, WorkFolder::Make(PullDir(work)));
   if (symlink("../../blobs", (layout.path() + "/blobs").c_str()) != 0)
     return SystemError("symlink", layout.path(), errno);
@@ -320,8 +320,8 @@ Result<ImageRecord> FetchImage(const ImageWork& work, const ImageSource& source,
   copy.insert(copy.end(), {"copy", "--quiet"});
   RETURN_IF_ERROR(AddSourceOptions(source, layout.path(), "src-", copy));
   copy.insert(copy.end(), {source.location, fmt::format("oci:{}:{}", layout.path(), kLayoutTag)});
-  ASSIGN_OR_RETURN(const ProgramResult copied,
-                   RunTool(work, std::move(copy), kPullTimeout, [&] { return fetching.Look(); }));
+  ASSIGN_OR_RETURN(const ProgramResult copied, RunTool(work, std::move(copy), work.timeouts.pull,
+                                                       [&] { return fetching.Look(); }));
   (void)unlink((layout.path() + "/auth.json").c_str());
   ASSIGN_OR_RETURN(ImageRecord record, ReadLayout(work.data_dir, layout.path()));
 
@@ -329,13 +329,13 @@ Result<ImageRecord> FetchImage(const ImageWork& work, const ImageSource& source,
   const std::string root = ImageRoot(work.data_dir, record.root);
   ASSIGN_OR_RETURN(const WorkFolder unpacked, WorkFolder::Make(root + ".new"));
   RETURN_IF_ERROR(CheckRoom(work.data_dir, UnpackedBytes(work.data_dir, record)));
-  FetchWatch unpacking(work.data_dir, "");
+  FetchWatch unpacking(work.data_dir, "", work.timeouts.stall);
   std::vector<std::string> unpack = {"umoci", "raw", "unpack"};
   // All files are then the user's own, who is root in the node's user namespace.
   if (geteuid() != 0) unpack.emplace_back("--rootless");
   unpack.insert(unpack.end(), {"--image", fmt::format("{}:{}", layout.path(), kLayoutTag),
                                unpacked.path() + "/rootfs"});
-  ASSIGN_OR_RETURN(const ProgramResult done, RunTool(work, std::move(unpack), kPullTimeout,
+  ASSIGN_OR_RETURN(const ProgramResult done, RunTool(work, std::move(unpack), work.timeouts.pull,
                                                      [&] { return unpacking.Look(); }));
   if (rename((unpacked.path() + "/rootfs").c_str(), root.c_str()) != 0)
     return SystemError("rename", root, errno);
@@ -346,9 +346,19 @@ Result<ImageRecord> FetchImage(const ImageWork& work, const ImageSource& source,
 
 namespace {
 
+// What can be loaded, for those who gave something else.
+constexpr std::string_view kLoadable =
+    "expected an archive of docker (docker save NAME > FILE), an archive of OCI (skopeo copy ... "
+    "oci-archive:FILE), or a folder with an OCI layout";
+
 // The names in a layout's index.
 Result<std::vector<ArchivedImage>> ListLayout(const std::string& path) {
-  ASSIGN_OR_RETURN(const json::Value index, ReadJson(path + "/index.json", kMaxManifestBytes));
+  Result<json::Value> index_file = ReadJson(path + "/index.json", kMaxManifestBytes);
+  if (!index_file) {
+    return Error(Reason::kInvalid, "folder {} is no OCI layout ({}): {}", path,
+                 index_file.error().message(), kLoadable);
+  }
+  const json::Value index = std::move(*index_file);
   std::vector<ArchivedImage> out;
   for (const json::Value& entry : index["manifests"].items()) {
     const json::Value& notes = entry["annotations"];
@@ -360,6 +370,19 @@ Result<std::vector<ArchivedImage>> ListLayout(const std::string& path) {
   return out;
 }
 
+// Docker's own archives have a manifest.json; a file without it is OCI's, or nothing that we know.
+Result<std::vector<ArchivedImage>> ListOciArchive(const ImageWork& work, const std::string& path,
+                                                  const Status& not_dockers) {
+  std::vector<std::string> inspect = Skopeo();
+  inspect.insert(inspect.end(), {"inspect", "--raw", "oci-archive:" + path});
+  const Result<ProgramResult> manifest =
+      RunTool(work, std::move(inspect), work.timeouts.resolve, NothingToWatch);
+  if (manifest) return std::vector<ArchivedImage>{{"oci-archive:" + path, ""}};
+  if (manifest.error().reason() != Reason::kInternalError) return Error(manifest.error());
+  return Error(Reason::kInvalid, "{} holds no image: {} (as docker's: {}; as OCI's: {})", path,
+               kLoadable, not_dockers.message(), manifest.error().message());
+}
+
 }  // namespace
 
 Result<std::vector<ArchivedImage>> ListArchive(const ImageWork& work, const std::string& path) {
@@ -369,16 +392,17 @@ Result<std::vector<ArchivedImage>> ListArchive(const ImageWork& work, const std:
     // FOLDER:NAME is one image of a layout.
     const int error = errno;
     const std::string folder = path.substr(0, path.find(':'));
-    if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
-      return SystemError("open", path, error);
+    if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+      return Error(error == ENOENT ? Reason::kNotFound : Reason::kInvalid,
+                   "{} on the node's machine: {}; {}", path, strerror(error), kLoadable);
+    }
     return std::vector<ArchivedImage>{{"oci:" + path, path.substr(folder.size() + 1)}};
   }
   if (S_ISDIR(info.st_mode)) return ListLayout(path);
   const std::string docker = "docker-archive:" + path;
   const Result<ProgramResult> listed =
-      RunTool(work, {"skopeo", "list-tags", docker}, kResolveTimeout, NothingToWatch);
-  // Docker's own archives have a manifest.json; without it, it is OCI's.
-  if (!listed) return std::vector<ArchivedImage>{{"oci-archive:" + path, ""}};
+      RunTool(work, {"skopeo", "list-tags", docker}, work.timeouts.resolve, NothingToWatch);
+  if (!listed) return ListOciArchive(work, path, listed.error());
   std::vector<ArchivedImage> out;
   const Result<json::Value> tags = json::Parse(listed->out);
   for (const json::Value& tag : tags.value_or(json::Value())["Tags"].items())

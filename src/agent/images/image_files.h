@@ -45,10 +45,15 @@ struct ImageSource {
   std::string auth_file;    // contents; "" = what the machine's own configuration says
 };
 
+struct ImageTimeouts {
+  Duration resolve = kResolveTimeout, pull = kPullTimeout, stall = kPullStallTimeout;
+};
+
 struct ImageWork {
   std::string data_dir;
   std::string name;  // of its folders: no two at a time have the same
   const std::atomic<bool>* cancelled = nullptr;
+  ImageTimeouts timeouts = {};
 };
 
 // Of the programs that fetch and unpack images: those that this machine lacks.
@@ -66,7 +71,8 @@ Result<ResolvedImage> ResolveImage(const ImageWork& work, const ImageSource& sou
 Result<ImageRecord> FetchImage(const ImageWork& work, const ImageSource& source,
                                int64_t new_bytes = 0);
 
-// What `path`, an OCI layout (or LAYOUT:NAME) or an archive of docker or OCI, holds.
+// What `path`, an OCI layout (or LAYOUT:NAME) or an archive of docker or OCI, holds. NotFound:
+// there is nothing; Invalid: it is something else.
 struct ArchivedImage {
   std::string location;  // for ImageSource
   std::string name;      // "" when it has none

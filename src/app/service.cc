@@ -15,6 +15,7 @@
 #include "app/up_options.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "cli/arguments.h"
 #include "cli/console.h"
 
 namespace muster::app {
@@ -90,15 +91,12 @@ Result<ServiceUnit> UnitOf(const cli::Arguments& arguments) {
   std::error_code error;
   unit.program = fs::read_symlink("/proc/self/exe", error);
   unit.words = OtherWords(arguments.program);
-  std::vector<std::string> words = {"muster up"};
-  words.insert(words.end(), arguments.program.begin(), arguments.program.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  Result<UpOptions> options = ParseUp(static_cast<int>(argv.size()), argv.data());
-  if (!options) return Error(options.error());
-  if (options->detach)
+  ASSIGN_OR_RETURN(const cli::Arguments up, cli::ParseArguments(DeclareUp(), arguments.program));
+  if (up.Has("help")) return Error(Reason::kInvalid, "the options of muster up: muster up --help");
+  ASSIGN_OR_RETURN(const UpOptions options, UpOptionsOf(up));
+  if (options.detach)
     return Error(Reason::kInvalid, "--detach: systemd itself keeps the service in the background");
-  unit.data_dir = options->data_dir;
+  unit.data_dir = options.data_dir;
   unit.is_root = geteuid() == 0;
   return unit;
 }
@@ -144,14 +142,11 @@ Result<int> Uninstall(const cli::Arguments& arguments, cli::Console& console) {
 }
 
 Result<int> Run(const cli::Arguments& arguments, cli::Console& console) {
-  const std::string verb = arguments.positionals.empty() ? "" : arguments.positionals[0];
+  const std::string& verb = arguments.positionals[0];
   if (verb == "install") return Install(arguments, console);
   if (verb == "uninstall") return Uninstall(arguments, console);
-  if (verb == "status") {
-    RETURN_IF_ERROR(CheckSystemd());
-    return Systemctl({"status", "--no-pager", kUnitName});
-  }
-  return Error(Reason::kInvalid, "say what to do: muster service install, uninstall or status");
+  RETURN_IF_ERROR(CheckSystemd());
+  return Systemctl({"status", "--no-pager", kUnitName});
 }
 
 }  // namespace
@@ -211,6 +206,8 @@ cli::Command ServiceCommand() {
       {"muster service install", "as root, or as a user"},
       {"muster service install -- --listen 0.0.0.0:6443", "with options of muster up"},
       {"muster service install --print", "only look"}};
+  command.verbs = {
+      {"install", 0, 0, {"print", "root"}, true}, {"uninstall", 0, 0, {"root"}}, {"status"}};
   command.takes_program = true;
   command.local = true;
   command.run_offline = Run;

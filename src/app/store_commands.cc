@@ -43,8 +43,10 @@ std::string StoreFolder(const std::string& dir) { return dir + "/store"; }
 std::string DatabaseOf(const std::string& dir) { return StoreFolder(dir) + "/muster.db"; }
 
 Result<std::string> OneFile(const Arguments& arguments) {
-  if (arguments.positionals.size() == 1) return fs::absolute(arguments.positionals[0]).string();
-  return Error(Reason::kInvalid, "expected one file name, got {}", arguments.positionals.size());
+  std::error_code error;
+  const fs::path path = fs::absolute(arguments.positionals[0], error);
+  if (error) return Error(Reason::kInvalid, "{:?}: {}", arguments.positionals[0], error.message());
+  return path.string();
 }
 
 Status CheckDataDir(const std::string& dir) {
@@ -235,6 +237,7 @@ std::vector<Command> StoreCommands() {
   backup.flags = {kDataDirFlag};
   backup.examples = {{"muster backup /safe/monday.db", "of the cluster on this machine"},
                      {"muster backup b.db --data-dir /srv/muster", "of another one"}};
+  backup.least_words = backup.most_words = 1;
   backup.local = true;
   backup.run_offline = BackUp;
 
@@ -251,6 +254,7 @@ std::vector<Command> StoreCommands() {
   restore.flags = {kDataDirFlag, {"force", 0, "", "replace the cluster that is there", "", {}}};
   restore.examples = {{"muster restore /safe/monday.db --data-dir /srv/new", "on a new machine"},
                       {"muster down && muster restore b.db --force", "go back to a backup"}};
+  restore.least_words = restore.most_words = 1;
   restore.local = true;
   restore.run_offline = Restore;
 
@@ -267,6 +271,7 @@ std::vector<Command> StoreCommands() {
   check.flags = {kDataDirFlag};
   check.examples = {{"muster check-store", "the cluster on this machine"},
                     {"muster check-store monday.db", "a backup"}};
+  check.most_words = 1;
   check.local = true;
   check.run_offline = CheckStoreFile;
   return {std::move(backup), std::move(restore), std::move(check)};

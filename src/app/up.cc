@@ -26,6 +26,8 @@
 #include "app/threads.h"
 #include "app/up_options.h"
 #include "base/log.h"
+#include "base/strings.h"
+#include "cli/kubeconfig_merge.h"
 #include "loop/asio_loop.h"
 
 namespace muster::app {
@@ -45,9 +47,13 @@ std::string Explained(const Status& status) {
 }
 
 int Fail(std::string_view command, const Status& status) {
-  if (status.message().empty()) return 0;  // help was printed
   fmt::print(stderr, "muster {}: {}\n", command, Explained(status));
   return status.reason() == Reason::kBadRequest ? 2 : 1;
+}
+
+int WrongUsage(std::string_view command, const Status& status) {
+  fmt::print(stderr, "muster {0}: {1}. See: muster {0} --help\n", command, status.message());
+  return 2;
 }
 
 // The background process tells its parent how the start went: one byte ('+' or '-') and a text. A
@@ -110,13 +116,21 @@ Result<StartReport> GoToBackground(const std::string& log_file, bool& is_parent,
   return StartReport(fds[1]);
 }
 
+// A line to paste: quoted where a shell would read it otherwise.
+std::string QuoteForShell(const std::string& path) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@";
+  if (path.find_first_not_of(kPlain) == path.npos) return path;
+  return "'" + ReplaceAll(path, "'", "'\\''") + "'";
+}
+
 std::string ReadyText(const UpOptions& options, const ControlPlane& plane,
                       const std::vector<agent::NodeLimitation>& limitations, Duration took) {
   std::string text = fmt::format(
       "muster is ready after {:.2f} s: https://{} (node {})\n"
       "  export KUBECONFIG={}",
       std::chrono::duration<double>(took).count(), plane.address(), options.node_name,
-      plane.kubeconfig());
+      QuoteForShell(plane.kubeconfig()));
   for (const agent::NodeLimitation& limitation : limitations)
     text += fmt::format("\n  note: {}", limitation.Text());
   return text;
@@ -194,8 +208,6 @@ Status StopProcess(pid_t pid) {
   return Status::Ok();
 }
 
-}  // namespace
-
 // What `up` needs of the machine, then the data directory.
 Status PrepareHost(UpOptions& options) {
   RETURN_IF_ERROR(CheckHost(options));
@@ -208,11 +220,11 @@ Status KeepRanges(const UpOptions& options) {
   return kept ? Status::Ok() : agent::SaveAddressRanges(options.data_dir, options.ranges);
 }
 
-int RunUp(int argc, char** argv) {
+Result<int> RunUp(const cli::Arguments& arguments, cli::Console&) {
   const Duration started = RealClock().Monotonic();
-  Result<UpOptions> options = ParseUp(argc, argv);
-  if (!options.has_value()) return Fail("up", options.error());
-  if (options->verbose) SetLogLevel(LogLevel::kDebug);
+  Result<UpOptions> options = UpOptionsOf(arguments);
+  if (!options.has_value()) return WrongUsage("up", options.error());
+  SetLogLevel(options->verbose ? LogLevel::kDebug : LogLevel::kInfo);
   if (const auto pid = InstanceLock::LastingHolder(options->data_dir); pid && options->detach) {
     fmt::print(
         "muster is already running on {} (pid {}); for other options stop it first: "
@@ -271,9 +283,17 @@ int RunUp(int argc, char** argv) {
   return Serve(*options, std::move(*spawner), std::move(user_node), std::move(report), started);
 }
 
-int RunDown(int argc, char** argv) {
-  Result<DownOptions> options = ParseDown(argc, argv);
-  if (!options.has_value()) return Fail("down", options.error());
+// What `muster kubeconfig --merge` gave to kubectl leads nowhere now.
+void ForgetInKubectl(const std::string& kubeconfig) {
+  if (!cli::IsMerged(kubeconfig)) return;
+  const Result<std::string> done = cli::UnmergeCluster({.own_file = kubeconfig});
+  if (!done) fmt::print(stderr, "muster down: {}\n", done.error().message());
+}
+
+Result<int> RunDown(const cli::Arguments& arguments, cli::Console&) {
+  Result<DownOptions> options = DownOptionsOf(arguments);
+  if (!options.has_value()) return WrongUsage("down", options.error());
+  SetLogLevel(LogLevel::kInfo);
   std::error_code error;
   if (!std::filesystem::exists(options->data_dir, error)) {
     fmt::print("muster down: nothing at {}\n", options->data_dir);
@@ -303,9 +323,24 @@ int RunDown(int argc, char** argv) {
       return Fail("down", status);
     }
   }
+  if (options->purge) ForgetInKubectl(options->data_dir + "/kubeconfig");
   fmt::print("muster is down{}\n",
              options->purge ? ", nothing is left" : "; `muster up` goes on where it stopped");
   return 0;
+}
+
+}  // namespace
+
+cli::Command UpCommand() {
+  cli::Command command = DeclareUp();
+  command.run_offline = RunUp;
+  return command;
+}
+
+cli::Command DownCommand() {
+  cli::Command command = DeclareDown();
+  command.run_offline = RunDown;
+  return command;
 }
 
 }  // namespace muster::app

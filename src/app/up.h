@@ -7,10 +7,12 @@
 
 #pragma once
 
+#include "cli/command.h"
+
 namespace muster::app {
 
 // Exit codes: 0 = started (or stopped) as asked, 1 = could not, 2 = bad arguments.
-int RunUp(int argc, char** argv);
-int RunDown(int argc, char** argv);
+cli::Command UpCommand();
+cli::Command DownCommand();
 
 }  // namespace muster::app

@@ -8,48 +8,15 @@
 #include <optional>
 
 #include <fmt/core.h>
-#include <CLI/CLI.hpp>
 
 #include "agent/agent.h"
 #include "agent/simulated/simulated_nodes.h"
 #include "base/strings.h"
-#include "cli/arguments.h"
 #include "cli/session.h"
 #include "schema/names.h"
 
 namespace muster::app {
 namespace {
-
-constexpr char kUpExamples[] = R"(Examples:
-  muster up                               this machine, in the foreground; Ctrl-C stops it
-  muster up --detach                      in the background; `muster down` stops it
-  muster up --simulate-gpus 8:H100        eight simulated GPUs, to try out GPU scheduling
-  muster up --simulate-nodes 500          500 simulated nodes beside the real one
-  muster up --data-dir /tmp/m --listen 127.0.0.1:7443)";
-
-constexpr char kDownExamples[] = R"(Examples:
-  muster down            stops the control plane and every pod; `muster up` goes on with the state
-  muster down --purge    also deletes the data directory)";
-
-// Parses; an empty message means that help was asked for and is printed.
-Status Parse(CLI::App& app, int argc, char** argv) {
-  try {
-    app.parse(argc, argv);
-    return Status::Ok();
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return Status(Reason::kBadRequest, "");
-  } catch (const CLI::ExtrasError& error) {
-    std::vector<std::string> flags;
-    for (const CLI::Option* option : app.get_options())
-      flags.push_back("--" + option->get_single_name());
-    return Error(Reason::kBadRequest, "{}{} (see `{} --help`)", error.what(),
-                 cli::UnknownFlagHint(std::vector<std::string>(argv + 1, argv + argc), flags),
-                 app.get_name());
-  } catch (const CLI::Error& error) {
-    return Error(Reason::kBadRequest, "{} (see `{} --help`)", error.what(), app.get_name());
-  }
-}
 
 std::string HostName() {
   char name[256] = {};
@@ -146,71 +113,103 @@ Status ParseListen(const std::string& text, std::string& host, uint16_t& port) {
   return Status::Ok();
 }
 
-Result<UpOptions> ParseUp(int argc, char** argv) {
+Result<UpOptions> UpOptionsOf(const cli::Arguments& arguments) {
   UpOptions options;
-  options.data_dir = cli::DefaultDataDir();
-  options.node_name = HostName();
-  options.pod_max_pids = agent::kMaxPodPids;
-  std::string listen = "127.0.0.1:6443";
-  std::string gpus;
-  std::string images = "pull";
-  CLI::App app("Starts a whole Kubernetes for machine learning on this machine.", "muster up");
-  app.add_option("--data-dir", options.data_dir, "where state, logs and the kubeconfig live")
-      ->capture_default_str();
-  app.add_option("--listen", listen, "HOST:PORT of the API server")->capture_default_str();
-  app.add_flag("--detach", options.detach,
-               "return when the cluster is ready and go on in the background");
-  app.add_option("--simulate-gpus", gpus, "N[:MODEL]: offer N simulated GPUs on this node");
-  app.add_option("--gpu-steady", options.gpu_steady_seconds,
-                 "seconds without a fault after which a GPU that had one is offered again")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 86'400));
-  app.add_option("--simulate-nodes", options.simulate_nodes,
-                 "add N simulated nodes beside the real one")
-      ->check(CLI::Range(0, agent::kMaxSimulatedNodes));
-  const CLI::Option* node_name =
-      app.add_option("--node-name", options.node_name,
-                     "name of this machine's Node; the first start decides it")
-          ->capture_default_str();
-  app.add_option("--kubelet-port", options.kubelet_port,
-                 "port of the kubelet API on 127.0.0.1; 0 = any")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 65535));
-  app.add_option("--pod-max-pids", options.pod_max_pids,
-                 "processes and threads that one pod may have")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t{1}, int64_t{4'194'304}));
-  app.add_option("--images", images,
-                 "pull: containers start from the images that they name; machine: all of them see "
-                 "this machine's own root, as with image `none`")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"pull", "machine"}));
-  app.add_flag("-v,--verbose", options.verbose, "log debug lines");
-  app.footer(kUpExamples);
-  RETURN_IF_ERROR(Parse(app, argc, argv));
-  RETURN_IF_ERROR(ParseListen(listen, options.listen_host, options.listen_port));
-  if (!gpus.empty()) {
-    RETURN_IF_ERROR(ParseSimulatedGpus(gpus, options.simulate_gpus, options.simulated_gpu_model));
+  RETURN_IF_ERROR(ParseListen(arguments.Get("listen"), options.listen_host, options.listen_port));
+  options.detach = arguments.Has("detach");
+  if (arguments.Has("simulate-gpus")) {
+    RETURN_IF_ERROR(ParseSimulatedGpus(arguments.Get("simulate-gpus"), options.simulate_gpus,
+                                       options.simulated_gpu_model));
   }
-  options.pull_images = images == "pull";
-  options.node_name_given = node_name->count() > 0;
+  const auto number = [&arguments](const char* flag, int64_t least, int64_t most) {
+    return arguments.GetInt(flag, least, least, most);
+  };
+  ASSIGN_OR_RETURN(options.gpu_steady_seconds, number("gpu-steady", 0, 86'400));
+  ASSIGN_OR_RETURN(options.simulate_nodes, number("simulate-nodes", 0, agent::kMaxSimulatedNodes));
+  ASSIGN_OR_RETURN(options.kubelet_port, number("kubelet-port", 0, 65535));
+  ASSIGN_OR_RETURN(options.pod_max_pids, number("pod-max-pids", 1, 4'194'304));
+  options.pull_images = arguments.Get("images") == "pull";
+  options.verbose = arguments.Has("verbose");
+  options.node_name = arguments.Get("node-name");
+  options.node_name_given = arguments.Has("node-name");
   RETURN_IF_ERROR(CheckNodeName(options.node_name));
-  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDataDir(options.data_dir));
+  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDataDir(arguments.Get("data-dir")));
   return options;
 }
 
-Result<DownOptions> ParseDown(int argc, char** argv) {
+Result<DownOptions> DownOptionsOf(const cli::Arguments& arguments) {
   DownOptions options;
-  options.data_dir = cli::DefaultDataDir();
-  CLI::App app("Stops the control plane and every pod of this machine.", "muster down");
-  app.add_option("--data-dir", options.data_dir, "the data directory of `muster up`")
-      ->capture_default_str();
-  app.add_flag("--purge", options.purge,
-               "also delete the data directory: all objects, logs, certificates");
-  app.footer(kDownExamples);
-  RETURN_IF_ERROR(Parse(app, argc, argv));
-  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDataDir(options.data_dir));
+  options.purge = arguments.Has("purge");
+  ASSIGN_OR_RETURN(options.data_dir, AbsoluteDataDir(arguments.Get("data-dir")));
   return options;
+}
+
+cli::Command DeclareUp() {
+  cli::Command command;
+  command.name = "up";
+  command.summary = "start a cluster on this machine";
+  command.usage = "[flags]";
+  command.details = "A whole Kubernetes for machine learning: API server, scheduler, this node.";
+  command.flags = {
+      {"data-dir",
+       0,
+       "DIR",
+       "where state, logs and the kubeconfig live",
+       cli::DefaultDataDir(),
+       {}},
+      {"listen", 0, "HOST:PORT", "of the API server", "127.0.0.1:6443", {}},
+      {"detach", 0, "", "return when the cluster is ready and go on in the background", "", {}},
+      {"simulate-gpus", 0, "N[:MODEL]", "offer N simulated GPUs on this node", "", {}},
+      {"gpu-steady",
+       0,
+       "SECONDS",
+       "without a fault after which a GPU that had one is offered again",
+       "30",
+       {}},
+      {"simulate-nodes", 0, "N", "add N simulated nodes beside the real one", "", {}},
+      {"node-name", 0, "NAME", "of this machine's Node", HostName(), {}},
+      {"kubelet-port", 0, "PORT", "of the kubelet API on 127.0.0.1; 0: any", "10250", {}},
+      {"pod-max-pids",
+       0,
+       "N",
+       "processes and threads that one pod may have",
+       std::to_string(agent::kMaxPodPids),
+       {}},
+      {"images",
+       0,
+       "HOW",
+       "pull: containers start from the images that they name; machine: all of them see this "
+       "machine's own root, as with image `none`",
+       "pull",
+       {"pull", "machine"}},
+      {"verbose", 'v', "", "log debug lines", "", {}}};
+  command.examples = {{"muster up", "in the foreground; Ctrl-C stops it"},
+                      {"muster up --detach", "in the background; `muster down` stops it"},
+                      {"muster up --simulate-gpus 8:H100", "try out GPU scheduling"},
+                      {"muster up --simulate-nodes 500", "500 simulated nodes beside the real one"},
+                      {"muster up --data-dir /tmp/m --listen 127.0.0.1:7443", "a second cluster"}};
+  command.local = true;
+  return command;
+}
+
+cli::Command DeclareDown() {
+  cli::Command command;
+  command.name = "down";
+  command.summary = "stop the control plane and every pod of this machine";
+  command.usage = "[flags]";
+  command.flags = {
+      {"data-dir", 0, "DIR", "the data directory of `muster up`", cli::DefaultDataDir(), {}},
+      {"purge",
+       0,
+       "",
+       "also delete the data directory: all objects, logs, certificates; and what `muster "
+       "kubeconfig --merge` gave to kubectl",
+       "",
+       {}}};
+  command.examples = {{"muster down", "`muster up` goes on with the state"},
+                      {"muster down --purge", "nothing is left"}};
+  command.local = true;
+  return command;
 }
 
 }  // namespace muster::app

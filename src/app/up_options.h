@@ -11,6 +11,7 @@
 
 #include "agent/network/address_ranges.h"
 #include "base/status.h"
+#include "cli/command.h"
 
 namespace muster::app {
 
@@ -40,9 +41,12 @@ struct DownOptions {
   bool purge = false;
 };
 
-// BadRequest with the usage in the message; "" message: help was asked for and printed.
-Result<UpOptions> ParseUp(int argc, char** argv);
-Result<DownOptions> ParseDown(int argc, char** argv);
+// The two commands with their flags, and what the flags mean (Invalid or BadRequest says what is
+// wrong). Whoever runs them says so in `run_offline` (app/up.h).
+cli::Command DeclareUp();
+cli::Command DeclareDown();
+Result<UpOptions> UpOptionsOf(const cli::Arguments& arguments);
+Result<DownOptions> DownOptionsOf(const cli::Arguments& arguments);
 
 // A machine's name as the name of a Node (a DNS-1123 subdomain): "My_Box" -> "my-box".
 std::string NodeNameOf(std::string_view host_name);

@@ -6,13 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "cli/arguments.h"
+
 namespace muster::app {
 namespace {
 
 Result<UpOptions> Up(const std::vector<const char*>& arguments) {
-  std::vector<char*> argv = {const_cast<char*>("muster up")};
-  for (const char* argument : arguments) argv.push_back(const_cast<char*>(argument));
-  return ParseUp(static_cast<int>(argv.size()), argv.data());
+  ASSIGN_OR_RETURN(const cli::Arguments parsed,
+                   cli::ParseArguments(DeclareUp(), {arguments.begin(), arguments.end()}));
+  return UpOptionsOf(parsed);
 }
 
 TEST(UpOptions, ReadsEveryFlag) {
@@ -43,7 +45,11 @@ TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
       {{"--data-dir", ""}, "expected a directory"},
       {{"--node-name", "A_B"}, "--node-name \"A_B\": a lowercase RFC 1123 subdomain"},
       {{"--node-name", ""}, "--node-name \"\""},
-      {{"--no-such-flag"}, "see `muster up --help`"},
+      {{"--no-such-flag"}, "--no-such-flag"},
+      {{"--simulate-nodes", "-1"}, "expected 0 to"},
+      {{"--kubelet-port", "65536"}, "expected 0 to 65535"},
+      {{"--gpu-steady", "x"}, "expected a whole number"},
+      {{"--images", "push"}, "expected one of pull, machine"},
       {{"bogus"}, "bogus"},
   };
   for (const auto& [arguments, text] : cases) {

@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <span>
 
 #include <CLI/CLI.hpp>
 
@@ -38,6 +39,78 @@ std::string FlagHint(const std::vector<std::string>& words, const std::vector<Fl
   return UnknownFlagHint(words, names);
 }
 
+Status CheckCount(const Command& command, std::span<const std::string> words, size_t least,
+                  size_t most) {
+  if (words.size() < least) {
+    return Error(Reason::kInvalid, "something is missing: muster {} {}", command.name,
+                 command.usage);
+  }
+  if (words.size() <= most) return Status::Ok();
+  return Error(Reason::kInvalid, "unexpected argument {:?}{}{}", words[most],
+               command.instead.empty() ? "" : ": ", command.instead);
+}
+
+Status CheckVerb(const Command& command, const Arguments& arguments) {
+  std::vector<std::string> names;
+  for (const Verb& verb : command.verbs) names.push_back(verb.name);
+  if (arguments.positionals.empty())
+    return Error(Reason::kInvalid, "say what: muster {} {}", command.name, Join(names, "|"));
+  const std::string& word = arguments.positionals.front();
+  const auto verb = std::ranges::find(command.verbs, word, &Verb::name);
+  if (verb == command.verbs.end()) {
+    const std::string nearest = Nearest(word, names);
+    return Error(Reason::kInvalid, "{:?}: expected {}{}", word, Join(names, ", "),
+                 nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest));
+  }
+  RETURN_IF_ERROR(CheckCount(command, std::span(arguments.positionals).subspan(1),
+                             verb->least_words, verb->most_words));
+  if (!verb->takes_program && !arguments.program.empty())
+    return Error(Reason::kInvalid, "{} {}: nothing may follow --", command.name, word);
+  for (const Verb& other : command.verbs) {
+    for (const std::string& flag : other.flags) {
+      if (arguments.Has(flag) && std::ranges::find(verb->flags, flag) == verb->flags.end())
+        return Error(Reason::kInvalid, "--{} has no meaning for {} {}", flag, command.name, word);
+    }
+  }
+  return Status::Ok();
+}
+
+bool HasNames(const std::vector<std::string>& positionals) {
+  return positionals.size() > 1 ||
+         (positionals.size() == 1 && positionals[0].find('/') != std::string::npos);
+}
+
+Status CheckTogether(const Command& command, const Arguments& arguments) {
+  const auto has = [&arguments](const std::string& flag) {
+    return flag == kNames ? HasNames(arguments.positionals) : arguments.Has(flag);
+  };
+  const auto shown = [](const std::string& flag) {
+    return flag == kNames ? std::string("names") : "--" + flag;
+  };
+  for (const std::vector<std::string>& group : command.exclusive) {
+    std::vector<std::string> given;
+    for (const std::string& flag : group) {
+      if (has(flag)) given.push_back(shown(flag));
+    }
+    if (given.size() > 1)
+      return Error(Reason::kInvalid, "{} contradict each other: give one", Join(given, " and "));
+  }
+  for (const auto& [flag, others] : command.needs) {
+    if (!has(flag) || std::ranges::any_of(others, has)) continue;
+    std::vector<std::string> names;
+    for (const std::string& other : others) names.push_back(shown(other));
+    return Error(Reason::kInvalid, "{} has a meaning only with {}", shown(flag),
+                 Join(names, " or "));
+  }
+  return Status::Ok();
+}
+
+Status CheckLine(const Command& command, const Arguments& arguments) {
+  RETURN_IF_ERROR(CheckTogether(command, arguments));
+  if (!command.verbs.empty()) return CheckVerb(command, arguments);
+  return CheckCount(command, arguments.positionals, command.least_words, command.most_words);
+}
+
 }  // namespace
 
 std::string UnknownFlagHint(const std::vector<std::string>& words,
@@ -71,6 +144,14 @@ Result<int64_t> Arguments::GetInt(std::string_view flag, int64_t otherwise) cons
   if (!number)
     return Error(Reason::kInvalid, "--{} {:?}: expected a whole number", std::string(flag), text);
   return *number;
+}
+
+Result<int64_t> Arguments::GetInt(std::string_view flag, int64_t otherwise, int64_t least,
+                                  int64_t most) const {
+  ASSIGN_OR_RETURN(const int64_t number, GetInt(flag, otherwise));
+  if (number >= least && number <= most) return number;
+  return Error(Reason::kInvalid, "--{} {}: expected {} to {}", std::string(flag), number, least,
+               most);
 }
 
 Result<Arguments> ParseArguments(const Command& command, const std::vector<std::string>& words) {
@@ -121,6 +202,7 @@ Result<Arguments> ParseArguments(const Command& command, const std::vector<std::
     if (!bound->values.empty()) out.values[bound->flag->name] = std::move(bound->values);
     if (bound->on) out.values[bound->flag->name] = {"true"};
   }
+  RETURN_IF_ERROR(CheckLine(command, out));
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "base/log.h"
@@ -45,20 +46,64 @@ int RunCommand(const Command& command, const Arguments& arguments, Console& cons
   return code ? *code : Fail(console, **session, code.error());
 }
 
+struct Line {
+  std::string name;                // of the command; "" there is none
+  std::vector<std::string> words;  // all others
+  std::string stray;               // a flag before the command that not every command has
+};
+
 // Flags for every command may also stand before it: muster -n team get pods.
-int SplitLine(int argc, char** argv, std::string& name, std::vector<std::string>& words) {
+Line SplitLine(int argc, char** argv) {
+  Line line;
   int i = 1;
   for (; i < argc && argv[i][0] == '-'; ++i) {
-    words.emplace_back(argv[i]);
-    const bool takes_value = words.back().find('=') == std::string::npos &&
-                             words.back() != "--help" && words.back() != "-h" &&
-                             words.back() != "--version";
-    if (takes_value && i + 1 < argc) words.emplace_back(argv[++i]);
+    const std::string word = argv[i];
+    line.words.push_back(word);
+    if (word == "--help" || word == "-h" || word == "--version") continue;
+    const bool short_form = word.starts_with("-n") && word[1] == 'n';
+    const bool known = short_form || IsGlobalFlag(word.substr(0, word.find('=')));
+    if (!known && line.stray.empty()) line.stray = word;
+    const bool takes_value = known && word.find('=') == word.npos && (!short_form || word == "-n");
+    if (takes_value && i + 1 < argc) line.words.emplace_back(argv[++i]);
   }
-  if (i >= argc) return i;
-  name = argv[i];
-  words.insert(words.begin(), argv + i + 1, argv + argc);
-  return i;
+  if (i >= argc) return line;
+  line.name = argv[i];
+  line.words.insert(line.words.begin(), argv + i + 1, argv + argc);
+  return line;
+}
+
+int WrongUsage(Console& console, const std::string& fault, const std::string& command = "") {
+  console.Err(
+      fmt::format("error: {}. See: muster {}{}--help", fault, command, command.empty() ? "" : " "));
+  return kWrongUsage;
+}
+
+int UnknownCommand(Console& console, const std::string& name) {
+  const std::string nearest = NearestCommand(name);
+  return WrongUsage(
+      console, fmt::format("unknown command {:?}{}", name,
+                           nearest.empty() ? "" : fmt::format(" (did you mean {}?)", nearest)));
+}
+
+// muster, muster --help, muster --version, muster help [COMMAND].
+int WithoutCommand(const Line& line, Console& console) {
+  const std::string first = line.words.empty() ? "" : line.words.front();
+  if (line.name.empty() && !line.stray.empty())
+    return WrongUsage(console, "unknown flag " + line.stray);
+  if (line.name.empty() && first == "--version")
+    return RunCommand(*FindCommand("version"), {}, console);
+  const bool asked = line.name == "help" || first == "--help" || first == "-h";
+  if (!asked && !line.words.empty()) return WrongUsage(console, "a command is missing");
+  if (line.name.empty() || line.words.empty()) {
+    console.Out(GeneralHelp());
+    return asked ? 0 : kWrongUsage;
+  }
+  const Command* topic = FindCommand(first);
+  if (topic == nullptr) return UnknownCommand(console, first);
+  if (line.words.size() > 1)
+    return WrongUsage(console, fmt::format("unexpected argument {:?}", line.words[1]), "help");
+  console.Out(HelpFor(*topic));
+  return 0;
 }
 
 std::vector<Command>& MutableCommands() {
@@ -91,6 +136,11 @@ std::vector<Flag> GlobalFlags(const Command& command) {
   return kFlags;
 }
 
+bool IsGlobalFlag(std::string_view word) {
+  return std::ranges::any_of(GlobalFlags(Command()),
+                             [word](const Flag& flag) { return word == "--" + flag.name; });
+}
+
 const std::vector<Command>& AllCommands() { return MutableCommands(); }
 
 void AddCommands(std::vector<Command> commands) {
@@ -107,30 +157,12 @@ const Command* FindCommand(std::string_view name) {
 int RunCli(int argc, char** argv) {
   SetLogLevel(LogLevel::kError);
   Console console;
-  std::string name;
-  std::vector<std::string> words;
-  SplitLine(argc, argv, name, words);
-  if (name.empty() || name == "help") {
-    const Command* topic = words.empty() ? nullptr : FindCommand(words.front());
-    if (!words.empty() && words.front() == "--version")
-      return RunCommand(*FindCommand("version"), {}, console);
-    console.Out(topic != nullptr ? HelpFor(*topic) : GeneralHelp());
-    const bool asked =
-        name == "help" || (!words.empty() && (words.front() == "--help" || words.front() == "-h"));
-    return asked ? 0 : kWrongUsage;
-  }
-  const Command* command = FindCommand(name);
-  if (command == nullptr) {
-    const std::string nearest = NearestCommand(name);
-    const std::string hint = nearest.empty() ? "" : " Did you mean `muster " + nearest + "`?";
-    console.Err(fmt::format("error: unknown command {:?}.{} See: muster --help", name, hint));
-    return kWrongUsage;
-  }
-  Result<Arguments> arguments = ParseArguments(*command, words);
-  if (!arguments) {
-    console.Err(fmt::format("error: {}. See: muster {} --help", arguments.error().message(), name));
-    return kWrongUsage;
-  }
+  const Line line = SplitLine(argc, argv);
+  if (line.name.empty() || line.name == "help") return WithoutCommand(line, console);
+  const Command* command = FindCommand(line.name);
+  if (command == nullptr) return UnknownCommand(console, line.name);
+  Result<Arguments> arguments = ParseArguments(*command, line.words);
+  if (!arguments) return WrongUsage(console, arguments.error().message(), line.name);
   if (arguments->Has("help")) {
     console.Out(HelpFor(*command));
     return 0;

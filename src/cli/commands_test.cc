@@ -427,7 +427,7 @@ TEST_F(CommandsTest, RunSaysWhyAProgramDidNotStart) {
 }
 
 TEST_F(CommandsTest, TopShowsGpusWithWhatTheyDoAndWhoHasThem) {
-  EXPECT_EQ(cluster_.Run("top", {}).code, 1);
+  EXPECT_EQ(cluster_.Run("top", {}).code, 2);
   cluster_.api.before_handle = [](const net::Request& request,
                                   const net::ResponseWriterPtr& writer) {
     if (request.target != "/metrics") return true;

@@ -59,17 +59,23 @@ std::string HelpFor(const Command& command) {
 }
 
 std::string GeneralHelp() {
-  std::string out =
-      "muster: Kubernetes for machine learning, all present or none.\n\nThe cluster:\n";
-  for (const OtherCommand& other : OtherCommands()) out += CommandLine(other.name, other.summary);
-  const std::vector<std::pair<const char*, std::vector<const char*>>> groups = {
+  std::string out = "muster: Kubernetes for machine learning, all present or none.\n";
+  std::vector<std::pair<const char*, std::vector<std::string>>> groups = {
+      {"The cluster:", {"up", "down"}},
       {"Run and look:", {"run", "status", "top", "logs", "explain"}},
       {"Objects:", {"apply", "get", "describe", "delete", "exec", "wait"}},
       {"Its state:", {"backup", "restore", "check-store"}},
       {"Around it:", {"doctor", "image", "service", "kubeconfig", "completion", "version"}}};
+  // One that nobody put into a group is not forgotten.
+  for (const Command& command : AllCommands()) {
+    const bool listed = std::ranges::any_of(groups, [&command](const auto& group) {
+      return std::ranges::find(group.second, command.name) != group.second.end();
+    });
+    if (!listed) groups.back().second.push_back(command.name);
+  }
   for (const auto& [title, names] : groups) {
     out += fmt::format("\n{}\n", title);
-    for (const char* name : names) {
+    for (const std::string& name : names) {
       if (const Command* command = FindCommand(name); command != nullptr)
         out += CommandLine(name, command->summary);
     }
@@ -101,18 +107,7 @@ std::string Nearest(const std::string& word, const std::vector<std::string>& can
 std::string NearestCommand(const std::string& name) {
   std::vector<std::string> names;
   for (const Command& command : AllCommands()) names.push_back(command.name);
-  for (const OtherCommand& other : OtherCommands()) names.emplace_back(other.name);
   return Nearest(name, names);
-}
-
-const std::vector<OtherCommand>& OtherCommands() {
-  static const std::vector<OtherCommand> kOthers = {
-      {"up",
-       "start a cluster on this machine",
-       {"--data-dir", "--listen", "--detach", "--simulate-gpus", "--simulate-nodes", "--node-name",
-        "--kubelet-port", "--verbose", "--help"}},
-      {"down", "stop it", {"--data-dir", "--purge", "--help"}}};
-  return kOthers;
 }
 
 }  // namespace muster::cli

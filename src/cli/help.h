@@ -19,12 +19,4 @@ std::string Nearest(const std::string& word, const std::vector<std::string>& can
 // The command whose name is closest to a mistyped one; "" if none is close.
 std::string NearestCommand(const std::string& name);
 
-// `up` and `down` live elsewhere and are only listed here.
-struct OtherCommand {
-  const char* name;
-  const char* summary;
-  std::vector<const char*> flags;
-};
-const std::vector<OtherCommand>& OtherCommands();
-
 }  // namespace muster::cli

@@ -7,8 +7,8 @@ refused() { if "$@" 2>&1; then fail "not refused: $*"; fi; }
 say "== kubeconfig"
 up
 unset KUBECONFIG
-export MUSTER_DATA_DIR=$DATA
-merge() { muster kubeconfig --merge --name muster "$@"; }
+merge() { muster kubeconfig --merge --data-dir "$DATA" --name muster "$@"; }
+unmerge() { muster kubeconfig --unmerge --data-dir "$DATA" "$@"; }
 config=$HOME/.kube/config
 merge
 equals "$(stat -c %a "$config")" 600 "mode"
@@ -29,17 +29,36 @@ before=$(cat "$config")
 contains "$(merge)" "nothing to change" "the second time"
 equals "$(cat "$config")" "$before" "the file, the second time"
 mv "$config" "$HOME/real" && ln -s "$HOME/real" "$config"
-muster kubeconfig --unmerge --name muster
+unmerge
 equals "$(kubectl config get-contexts -o name | xargs)" cloud "after --unmerge, through a link"
 [ -L "$config" ] || fail "the link is gone"
-equals "$(kubectl config current-context 2>/dev/null || true)" "" "current context after --unmerge"
+equals "$(kubectl config current-context)" cloud "current context after --unmerge"
 contains "$(refused merge --name cloud)" "has a cluster \"cloud\" at https://192.0.2.1 already" "somebody else's name"
-KUBECONFIG=$DATA/kubeconfig:$HOME/mine muster kubeconfig --merge
+KUBECONFIG=$DATA/kubeconfig:$HOME/mine muster kubeconfig --merge --data-dir "$DATA"
 equals "$(kubectl --kubeconfig "$HOME/mine" config current-context)" data "called as the data directory, in \$KUBECONFIG"
 merge --into "$HOME/other" && kubectl --kubeconfig "$HOME/other" get --raw /readyz >/dev/null
 printf 'clusters: [\n' >"$HOME/broken"
 contains "$(refused merge --into "$HOME/broken")" "nothing was changed" "a broken file"
 equals "$(cat "$HOME/broken")" "clusters: [" "the broken file"
+
+for words in "doctor extra" "kubeconfig --merge --unmerge" "kubeconfig extra" "--bogus get pods" "help get pods" "help bogus" \
+  "down --bogus" "up extra" "-n team"; do
+  output=$(refused muster $words)
+  equals "$(wc -l <<<"$output")" 1 "lines of: muster $words: $output"
+  contains "$output" "See: muster " "muster $words"
+done
+merge >/dev/null
+mkdir "$SCRATCH/my clusters"
+other="$SCRATCH/my clusters/o'ne"
+muster down --data-dir "$DATA"
+line=$(muster up --detach --data-dir "$other" 2>/dev/null | grep export)
+equals "$(eval "$line" && kubectl get --raw /readyz)" ok "the line to paste: $line"
+muster kubeconfig --merge --data-dir "$other"
+equals "$(kubectl config current-context)" "o'ne" "the second cluster"
+muster down --purge --data-dir "$other"
+equals "$(kubectl config get-contexts -o name | sort | xargs)" "cloud muster" "contexts after down --purge"
+equals "$(kubectl config current-context)" muster "current context after down --purge"
+up
 
 say "== completion"
 export KUBECONFIG=$DATA/kubeconfig
@@ -49,12 +68,23 @@ complete_words() { # complete_words WORDS...: what the last one may become
   bash -c 'source <(muster completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _muster
     printf "%s\n" "${COMPREPLY[@]}" | sort | xargs' muster "$@"
 }
-equals "$(complete_words muster ser)" service "a command"
-equals "$(complete_words muster service un)" uninstall "a word of service"
-equals "$(complete_words muster get --fie)" --field-selector "a flag"
-equals "$(complete_words muster get -o js)" json "a choice"
-equals "$(complete_words muster get pytorch)" pytorchjobs "a kind"
-equals "$(complete_words muster get -n te)" team "a namespace"
+lines=("muster ser" "muster service un" "muster top g" "muster image lo" "muster up --imag" "muster up --images ma"
+  "muster get --fie" "muster get -o js" "muster get pytorch" "muster get -n te" "muster help compl")
+words=(service uninstall gpus load --images machine --field-selector json pytorchjobs team completion)
+shells=bash
+for i in "${!lines[@]}"; do
+  equals "$(complete_words ${lines[i]})" "${words[i]}" "bash: ${lines[i]}"
+done
+if command -v fish >/dev/null; then
+  for i in "${!lines[@]}"; do
+    equals "$(fish -c 'muster completion fish | source; complete -C"$argv"' "${lines[i]}" | cut -f1)" "${words[i]}" "fish: ${lines[i]}"
+  done
+  shells+=", fish"
+fi
+if command -v zsh >/dev/null; then
+  equals "$(tests/live/host/type-in-zsh "${lines[@]}")" "$(for i in "${!lines[@]}"; do echo "${lines[i]% *} ${words[i]}"; done)" zsh
+  shells+=", zsh"
+fi
 equals "$(complete_words muster get -n team configmaps al)" alpha "a name in a namespace"
 equals "$(complete_words muster get configmaps al)" "" "a name in another namespace"
 equals "$(complete_words muster describe namespace/te)" namespace/team "TYPE/NAME"
@@ -72,7 +102,7 @@ muster service install --root "$root" -- --data-dir "$DATA" --pod-max-pids 500
 if command -v systemd-analyze >/dev/null; then
   systemd-analyze verify --man=no "$unit" 2>&1 | grep -F muster.service && fail "systemd-analyze has objections"
 fi
-equals "$(muster service install --print -- --pod-max-pids 500)" "$(cat "$unit")" "--print"
+equals "$(muster service install --print -- --data-dir "$DATA" --pod-max-pids 500)" "$(cat "$unit")" "--print"
 contains "$(cat "$unit")" "KillMode=process"
 contains "$(refused muster service install -- --no-such-flag)" "no-such-flag" "options are those of up"
 [ -d /run/systemd/system ] || contains "$(refused muster service install)" "does not run systemd" "without systemd"
@@ -102,4 +132,4 @@ wait $main || true
 muster service uninstall --root "$root"
 [ ! -e "$unit" ] || fail "$unit is still there"
 contains "$(muster service uninstall --root "$root")" "nothing to do" "uninstall twice"
-say "result: kubeconfig merged and taken away again, completion bounded, pods survive a restart of the service"
+say "result: kubeconfig merged and taken away again, completion in $shells, pods survive a restart of the service"

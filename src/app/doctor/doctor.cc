@@ -66,9 +66,7 @@ Result<int> RunDoctor(const cli::Arguments& arguments, cli::Console& console) {
     RETURN_IF_ERROR(ParseListen(arguments.Get("listen"), options.listen_host, options.listen_port));
   }
   ASSIGN_OR_RETURN(const int64_t kubelet_port,
-                   arguments.GetInt("kubelet-port", options.kubelet_port));
-  if (kubelet_port < 0 || kubelet_port > 65535)
-    return Error(Reason::kInvalid, "--kubelet-port: expected 0 to 65535");
+                   arguments.GetInt("kubelet-port", options.kubelet_port, 0, 65535));
   options.kubelet_port = static_cast<int>(kubelet_port);
   const std::vector<Finding> findings = Examine(ProbeHost(options, true));
   if (arguments.Get("output") == "json") {

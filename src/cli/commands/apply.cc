@@ -127,10 +127,6 @@ class Applier {
 
 Result<int> Run(Invocation& invocation) {
   std::vector<std::string> files = invocation.arguments.GetAll("filename");
-  if (!invocation.arguments.positionals.empty()) {
-    return Error(Reason::kInvalid, "name files with -f, e.g. muster apply -f {}",
-                 invocation.arguments.positionals[0]);
-  }
   if (files.empty())
     return Error(Reason::kInvalid, "must specify -f FILE, -f DIRECTORY or -f - for standard input");
   ASSIGN_OR_RETURN(std::vector<ManifestObject> objects,
@@ -174,6 +170,7 @@ Command ApplyCommand() {
       {"muster apply -f job.yaml", "all objects of one file"},
       {"muster apply -f manifests/ -n team", "a directory, into the namespace team"},
       {"cat job.yaml | muster apply -f -", "standard input"}};
+  command.instead = "name files with -f";
   command.run = Run;
   return command;
 }

@@ -1,8 +1,8 @@
 // muster completion: scripts for shells, made from the declarations of the commands.
 
+#include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
-#include "cli/help.h"
 
 namespace muster::cli {
 namespace {
@@ -22,7 +22,6 @@ std::string FlagWords(const Command& command) {
 
 std::string AllNames() {
   std::string out;
-  for (const OtherCommand& other : OtherCommands()) out += std::string(other.name) + " ";
   for (const Command& command : AllCommands()) out += command.name + " ";
   return out + "help";
 }
@@ -88,11 +87,20 @@ std::string FlagCases() {
     out += fmt::format("      {}) COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")) ;;\n", command.name,
                        FlagWords(command));
   }
-  for (const OtherCommand& other : OtherCommands()) {
-    std::string words;
-    for (const char* flag : other.flags) words += std::string(flag) + " ";
-    out += fmt::format("      {}) COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")) ;;\n", other.name,
-                       words);
+  return out;
+}
+
+// The first words of commands that do several things.
+std::string VerbCases() {
+  std::string out;
+  for (const Command& command : AllCommands()) {
+    if (command.verbs.empty()) continue;
+    std::string names;
+    for (const Verb& verb : command.verbs) names += (names.empty() ? "" : " ") + verb.name;
+    out += fmt::format(
+        "    {}) if [ -z \"$type\" ]; then COMPREPLY=($(compgen -W \"{}\" -- \"$cur\"))\n"
+        "      else COMPREPLY=($(compgen -f -- \"$cur\")); fi ;;\n",
+        command.name, names);
   }
   return out;
 }
@@ -147,10 +155,8 @@ std::string BashScript() {
          "    case \"$command\" in\n" +
          FlagCases() +
          "    esac\n    return\n  fi\n  case \"$command\" in\n"
-         "    completion) COMPREPLY=($(compgen -W \"bash zsh fish\" -- \"$cur\")) ;;\n"
-         "    service) COMPREPLY=($(compgen -W \"install uninstall status\" -- \"$cur\")) ;;\n"
          "    help) COMPREPLY=($(compgen -W \"" +
-         AllNames() + "\" -- \"$cur\")) ;;\n" + ObjectCases() +
+         AllNames() + "\" -- \"$cur\")) ;;\n" + VerbCases() + ObjectCases() +
          "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n  esac\n}\n"
          "complete -F _muster muster\n";
 }
@@ -158,6 +164,7 @@ std::string BashScript() {
 std::string ZshScript() {
   return "#compdef muster\n# zsh completion for muster; try it with: source <(muster completion "
          "zsh)\n"
+         "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"
          "autoload -U +X bashcompinit && bashcompinit\n" +
          BashScript();
 }
@@ -171,34 +178,43 @@ std::string FishQuote(const std::string& text) {
   return out + "'";
 }
 
+std::string FishFlag(const std::string& when, const Flag& flag) {
+  std::string out = fmt::format("{} -l {}", when, flag.name);
+  if (flag.letter != 0) out += fmt::format(" -s {}", flag.letter);
+  if (TakesFile(flag)) {
+    out += " -r -F";
+  } else if (TakesNamespace(flag)) {
+    out += fmt::format(
+        " -x -a '(timeout {} muster get namespaces -o name 2>/dev/null | head -n {} | "
+        "cut -d/ -f2)'",
+        kNamePatience, kMaxCompletionNames);
+  } else if (!flag.choices.empty()) {
+    out += " -x -a " + FishQuote(Join(flag.choices, " "));
+  } else if (TakesValue(flag)) {
+    out += " -x";
+  }
+  return out + " -d " + FishQuote(flag.help) + "\n";
+}
+
 std::string FishScript() {
   std::string out =
       "# fish completion for muster; try it with: muster completion fish | source\ncomplete -c "
       "muster -f\n";
-  for (const OtherCommand& other : OtherCommands()) {
-    out += fmt::format("complete -c muster -n __fish_use_subcommand -a {} -d {}\n", other.name,
-                       FishQuote(other.summary));
-    for (const char* flag : other.flags) {
-      out += fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}' -l {}\n",
-                         other.name, flag + 2);
-    }
-  }
+  std::string topics;
   for (const Command& command : AllCommands()) {
     out += fmt::format("complete -c muster -n __fish_use_subcommand -a {} -d {}\n", command.name,
                        FishQuote(command.summary));
     const std::string when =
         fmt::format("complete -c muster -n '__fish_seen_subcommand_from {}'", command.name);
-    for (const Flag& flag : command.flags) {
-      out += fmt::format("{} -l {}", when, flag.name);
-      if (flag.letter != 0) out += fmt::format(" -s {}", flag.letter);
-      if (flag.name == "filename") out += " -r -F";
-      if (!flag.choices.empty()) {
-        std::string words;
-        for (const std::string& choice : flag.choices) words += choice + " ";
-        out += " -x -a " + FishQuote(words);
-      }
-      out += " -d " + FishQuote(flag.help) + "\n";
-    }
+    topics += command.name + " ";
+    std::vector<Flag> flags = command.flags;
+    for (Flag& flag : GlobalFlags(command)) flags.push_back(std::move(flag));
+    for (const Flag& flag : flags) out += FishFlag(when, flag);
+    std::string verbs;
+    for (const Verb& verb : command.verbs) verbs += verb.name + " ";
+    if (!verbs.empty())
+      out += fmt::format("{} -n 'test (count (commandline -opc)) -eq 2' -a {}\n", when,
+                         FishQuote(verbs));
     if (!command.names_objects) continue;
     const std::string names = fmt::format(
         "(timeout {} muster get {} -o name 2>/dev/null | head -n {} | cut -d/ "
@@ -210,20 +226,16 @@ std::string FishScript() {
     out += fmt::format("{} -n 'test (count (commandline -opc)) -ge {}' -a {}\n", when,
                        TakesPod(command) ? 2 : 3, FishQuote(names));
   }
+  out +=
+      "complete -c muster -n __fish_use_subcommand -a help\n"
+      "complete -c muster -n '__fish_seen_subcommand_from help' -a " +
+      FishQuote(topics) + "\n";
   return out;
 }
 
 Result<int> Run(const Arguments& arguments, Console& console) {
-  const std::string shell = arguments.positionals.empty() ? "" : arguments.positionals[0];
-  if (shell == "bash") {
-    console.Out(BashScript());
-  } else if (shell == "zsh") {
-    console.Out(ZshScript());
-  } else if (shell == "fish") {
-    console.Out(FishScript());
-  } else {
-    return Error(Reason::kInvalid, "name a shell: muster completion bash, zsh or fish");
-  }
+  const std::string& shell = arguments.positionals[0];
+  console.Out(shell == "bash" ? BashScript() : shell == "zsh" ? ZshScript() : FishScript());
   return 0;
 }
 
@@ -237,6 +249,8 @@ Command CompletionCommand() {
   command.examples = {{"source <(muster completion bash)", "this shell"},
                       {"muster completion bash > /etc/bash_completion.d/muster", "every shell"},
                       {"muster completion fish | source", "fish"}};
+  command.verbs = {{"bash"}, {"zsh"}, {"fish"}};
+  command.local = true;
   command.run_offline = Run;
   return command;
 }

@@ -171,6 +171,9 @@ Command DeleteCommand() {
       {"muster delete pytorchjob digits", "a job with its pods"},
       {"muster delete -f job.yaml --ignore-not-found", "everything that a file made"},
       {"muster delete pods -l app=web --wait=false", "several, without waiting"}};
+  command.most_words = kAnyNumber;
+  command.exclusive = {{kNames, "filename", "selector", "all"}, {"grace-period", "now", "force"}};
+  command.needs = {{"recursive", {"filename"}}};
   command.names_objects = true;
   command.run = Run;
   return command;

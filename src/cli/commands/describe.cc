@@ -64,6 +64,8 @@ Command DescribeCommand() {
   command.flags = {{"selector", 'l', "QUERY", "all objects of the type with these labels", "", {}}};
   command.examples = {{"muster describe pytorchjob digits", "a job: replicas, conditions, events"},
                       {"muster describe node", "every node"}};
+  command.most_words = kAnyNumber;
+  command.exclusive = {{kNames, "selector"}};
   command.names_objects = true;
   command.run = Run;
   return command;

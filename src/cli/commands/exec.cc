@@ -190,6 +190,7 @@ Command ExecCommand() {
   command.examples = {{"muster exec web-0 -- ls /", "one program"},
                       {"muster exec -it web-0 -- sh", "a shell"},
                       {"muster exec -i web-0 -- sh -c 'cat > /tmp/x' < x", "send a file"}};
+  command.most_words = 2;
   command.takes_program = true;
   command.names_objects = true;
   command.run = Run;

@@ -244,6 +244,7 @@ Command ExplainCommand() {
   command.examples = {{"muster explain pod web-0", "which rule fails on how many nodes"},
                       {"muster explain job digits", "a job with its gang"},
                       {"muster explain node gpu-1", "whether it takes pods, and what is free"}};
+  command.most_words = 2;
   command.names_objects = true;
   command.run = Run;
   return command;

@@ -352,6 +352,9 @@ Command GetCommand() {
                       {"muster get pytorchjobs,pods -A", "several types, everywhere"},
                       {"muster get node gpu-1 -o yaml", "one whole object"},
                       {"muster get pods -w -l app=web", "follow changes"}};
+  command.most_words = kAnyNumber;
+  command.exclusive = {
+      {kNames, "selector"}, {kNames, "field-selector"}, {kNames, "all-namespaces"}};
   command.names_objects = true;
   command.run = Run;
   return command;

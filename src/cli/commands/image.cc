@@ -94,15 +94,12 @@ Result<int> PrintNames(Invocation& run, const char* done, const Value& answer) {
 
 Result<int> Run(Invocation& run) {
   std::vector<std::string> words = run.arguments.positionals;
-  const std::string what = words.empty() ? "" : words[0];
-  if (!words.empty()) words.erase(words.begin());
-  if (what == "list" || what == "ls") {
+  const std::string what = words[0];
+  words.erase(words.begin());
+  if (what == "list") {
     ASSIGN_OR_RETURN(const Value answer, Ask(run, "", {}));
     return PrintList(run, answer);
   }
-  if (what != "pull" && what != "load" && what != "rm")
-    return Error(Reason::kInvalid, "image {:?}: expected pull, load, list or rm", what);
-  if (words.empty()) return Error(Reason::kInvalid, "image {}: what? See --help", what);
   for (const std::string& word : words) {
     if (what == "load") {
       // NAME:TAG of one image in a layout may follow its path; the node reads the file itself.
@@ -140,6 +137,10 @@ Command ImageCommand() {
       {"muster image pull pytorch/pytorch:2.2.0-cuda12.1-cudnn8-runtime", ""},
       {"docker save web > web.tar; muster image load web.tar", "without a registry"},
       {"muster image list", "with sizes, and which pods use them"}};
+  command.verbs = {{"pull", 1, kAnyNumber, {"output"}},
+                   {"load", 1, kAnyNumber, {"output", "name"}},
+                   {"list", 0, 0, {"output"}},
+                   {"rm", 1, kAnyNumber}};
   command.run = Run;
   return command;
 }

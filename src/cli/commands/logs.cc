@@ -192,6 +192,8 @@ Command LogsCommand() {
   command.examples = {{"muster logs -f pytorchjob/digits", "all ranks of a job, until it ends"},
                       {"muster logs web-0 --tail 20", "the last lines of one pod"},
                       {"muster logs -l app=web --since 5m", "several pods"}};
+  command.most_words = 2;
+  command.exclusive = {{kNames, "selector"}};
   command.names_objects = true;
   command.run = Run;
   return command;

@@ -36,10 +36,6 @@ Result<RunSpec> SpecFrom(const Arguments& arguments, const std::string& ns) {
     return Error(Reason::kInvalid,
                  "put the program after --: muster run --gpus 1 -- python train.py");
   }
-  if (!arguments.positionals.empty()) {
-    return Error(Reason::kInvalid, "{:?}: the program stands after --, flags of muster before it",
-                 arguments.positionals[0]);
-  }
   ASSIGN_OR_RETURN(spec.gpus, arguments.GetInt("gpus", 0));
   ASSIGN_OR_RETURN(spec.workers, arguments.GetInt("workers", 1));
   if (spec.gpus < 0) return Error(Reason::kInvalid, "--gpus {}: must not be negative", spec.gpus);
@@ -256,6 +252,7 @@ Command RunCommand() {
       {"muster run -- python train.py", "one process"},
       {"muster run --gpus 2 --workers 4 -- python train.py", "four processes with two GPUs each"},
       {"muster run --name sweep-3 --memory 16Gi -- ./sweep.sh 3", "with a name and a limit"}};
+  command.instead = "the program stands after --, flags of muster before it";
   command.takes_program = true;
   command.run = Run;
   return command;

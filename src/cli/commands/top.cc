@@ -79,9 +79,6 @@ std::map<std::pair<std::string, std::string>, std::string> Owners(const json::Va
 }
 
 Result<int> Run(Invocation& invocation) {
-  const std::vector<std::string>& what = invocation.arguments.positionals;
-  if (what.size() != 1 || (what[0] != "gpus" && what[0] != "gpu"))
-    return Error(Reason::kBadRequest, "say what: muster top gpus");
   Session& session = invocation.session;
   ASSIGN_OR_RETURN(const json::Value nodes, session.List(client::resources::kNodes, ""));
   ASSIGN_OR_RETURN(const json::Value pods, session.List(client::resources::kPods, ""));
@@ -124,6 +121,7 @@ Command TopCommand() {
   command.usage = "gpus [flags]";
   command.details = "A dash stands for what the node does not measure, as of simulated GPUs.";
   command.examples = {{"muster top gpus", "every GPU of the cluster"}};
+  command.verbs = {{"gpus"}};
   command.run = Run;
   return command;
 }

@@ -137,6 +137,8 @@ Command WaitCommand() {
       {"muster wait pytorchjob/digits --for=condition=Succeeded --timeout=10m", "a job"},
       {"muster wait node --all --for=condition=Ready", "every node"},
       {"muster wait pod/web-0 --for=delete", "until it is gone"}};
+  command.most_words = kAnyNumber;
+  command.exclusive = {{kNames, "selector", "all"}};
   command.names_objects = true;
   command.run = Run;
   return command;

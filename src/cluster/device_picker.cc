@@ -101,6 +101,25 @@ std::vector<size_t> DeviceLinks::Grown(const std::vector<size_t>& free, size_t c
   return std::get<2>(*best);
 }
 
+int64_t DeviceLinks::MostJoined(const DeviceSet& free) const {
+  if (empty()) return free.IsEmpty() ? 0 : 1;
+  int64_t most = 0;
+  std::vector<size_t> left = free.Positions();
+  std::vector<size_t> joined;
+  while (!left.empty()) {
+    joined.assign(1, left.back());
+    left.pop_back();
+    for (size_t i = 0; i < joined.size(); ++i) {
+      const auto unlinked = std::partition(
+          left.begin(), left.end(), [&](size_t other) { return Between(joined[i], other) == 0; });
+      joined.insert(joined.end(), unlinked, left.end());
+      left.erase(unlinked, left.end());
+    }
+    most = std::max(most, static_cast<int64_t>(joined.size()));
+  }
+  return most;
+}
+
 DeviceSet DeviceLinks::Pick(const DeviceSet& free, int64_t count) const {
   CHECK(count <= free.Count());
   if (empty() || count <= 0 || count == free.Count()) return free.Lowest(count);

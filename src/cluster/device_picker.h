@@ -31,6 +31,9 @@ class DeviceLinks {
   // most links to it. REQUIRES: count <= free.Count().
   DeviceSet Pick(const DeviceSet& free, int64_t count) const;
 
+  // The most of the free devices that are joined by links, directly or through each other.
+  int64_t MostJoined(const DeviceSet& free) const;
+
  private:
   int64_t Between(size_t a, size_t b) const { return links_[a * size_ + b]; }
   int64_t To(size_t position, const std::vector<size_t>& others) const;

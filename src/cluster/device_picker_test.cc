@@ -43,6 +43,17 @@ TEST(DeviceLinks, WithoutLinksTheLowestAreTaken) {
   EXPECT_EQ(Pick(links, {1, 2, 3}, 2), (Positions{1, 2}));
 }
 
+TEST(DeviceLinks, CountsThoseThatAreJoined) {
+  const DeviceLinks pairs(Devices(6, {{0, 1, 4}, {2, 3, 4}}));
+  EXPECT_EQ(pairs.MostJoined(Set({0, 1, 2, 4, 5})), 2);
+  EXPECT_EQ(pairs.MostJoined(Set({0, 2, 4, 5})), 1);
+  EXPECT_EQ(pairs.MostJoined(Set({})), 0);
+  const DeviceLinks chain(Devices(5, {{0, 4, 1}, {4, 2, 1}, {2, 1, 1}}));
+  EXPECT_EQ(chain.MostJoined(Set({0, 1, 2, 3, 4})), 4) << "through each other";
+  EXPECT_EQ(chain.MostJoined(Set({0, 1, 2, 3})), 2) << "but not through one that is taken";
+  EXPECT_EQ(DeviceLinks(Devices(4, {})).MostJoined(Set({1, 2})), 1);
+}
+
 TEST(DeviceLinks, PairsStayWhole) {
   const DeviceLinks links(Devices(6, {{0, 1, 4}, {2, 3, 4}, {4, 5, 4}}));
   EXPECT_EQ(Pick(links, {0, 1, 2, 3, 4, 5}, 2), (Positions{0, 1}));

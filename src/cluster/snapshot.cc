@@ -143,6 +143,16 @@ void ClusterSnapshot::Account(const Placement& placement, int64_t sign) {
     used[request.resource] += sign * request.amount;
     Recount(placement.node, request.resource);
   }
+  RecountJoined(placement.node);
+}
+
+void ClusterSnapshot::RecountJoined(NodeIndex node) {
+  most_joined_[node] = 0;
+  if (device_links_[node] == nullptr || device_kinds_[node] == nullptr) return;
+  for (const DeviceKind& kind : *device_kinds_[node]) {
+    const int64_t joined = device_links_[node]->MostJoined(device_free_[node].And(kind.all));
+    most_joined_[node] = std::max(most_joined_[node], static_cast<uint8_t>(joined));
+  }
 }
 
 void ClusterSnapshot::Recount(NodeIndex node, ResourceIndex resource) {
@@ -166,6 +176,7 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
     device_free_.resize(node + 1);
     device_kinds_.resize(node + 1);
     device_links_.resize(node + 1);
+    most_joined_.resize(node + 1, 0);
     for (std::vector<int64_t>* table : {&offered_, &used_, &free_})
       table->resize((node + 1) * stride_, 0);
   }
@@ -205,6 +216,7 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
   for (size_t resource = 0; resource < resources_.size(); ++resource) {
     Recount(node, static_cast<ResourceIndex>(resource));
   }
+  RecountJoined(node);
 }
 
 void ClusterSnapshot::ClearNode(NodeIndex node) {
@@ -216,6 +228,7 @@ void ClusterSnapshot::ClearNode(NodeIndex node) {
   device_free_[node] = DeviceSet();
   device_kinds_[node] = nullptr;
   device_links_[node] = nullptr;
+  most_joined_[node] = 0;
   for (std::vector<int64_t>* table : {&offered_, &used_, &free_})
     std::fill_n(&(*table)[node * stride_], stride_, 0);
 }

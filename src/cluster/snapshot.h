@@ -127,6 +127,8 @@ class ClusterSnapshot {
   size_t placement_slots() const { return placements_.size(); }
   const Placement& At(PlacementIndex placement) const { return placements_[placement]; }
   DeviceSet FreeDevices(NodeIndex node) const { return device_free_[node]; }
+  // The most free devices of the node that NVLinks join; 0 where no device has a link.
+  int64_t MostJoined(NodeIndex node) const { return most_joined_[node]; }
 
   // -- Structure: only ClusterCache, which owns the interning, calls these.
   ResourceIndex AddResource(std::string_view name);  // kNoIndex when there are kMaxResourceNames
@@ -146,6 +148,7 @@ class ClusterSnapshot {
 
   void Widen();
   void Recount(NodeIndex node, ResourceIndex resource);
+  void RecountJoined(NodeIndex node);
   void Account(const Placement& placement, int64_t sign);
 
   size_t stride_;  // of the three tables below; at least resources_.size()
@@ -158,6 +161,7 @@ class ClusterSnapshot {
   std::vector<std::shared_ptr<const std::vector<DeviceKind>>> device_kinds_;
   // Null: none of the node's devices has a link.
   std::vector<std::shared_ptr<const DeviceLinks>> device_links_;
+  std::vector<uint8_t> most_joined_;
   size_t node_count_ = 0;
   std::vector<std::shared_ptr<const NodeClass>> classes_;
   std::vector<std::shared_ptr<const std::string>> resources_;

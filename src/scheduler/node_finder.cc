@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/strings.h"
+#include "scheduler/linked_nodes.h"
 #include "scheduler/rules.h"
 
 namespace muster::scheduler {
@@ -63,6 +64,7 @@ uint64_t NodeFinder::OrderOf(const cluster::Shape& shape, NodeIndex node) const 
   }
   uint64_t order = unwanted;
   order = order << kDeviceBits | Saturate(devices, kDeviceBits);
+  order = order << 1 | (SplitsLinks(snapshot_, shape, node) ? 1 : 0);
   order = order << kCpuBits | Saturate(snapshot_.Free(node, cluster::kCpuIndex), kCpuBits);
   return order << kIndexBits | node;
 }
@@ -82,6 +84,7 @@ bool NodeFinder::Passes(Candidates& candidates, const cluster::Shape& shape, Nod
 bool NodeFinder::AreAlike(NodeIndex a, NodeIndex b) const {
   return snapshot_.ClassOf(a) == snapshot_.ClassOf(b) &&
          snapshot_.HasDevices(a) == snapshot_.HasDevices(b) &&
+         snapshot_.MostJoined(a) == snapshot_.MostJoined(b) &&
          std::ranges::equal(snapshot_.FreeRow(a), snapshot_.FreeRow(b));
 }
 

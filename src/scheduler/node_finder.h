@@ -33,11 +33,11 @@ inline constexpr size_t kFirstCandidates = 64;
 inline constexpr size_t kMaxCandidates = 4096;
 
 // The order of nodes for a shape is one number, so that comparing is cheap. From the top: one bit
-// "has devices that the pod does not want", free devices, free cpu in milli-cores, node index.
-// Larger values saturate.
+// "has devices that the pod does not want", free devices, one bit "its devices would not be joined
+// by NVLinks" (linked_nodes.h), free cpu in milli-cores, node index. Larger values saturate.
 inline constexpr int kIndexBits = 24;
 inline constexpr int kCpuBits = 25;
-inline constexpr int kDeviceBits = 14;
+inline constexpr int kDeviceBits = 13;
 inline constexpr size_t kMaxNodes = size_t{1} << kIndexBits;
 
 class NodeFinder {

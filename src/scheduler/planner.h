@@ -10,8 +10,8 @@
 //        never gets here.
 // Choice: the node that is fullest, so that whole nodes stay free for large jobs. A pod that wants
 //        devices goes where the fewest of them are free; a pod that wants none stays off nodes with
-//        devices while another node takes it. Then the node with the least cpu free, then the lower
-//        index.
+//        devices while another node takes it. Then one where its devices are joined by NVLinks,
+//        then the node with the least cpu free, then the lower index.
 // Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go.
 // Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least
 //        Unit::Needed(); else none.

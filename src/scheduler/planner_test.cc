@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "scheduler/linked_nodes.h"
 #include "scheduler/node_finder.h"
 #include "scheduler/test_cluster.h"
 
@@ -240,9 +241,9 @@ cluster::NodeIndex BestByPlainSearch(const cluster::ClusterSnapshot& snapshot,
     if (!cluster::Matches(shape.constraints.affinity, snapshot.Node(node).labels_view())) continue;
     const bool wants = shape.device_resource != cluster::kNoIndex;
     const bool has = snapshot.HasDevices(node);
-    const std::vector<int64_t> order = {!wants && has ? 1 : 0,
-                                        wants || has ? snapshot.Free(node, gpu) : 0,
-                                        snapshot.Free(node, cluster::kCpuIndex), node};
+    const std::vector<int64_t> order = {
+        !wants && has ? 1 : 0, wants || has ? snapshot.Free(node, gpu) : 0,
+        SplitsLinks(snapshot, shape, node) ? 1 : 0, snapshot.Free(node, cluster::kCpuIndex), node};
     if (best == cluster::kNoIndex || order < best_order) {
       best = node;
       best_order = order;
@@ -259,6 +260,7 @@ TEST(NodeFinder, AnswersAsPlainSearchDoesWhilePodsComeAndGo) {
       cluster::NodeInfo node =
           c.MakeNode("n" + std::to_string(i), rng.Chance(0.5) ? kGpuNode : kCpuNode);
       node.labels["zone"] = rng.Chance(0.5) ? "a" : "b";
+      if (node.devices.size() >= 2 && rng.Chance(0.5)) TestCluster::LinkDevices(node, {{0, 1}});
       c.cache.UpsertNode(node);
     }
     std::vector<cluster::ShapeIndex> shapes;

@@ -237,6 +237,37 @@ TEST_F(SchedulerTest, BindsAPodWithItsDevicesAndSaysSo) {
   EXPECT_EQ(pod_status_writes_, 0);
 }
 
+// What a pod may open of its gang's: all that the gang has on the node, whoever is bound first.
+TEST_F(SchedulerTest, TellsPodsThatShareASandboxOfTheGangsDevices) {
+  AddNode("n1", 4);
+  AddPod("other", 1);
+  Settle();
+  for (const bool shared : {true, false}) {
+    const std::string gang = shared ? "shared" : "plain";
+    AddGroup(gang, 1);
+    for (int i = 0; i < 2; ++i) {
+      json::Value pod = MakePod(fmt::format("{}-{}", gang, i), 1, gang);
+      if (shared)
+        pod = pod.SetPath({"metadata", "annotations", "muster.dev/gang-sandbox"}, "shared");
+      api_.Put(kPods, pod);
+    }
+    Settle();
+    for (int i = 0; i < 2; ++i) {
+      const json::Value* pod = api_.Find(kPods, "default", fmt::format("{}-{}", gang, i));
+      EXPECT_EQ((*pod)["spec"]["nodeName"].AsString(), "n1") << gang << i;
+      const cluster::DeviceLists devices = cluster::PodGangDevices(*pod);
+      if (shared) {
+        EXPECT_EQ(devices, (cluster::DeviceLists{{"nvidia.com/gpu", {"n1-g1", "n1-g2"}}}));
+      } else {
+        EXPECT_TRUE(devices.empty());
+      }
+    }
+    for (int i = 0; i < 2; ++i) api_.Remove(kPods, "default", fmt::format("{}-{}", gang, i));
+    api_.Remove(kGroups, "default", gang);
+    Settle();
+  }
+}
+
 TEST_F(SchedulerTest, SaysWhyAPodWaitsOnceAndBindsItWhenANodeComes) {
   AddNode("small", 1);
   AddPod("p", 2);

@@ -43,6 +43,14 @@ class TestCluster {
     }
     return node;
   }
+  // NVLinks between the node's devices at these positions.
+  static void LinkDevices(cluster::NodeInfo& node,
+                          const std::vector<std::pair<size_t, size_t>>& pairs) {
+    for (const auto& [a, b] : pairs) {
+      node.devices[a].links[node.devices[b].id] = 4;
+      node.devices[b].links[node.devices[a].id] = 4;
+    }
+  }
   void AddNodes(int count, const cluster::ResourceList& amounts) {
     for (int i = 0; i < count; ++i)
       cache.UpsertNode(MakeNode("n" + std::to_string(next_node_++), amounts));

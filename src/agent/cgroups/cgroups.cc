@@ -221,6 +221,13 @@ Status Cgroups::CreateV2(const std::string& group, const CgroupLimits& limits) c
   return Status::Ok();
 }
 
+std::map<std::string, std::string> Cgroups::DirsV1(const std::string& group) const {
+  std::map<std::string, std::string> dirs;
+  if (mode_ != Mode::kV1) return dirs;
+  for (const auto& [controller, root] : roots_) dirs[controller] = Dir(controller, group);
+  return dirs;
+}
+
 Status Cgroups::Create(const std::string& group, const CgroupLimits& limits) const {
   switch (mode_) {
     case Mode::kNone:

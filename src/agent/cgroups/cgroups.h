@@ -59,6 +59,8 @@ class Cgroups {
 
   Mode mode() const { return mode_; }
   std::string Root() const;  // of v2; "" for v1
+  // v1: where the group is, by controller; with the controllers of one hierarchy the same folder.
+  std::map<std::string, std::string> DirsV1(const std::string& group) const;
   bool CanLimitMemory() const { return !Dir("memory", "").empty(); }
 
   Status Create(const std::string& group, const CgroupLimits& limits) const;

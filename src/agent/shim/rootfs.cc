@@ -194,7 +194,49 @@ Status MaskKernel(const std::string& root) {
   return Status::Ok();
 }
 
-Status MountKernel(const std::string& root, Cgroups::Mode cgroups) {
+// Where a tree that `source` names appears: by descriptors, so that no link is followed.
+Result<UniqueFd> MountTree(int source, int target, uint64_t attributes) {
+  UniqueFd tree(static_cast<int>(
+      syscall(SYS_open_tree, source, "",
+              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE)));
+  if (!tree.valid()) return SystemError("open_tree", "a volume", errno);
+  RETURN_IF_ERROR(Restrict(tree.get(), attributes));
+  if (syscall(SYS_move_mount, tree.get(), "", target, "",
+              MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+    return SystemError("move_mount to", "a volume's place", errno);
+  }
+  return tree;
+}
+
+// As containerd shows them: a folder for each hierarchy, named as on the node, with the container's
+// own group in it; other controllers of the same hierarchy are links. Bound rather than mounted
+// anew, which would take the kernel's cgroup lock.
+Status ShowCgroupsV1(const std::map<std::string, std::string>& dirs, const std::string& group,
+                     const std::string& target) {
+  RETURN_IF_ERROR(Mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755"));
+  for (const auto& [controller, dir] : dirs) {
+    const std::string root = dir.substr(0, dir.size() - group.size() - 1);
+    const std::string name = root.substr(root.find_last_of('/') + 1);
+    if (name != controller && symlink(name.c_str(), (target + "/" + controller).c_str()) != 0)
+      return SystemError("symlink", target + "/" + controller, errno);
+    const std::string place = target + "/" + name;
+    if (mkdir(place.c_str(), 0755) != 0) {
+      if (errno == EEXIST) continue;  // another controller of this hierarchy
+      return SystemError("mkdir", place, errno);
+    }
+    UniqueFd from(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    UniqueFd to(open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!from.valid() || !to.valid()) return SystemError("open", dir, errno);
+    constexpr uint64_t kAttributes =
+        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+    const Result<UniqueFd> shown = MountTree(from.get(), to.get(), kAttributes);
+    if (!shown) return shown.error();
+  }
+  return Mount(nullptr, target, nullptr, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+               "mode=755");
+}
+
+Status MountKernel(const ContainerSpec& spec, const RootfsPlace& place, const std::string& root) {
   constexpr unsigned long kPlain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   RETURN_IF_ERROR(Mount("proc", root + "/proc", "proc", kPlain));
   const Status sys = Mount("sysfs", root + "/sys", "sysfs", kPlain | MS_RDONLY);
@@ -205,9 +247,12 @@ Status MountKernel(const std::string& root, Cgroups::Mode cgroups) {
     UniqueFd mounted(open((root + "/sys").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     RETURN_IF_ERROR(Restrict(mounted.get(), MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV));
   }
-  if (cgroups == Cgroups::Mode::kV2) {
-    (void)Mount("cgroup2", root + "/sys/fs/cgroup", "cgroup2", kPlain | MS_RDONLY);
-  }
+  const std::string groups = root + "/sys/fs/cgroup";
+  const Cgroups::Mode mode =
+      place.cgroups == nullptr ? Cgroups::Mode::kNone : place.cgroups->mode();
+  if (mode == Cgroups::Mode::kV2) (void)Mount("cgroup2", groups, "cgroup2", kPlain | MS_RDONLY);
+  if (mode == Cgroups::Mode::kV1)
+    RETURN_IF_ERROR(ShowCgroupsV1(place.cgroups->DirsV1(spec.cgroup), spec.cgroup, groups));
   return MaskKernel(root);
 }
 
@@ -264,17 +309,10 @@ Status MountVolume(const ContainerMount& mount, int root_fd) {
   ASSIGN_OR_RETURN(const int target_fd,
                    OpenInRoot(root_fd, mount.target, true, !S_ISDIR(info.st_mode)));
   const UniqueFd target(target_fd);
-  const UniqueFd tree(static_cast<int>(
-      syscall(SYS_open_tree, source.get(), "",
-              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE)));
-  if (!tree.valid()) return SystemError("open_tree", mount.source, errno);
-  RETURN_IF_ERROR(
-      Restrict(tree.get(), MOUNT_ATTR_NODEV | (mount.read_only ? MOUNT_ATTR_RDONLY : 0)));
-  if (syscall(SYS_move_mount, tree.get(), "", target.get(), "",
-              MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
-    return SystemError("mountPath", mount.target, errno);
-  }
-  return HideBelow(mount, tree.get());
+  const Result<UniqueFd> tree = MountTree(
+      source.get(), target.get(), MOUNT_ATTR_NODEV | (mount.read_only ? MOUNT_ATTR_RDONLY : 0));
+  if (!tree) return tree.error().WithPrefix(fmt::format("mountPath {}: ", mount.target));
+  return HideBelow(mount, tree->get());
 }
 
 Status MountTerminationLog(const ContainerSpec& spec, const RootfsPlace& place, int root_fd) {
@@ -359,7 +397,7 @@ Status EnterRootfs(const ContainerSpec& spec, const RootfsPlace& place) {
   const std::string root = place.base + "/root";
   RETURN_IF_ERROR(MountRoot(spec, place, root));
   if (!spec.image_root.empty()) RETURN_IF_ERROR(MakeKernelFolders(root));
-  RETURN_IF_ERROR(MountKernel(root, place.cgroups));
+  RETURN_IF_ERROR(MountKernel(spec, place, root));
   RETURN_IF_ERROR(MountDev(spec, place, root));
   UniqueFd root_fd(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root_fd.valid()) return SystemError("open", root, errno);

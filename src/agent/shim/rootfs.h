@@ -24,7 +24,7 @@ struct RootfsPlace {
   std::string base;   // DIR/pods/<uid>/containers/<name>/<attempt>: upper, work and mount point are
                       // made below it
   std::string shm;    // the pod's /dev/shm
-  Cgroups::Mode cgroups = Cgroups::Mode::kNone;
+  const Cgroups* cgroups = nullptr;  // the container's group is there, if there are any
   // In a user namespace: UserRootPlan::overlays. Then the layer is the root folder, not the node's.
   std::vector<std::string> overlays;
   bool plain = false;  // there is no root to be made

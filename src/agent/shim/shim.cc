@@ -249,7 +249,7 @@ Result<json::Value> Shim::Start(const json::Value& request) {
   const RootfsPlace place = {SandboxLayer(config_.pod_dir),
                              base,
                              SandboxShm(config_.pod_dir),
-                             cgroups_.mode(),
+                             &cgroups_,
                              overlays_,
                              config_.plain};
   Result<Launched> launched = LaunchContainer(made, place, cgroups_);

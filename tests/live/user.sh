@@ -46,8 +46,19 @@ outside() {
 }
 hide() { if [ -e "/usr/bin/$1" ]; then mount --bind /dev/null "/usr/bin/$1"; fi; }
 
+images() { # images OWNER
+  if command -v skopeo >/dev/null && command -v umoci >/dev/null; then part images "$folder/layout" "$1"; else echo "note: no skopeo or umoci here"; fi
+}
+mkdir -p "$folder/image/bin"
+cp /bin/busybox "$folder/image/bin/"
+echo mine >"$folder/image/owned" && chown 42:42 "$folder/image/owned" && chmod 644 "$folder/image/owned"
+tests/live/images/make_image.py "$folder/layout" owners:1 \
+  '{"Cmd": ["/bin/busybox", "sh", "-c", "echo $(/bin/busybox stat -c %u /owned) $(/bin/busybox cat /owned)"]}' "$folder/image" >/dev/null
+chmod -R a+rX "$folder/layout"
+
 part jobs
 part node
+images 0
 through=tests/live/user/without-namespaces
 part plain
 through=
@@ -65,5 +76,6 @@ if command -v newuidmap >/dev/null; then # more ids than his own
   for list in subuid subgid; do [ -e /etc/$list ] || touch /etc/$list; mount --bind "$folder/ids" /etc/$list; done
   { cat /etc/passwd; echo "tester:x:$user:$user::/nonexistent:/bin/sh"; } >"$folder/passwd"
   mount --bind "$folder/passwd" /etc/passwd
+  images 42
 fi
 part outside none

@@ -12,6 +12,7 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/program.h"
 #include "agent/runtime/unique_fd.h"
+#include "agent/user_node/user_identity.h"
 #include "agent/volumes/disk_usage.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -199,6 +200,16 @@ class FetchWatch {
   std::optional<Duration> since_;
 };
 
+// Whether this process can give files to all whom images give them to: root, and in a user
+// namespace that has as many ids as they need.
+bool KnowsAllOwners() {
+  if (geteuid() != 0) return false;
+  for (const char* map : {"/proc/self/uid_map", "/proc/self/gid_map"}) {
+    if (MappedIds(ReadSmallFile(map).value_or("")) < kMaxSubordinateIds) return false;
+  }
+  return true;
+}
+
 // The layout `dir` holds one image: reads what it says of itself.
 Result<ImageRecord> ReadLayout(const std::string& data_dir, const std::string& dir) {
   ASSIGN_OR_RETURN(const json::Value index, ReadJson(dir + "/index.json", kMaxManifestBytes));
@@ -331,8 +342,8 @@ Result<ImageRecord> FetchImage(const ImageWork& work, const ImageSource& source,
   RETURN_IF_ERROR(CheckRoom(work.data_dir, UnpackedBytes(work.data_dir, record)));
   FetchWatch unpacking(work.data_dir, "", work.timeouts.stall);
   std::vector<std::string> unpack = {"umoci", "raw", "unpack"};
-  // All files are then the user's own, who is root in the node's user namespace.
-  if (geteuid() != 0) unpack.emplace_back("--rootless");
+  // Else all files are the user's own, who is root in the node's user namespace.
+  if (!KnowsAllOwners()) unpack.emplace_back("--rootless");
   unpack.insert(unpack.end(), {"--image", fmt::format("{}:{}", layout.path(), kLayoutTag),
                                unpacked.path() + "/rootfs"});
   ASSIGN_OR_RETURN(const ProgramResult done, RunTool(work, std::move(unpack), work.timeouts.pull,

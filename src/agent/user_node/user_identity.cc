@@ -89,6 +89,15 @@ std::vector<std::string> MapArguments(pid_t pid, uint32_t own_id, IdRange range)
           std::to_string(range.count)};
 }
 
+uint64_t MappedIds(std::string_view map) {
+  uint64_t out = 0;
+  for (const std::string_view line : SplitNonEmpty(map, '\n')) {
+    const std::vector<std::string_view> fields = SplitNonEmpty(Trim(line), ' ');
+    if (fields.size() == 3) out += static_cast<uint64_t>(ParseInt(fields[2]).value_or(0));
+  }
+  return out;
+}
+
 bool IsWholeMap(std::string_view uid_map) {
   return SplitNonEmpty(Trim(uid_map), ' ') == std::vector<std::string_view>{"0", "0", "4294967295"};
 }

@@ -49,6 +49,8 @@ Status MapOwnId(uid_t user, gid_t group);
 // In the new user namespace of the child `pid`, by newuidmap and newgidmap.
 Status MapSubordinateIds(pid_t pid, const SubordinateIds& ids);
 
+// How many ids /proc/self/uid_map or gid_map knows.
+uint64_t MappedIds(std::string_view map);
 // True for /proc/self/uid_map outside of every user namespace.
 bool IsWholeMap(std::string_view uid_map);
 // Of the calling process: overlays of `/`, device nodes and other users' files are out of reach

@@ -39,6 +39,13 @@ TEST(UserIdentity, KnowsTheMapOfTheWholeMachine) {
   EXPECT_FALSE(IsWholeMap(""));
 }
 
+TEST(UserIdentity, CountsTheIdsOfAMap) {
+  EXPECT_EQ(MappedIds("         0          0 4294967295\n"), 4'294'967'295u);
+  EXPECT_EQ(MappedIds("         0       1000          1\n"), 1u);
+  EXPECT_EQ(MappedIds("0 1000 1\n1 100000 65536\n"), 65'537u);
+  EXPECT_EQ(MappedIds(""), 0u);
+}
+
 TEST(Refusal, NamesTheSettingAndTheCommand) {
   Refusal refusal = ExplainRefusal({"0", "1", std::nullopt, "unshare: No space left on device"});
   EXPECT_NE(refusal.why.find("user.max_user_namespaces is 0"), std::string::npos);

@@ -1,5 +1,7 @@
 // The part of PodWorker that starts and restarts containers.
 
+#include <algorithm>
+
 #include "agent/pod_workers/plain_pod.h"
 #include "agent/pod_workers/pod_worker.h"
 #include "agent/runtime/files.h"
@@ -136,12 +138,15 @@ cluster::DeviceLists PodWorker::GangDevices() const {
 // It may do without: a program that only asks how many GPUs there are, or an image that brings its
 // own driver, as machines whose driver is an image do.
 void PodWorker::WarnOfNoDriver(const ContainerSpec& spec) {
-  if (spec.image_root.empty() || spec.devices.empty() || !driver_files_.empty()) return;
+  if (spec.image_root.empty() || spec.devices.empty()) return;
+  if (std::any_of(driver_files_.begin(), driver_files_.end(),
+                  [](const DriverFile& file) { return file.name.starts_with("libcuda.so."); }))
+    return;
   const std::string& library = context_.driver_library;
   Event(client::EventType::kWarning, "NoDriverFiles",
-        fmt::format("Container {} has the device files of its GPUs, but not the driver's libraries "
-                    "and programs: none are found beside {} (lib*.so.VERSION of its version). "
-                    "Install the driver's user-space packages on the node, or mount them",
+        fmt::format("Container {} has the device files of its GPUs, but no libcuda.so of their "
+                    "driver: none of its version is found beside {}. Install the driver's "
+                    "user-space packages on the node, or mount them",
                     spec.name, library.empty() ? "the NVML library, which is unknown" : library));
 }
 

@@ -246,6 +246,27 @@ TEST_F(CommandsTest, ExplainNamesTheReasonOfAWaitingJobOnce) {
             "  j-master-0, j-worker-0: waits with its gang\n");
 }
 
+TEST_F(CommandsTest, ExplainSaysOnceWhyAnImageIsNotThere) {
+  cluster_.api.Put("/api/v1/pods",
+                   Yaml("{metadata: {name: p, namespace: default}, spec: {nodeName: n1}, status: "
+                        "{phase: Pending, containerStatuses: [{name: a, state: {waiting: {reason: "
+                        "ImagePullBackOff, message: 'Back-off pulling image \"x:1\": ErrImagePull: "
+                        "manifest unknown'}}}]}}"));
+  const auto event = [&](const char* name, const char* reason, const char* message) {
+    cluster_.api.Put(
+        "/api/v1/events",
+        Yaml(fmt::format("{{metadata: {{name: {}, namespace: default}}, involvedObject: {{name: "
+                         "p}}, type: Warning, reason: {}, message: '{}'}}",
+                         name, reason, message)));
+  };
+  event("p.1", "Failed", "Failed to pull image \"x:1\": manifest unknown");
+  event("p.2", "Slow", "the disk is slow");
+  event("p.3", "Slow", "the disk is slow");
+  EXPECT_EQ(cluster_.Run("explain", {"pod", "p"}).out,
+            "Pod p waits: container a: ImagePullBackOff: Back-off pulling image \"x:1\": "
+            "ErrImagePull: manifest unknown\n  Slow: the disk is slow\n");
+}
+
 TEST_F(CommandsTest, ExplainSaysWhatEndedInAPodThatIsStillRunning) {
   const auto explain = [&](const std::string& containers) {
     cluster_.api.Put("/api/v1/pods",

@@ -72,8 +72,15 @@ std::string SentenceForPod(const json::Value& pod) {
   return HowPodRuns(pod);
 }
 
+// An event may have words of its own before the cause: `Failed to pull image "x": CAUSE`.
+bool WasSaid(const std::string& said, const std::string& message) {
+  const size_t colon = message.find(": ");
+  const std::string cause = colon == message.npos ? "" : message.substr(colon + 2);
+  return said.contains(message) || (!cause.empty() && said.contains(cause));
+}
+
 // The newest warning events of an object, without what was said already.
-Status PrintWarnings(Invocation& invocation, const json::Value& object, const std::string& said) {
+Status PrintWarnings(Invocation& invocation, const json::Value& object, std::string said) {
   client::ListOptions options;
   options.field_selector =
       "involvedObject.name=" + object["metadata"]["name"].Str() + ",type=Warning";
@@ -82,7 +89,8 @@ Status PrintWarnings(Invocation& invocation, const json::Value& object, const st
                                            object["metadata"]["namespace"].AsString(), options));
   for (const json::Value& event : events["items"].items()) {
     const std::string message = event["message"].Str();
-    if (said.find(message) != std::string::npos) continue;
+    if (WasSaid(said, message)) continue;
+    said += "\n" + message;
     invocation.console.Print("  {}: {}\n", event["reason"].AsString(), message);
   }
   return Status::Ok();

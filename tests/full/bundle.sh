@@ -29,7 +29,11 @@ metadata: {name: greeter}
 spec: {selector: {app: greeter}, ports: [{port: 80}]}
 YAML
 cat >"$root/opt/client.sh" <<'CLIENT'
-until exec 3<>/dev/tcp/greeter/80; do read -rt 0.2 <> <(:) || true; done 2>/dev/null
+deadline=$((SECONDS + 60))
+until exec 3<>/dev/tcp/greeter/80; do
+  [ $SECONDS -lt $deadline ] || { echo "greeter did not answer within 60 s"; exit 1; }
+  read -rt 0.2 <> <(:) || true
+done 2>/dev/null
 cat <&3
 env | grep ^LD_ || echo no loader variables
 CLIENT

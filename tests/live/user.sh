@@ -61,6 +61,17 @@ part node
 images 0
 through=tests/live/user/without-namespaces
 part plain
+if [ "$(uname -m)" = x86_64 ]; then
+  mkdir "$folder/kernel"
+  cp -r /proc/sys/kernel/. "$folder/kernel" 2>/dev/null || true # what may not be read stays away
+  echo 1 >"$folder/kernel/apparmor_restrict_unprivileged_userns"
+  mount --bind "$folder/kernel" /proc/sys/kernel
+  through=tests/live/user/without-rights
+  part restricted
+  umount /proc/sys/kernel
+else
+  echo "note: no x86-64, so no machine that restricts user namespaces"
+fi
 through=
 outside
 for way in pasta slirp4netns; do

@@ -41,9 +41,10 @@ echo "my secret" >"$HOME/secret"
 chmod 644 "$HOME/secret"
 mkdir -p "$SCRATCH/open" && echo "open secret" >"$SCRATCH/open/for-all"
 kubectl create secret generic other --from-literal=key=other-pod-secret >/dev/null
+canary=canary-${SCRATCH##*/} # not that of a test beside this one
 attack=$(kubectl exec web -- sh -c "
   for d in / /etc /usr /usr/bin /var /var/lib /opt /boot /root /home /tmp /run /sys /proc/sys/kernel; do
-    echo pwned >\$d/muster-canary 2>/dev/null
+    echo pwned >\$d/$canary 2>/dev/null
   done
   rm -rf /usr/share/doc /etc/apt 2>/dev/null
   cat '$HOME/secret' '$DATA/kubeconfig' 2>/dev/null && echo LEAK: home
@@ -58,7 +59,7 @@ attack=$(kubectl exec web -- sh -c "
   kill -9 -1 2>/dev/null
   echo done" 2>/dev/null)
 equals "$attack" done "what the attack found"
-equals "$(find / -xdev -name muster-canary -not -path "$SCRATCH/*" 2>/dev/null || true)" "" "files outside"
+equals "$(find / -xdev -name "$canary" -not -path "$SCRATCH/*" 2>/dev/null || true)" "" "files outside"
 test -d /etc/apt || fail "/etc/apt is gone"
 pod guarded Never "exit 0" | sed 's/image: none/&\n      securityContext: {readOnlyRootFilesystem: true}/; s/exit 0/for d in \/ \/usr \/etc; do touch $d\/x \&\& echo wrote; done; true/' |
   kubectl apply -f -

@@ -2,6 +2,7 @@
 # Part of tests/live/user.sh, as an ordinary user for whom the kernel makes no user namespaces: the fallback and its
 # words.
 source "$(dirname "$0")/../lib.sh"
+source tests/live/user/rendezvous.sh
 [ "$(id -u)" != 0 ] || fail "this test is for an ordinary user"
 ! unshare -U true 2>/dev/null || fail "this test is for a machine without user namespaces"
 up >"$SCRATCH/up.out"
@@ -79,41 +80,15 @@ YAML
 refused volume UnsupportedField "volume s cannot be mounted at /script"
 
 say "== a job on one port, and a second one"
-job() {
-  cat <<YAML | kubectl apply -f - >/dev/null
-apiVersion: kubeflow.org/v1
-kind: PyTorchJob
-metadata: {name: $1}
-spec:
-  runPolicy: {cleanPodPolicy: None}
-  pytorchReplicaSpecs:
-    Master: &replica
-      replicas: 1
-      restartPolicy: Never
-      template:
-        spec: {containers: [{name: pytorch, image: none, command: ["python3", "$SCRATCH/open/rendezvous.py"]}]}
-    Worker: *replica
-YAML
-}
-mkdir "$SCRATCH/open"
-cat >"$SCRATCH/open/rendezvous.py" <<PYTHON
-import os, socket, time
-port = int(os.environ["MASTER_PORT"])
-if os.environ["RANK"] == "0":
-    socket.create_server(("", port)).accept()[0].sendall(b"hello")
-    while not os.path.exists("$SCRATCH/open/go"): time.sleep(0.1)
-else:
-    while True:
-        try: client = socket.create_connection((os.environ["MASTER_ADDR"], port)); break
-        except ConnectionRefusedError: time.sleep(0.1)
-    print(client.recv(100).decode(), flush=True)
-PYTHON
+mkdir "$SCRATCH/open" "$SCRATCH/gate"
+cp tests/live/user/rendezvous.py "$SCRATCH/open/"
+job() { rendezvous_job "$1" "$SCRATCH/open/rendezvous.py" "$SCRATCH/gate" | kubectl apply -f - >/dev/null; }
 job one
 eventually 30 pod_phase_is one-worker-0 Succeeded
-equals "$(kubectl logs one-worker-0)" hello "through MASTER_ADDR"
+contains "$(kubectl logs one-worker-0)" "hello from " "through MASTER_ADDR"
 job two
 refused two-master-0 NodePorts "port 23456/TCP is taken by pod default/one-"
-touch "$SCRATCH/open/go"
+touch "$SCRATCH/gate/go"
 kubectl wait --for=condition=Succeeded pytorchjob/one --timeout=30s >/dev/null
 
 say "== ends and restarts"

@@ -10,6 +10,7 @@
 #include "agent/cgroups/delegated_group.h"
 #include "agent/network/host_network.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/process_lock.h"
 #include "agent/runtime/process_runtime.h"
 #include "agent/runtime/wire.h"
 #include "agent/shim/shim.h"
@@ -25,15 +26,18 @@ constexpr int kShutdownWaitMs = 5000;
 constexpr int kRemovalTries = 500;
 constexpr int kRemovalWaitMs = 20;
 
-// Asks the shim to end and waits until its socket is closed, which means that the pod's processes
-// are gone.
+// Asks the shim to end and waits until it has: its socket and its lock are closed while its
+// namespaces are still there.
 void EndShim(const std::string& pod_dir) {
+  const Result<UniqueFd> shim = OpenProcessLockHolder(pod_dir + "/" + kShimLockName);
   Result<UniqueFd> fd = ConnectUnix(pod_dir, kShimSocketName);
   if (!fd) return;
   WireConnection connection(std::move(*fd));
   connection.Send(json::Obj({{"id", 1}, {"op", "shutdown"}}));
   pollfd watched = {connection.fd(), POLLIN, 0};
   while (!connection.broken() && poll(&watched, 1, kShutdownWaitMs) > 0) connection.ReadAvailable();
+  pollfd ended = {shim ? shim->get() : -1, POLLIN, 0};
+  if (ended.fd >= 0) (void)poll(&ended, 1, kShutdownWaitMs);
 }
 
 // Not root and in no namespace: pods are plain processes.

@@ -482,7 +482,13 @@ TEST(ProcessPods, GoOnAfterDownAndUp) {
     ASSERT_TRUE(m.Until([&] {
       return m.Status("p")["restartCount"].AsInt() == 1 && m.Log("p", "main", 1) == "2\n";
     })) << json::WritePretty(m.Pod("p"));
-    m.RestartAgent([&] { ASSERT_TRUE(TearDownNode(m.data_dir).ok()); });
+    const std::string folder = m.PodDirectory("p") + "/containers/main";
+    ASSERT_TRUE(PathExists(folder + "/1"));
+    m.RestartAgent([&] {
+      ASSERT_TRUE(TearDownNode(m.data_dir).ok());
+      EXPECT_FALSE(PathExists(folder + "/1")) << "what it wrote outside of volumes";
+      EXPECT_TRUE(PathExists(folder + "/1.start"));
+    });
     ASSERT_TRUE(m.Until([&] { return m.Log("p", "main", 2) == "3\n"; }))
         << json::WritePretty(m.Pod("p"));
     EXPECT_EQ(m.Log("p", "main", 1), "2\n") << "the log before, which `logs --previous` reads";

@@ -18,6 +18,7 @@
 #include "agent/user_node/user_identity.h"
 #include "agent/user_node/user_node.h"
 #include "base/log.h"
+#include "base/strings.h"
 
 namespace muster::agent {
 namespace {
@@ -53,6 +54,17 @@ Status EndPod(const Cgroups& cgroups, const std::string& pod_dir, const std::str
   return status;
 }
 
+// What containers wrote outside of volumes: the next ones do not see it.
+Status RemoveLayers(const std::string& pod_dir) {
+  for (const std::string& name : ListDir(pod_dir + "/containers")) {
+    const std::string dir = fmt::format("{}/containers/{}", pod_dir, name);
+    for (const std::string& entry : ListDir(dir)) {
+      if (ParseInt(entry)) RETURN_IF_ERROR(RemoveTree(dir + "/" + entry));
+    }
+  }
+  return Status::Ok();
+}
+
 // What was made in the machine's network, or, with the namespaces, all of the user's.
 Status RemoveNetwork(const std::string& data_dir) {
   NodeNetworkConfig network;
@@ -78,8 +90,10 @@ Status TearDownNode(const std::string& data_dir) {
   };
   // Their folders stay, as when the machine is switched off: the next agent counts restarts on from
   // them, and runs nothing twice that must not be.
-  for (const std::string& uid : PodFolders(data_dir))
+  for (const std::string& uid : PodFolders(data_dir)) {
     keep(EndPod(cgroups, PodDir(data_dir, uid), uid));
+    keep(RemoveLayers(PodDir(data_dir, uid)));
+  }
   SweepPodFolders(data_dir);
   // The root group may hold pods of another data folder; then it stays.
   (void)cgroups.RemoveIfEmpty(std::string(kCgroupRoot));

@@ -125,30 +125,33 @@ std::string NameOf(const MergeRequest& request) {
   return dir.empty() || dir == ".muster" ? "muster" : dir;
 }
 
-// The context that was merged of this cluster, whatever it is called; "": none.
-std::string MergedName(const std::vector<Document>& documents, const std::string& own_file) {
+// The contexts that were merged of this cluster, whatever they are called: the latest first, since
+// each knows which one was current before it.
+std::vector<std::string> MergedNames(const std::vector<Document>& documents,
+                                     const std::string& own_file) {
+  std::vector<std::string> out;
   for (const Document& document : documents) {
     for (const Value& context : document.before["contexts"].items()) {
-      if (MarkOf(context)["kubeconfig"].Str() == Canonical(own_file)) return context["name"].Str();
+      if (MarkOf(context)["kubeconfig"].Str() == Canonical(own_file))
+        out.insert(out.begin(), context["name"].Str());
     }
   }
-  return "";
+  return out;
 }
 
-bool IsLoopback(std::string_view server) {
-  return server.starts_with("https://127.") || server.starts_with("https://localhost:") ||
-         server.starts_with("https://[::1]");
+// What carries no mark of ours is somebody else's, such as the own file of another cluster.
+bool IsMarked(const Document& document, const std::string& name) {
+  return !MarkOf(client::FindEntry(document.before, "contexts", name)).IsNull();
 }
 
-// An entry of our name that leads to another machine is somebody else's.
-Status CheckOwn(const Document& document, const std::string& name, std::string_view server) {
-  const Value cluster = client::FindEntry(document.before, "clusters", name);
-  const std::string other = cluster["cluster"]["server"].Str();
-  const bool marked = !MarkOf(client::FindEntry(document.before, "contexts", name)).IsNull();
-  if (cluster.IsNull() || marked || other == server || IsLoopback(other)) return Status::Ok();
+// An entry of our name that is somebody else's stays, unless it is the very same cluster.
+Status CheckFree(const Document& document, const std::string& name, const Value& cluster) {
+  const Value other = client::FindEntry(document.before, "clusters", name);
+  if (other.IsNull() || IsMarked(document, name) || other["cluster"] == cluster["cluster"])
+    return Status::Ok();
   return Error(Reason::kInvalid,
                "{} has a cluster {:?} at {} already; choose another name: --name NAME",
-               document.file, name, other);
+               document.file, name, other["cluster"]["server"].Str());
 }
 
 // The cluster's entries under another name.
@@ -193,6 +196,27 @@ bool HasContext(const std::vector<Document>& documents, std::string_view name) {
   });
 }
 
+Result<std::string> UnmergeContext(const MergeRequest& request, const std::string& name) {
+  ASSIGN_OR_RETURN(std::vector<Document> documents, ReadAllOf(request));
+  Document& target = WithContext(documents, name);
+  Document& current = WithCurrent(documents, target);
+  const Value context = client::FindEntry(target.before, "contexts", name);
+  if (context.IsNull()) return target.file + ": nothing to change";
+  if (!IsMarked(target, name)) {
+    return Error(Reason::kInvalid,
+                 "{} has a context {:?} that muster kubeconfig --merge did not put there; to take "
+                 "it away: kubectl config delete-context {:?}",
+                 target.file, name, name);
+  }
+  target.after = client::UnmergeKubeconfig(target.before, name);
+  if (current.before["current-context"].Str() == name) {
+    const std::string former = MarkOf(context)["former-context"].Str();
+    current.after =
+        current.after.Set("current-context", HasContext(documents, former) ? former : "");
+  }
+  return Write(documents, current);
+}
+
 }  // namespace
 
 Result<std::string> MergeCluster(const MergeRequest& request) {
@@ -204,7 +228,7 @@ Result<std::string> MergeCluster(const MergeRequest& request) {
   const Value mark = MarkOf(client::FindEntry(target.before, "contexts", name));
   const std::string former = before == name ? mark["former-context"].Str() : before;
   ASSIGN_OR_RETURN(const Value added, OwnEntries(request.own_file, name, target.before, former));
-  RETURN_IF_ERROR(CheckOwn(target, name, added["clusters"].At(0)["cluster"]["server"].Str()));
+  RETURN_IF_ERROR(CheckFree(target, name, added["clusters"].At(0)));
   target.after = client::MergeKubeconfig(
       target.before, added.Set("current-context", target.before["current-context"].Str()));
   if (request.switch_context) current.after = current.after.Set("current-context", name);
@@ -212,26 +236,21 @@ Result<std::string> MergeCluster(const MergeRequest& request) {
 }
 
 Result<std::string> UnmergeCluster(const MergeRequest& request) {
-  ASSIGN_OR_RETURN(std::vector<Document> documents, ReadAllOf(request));
-  std::string name = request.name;
-  if (name.empty()) name = MergedName(documents, request.own_file);
-  if (name.empty()) name = NameOf(request);
-  Document& target = WithContext(documents, name);
-  Document& current = WithCurrent(documents, target);
-  RETURN_IF_ERROR(CheckOwn(target, name, ""));
-  const Value mark = MarkOf(client::FindEntry(target.before, "contexts", name));
-  target.after = client::UnmergeKubeconfig(target.before, name);
-  if (current.before["current-context"].Str() == name) {
-    const std::string former = mark["former-context"].Str();
-    current.after =
-        current.after.Set("current-context", HasContext(documents, former) ? former : "");
+  ASSIGN_OR_RETURN(const std::vector<Document> documents, ReadAllOf(request));
+  if (!request.name.empty()) return UnmergeContext(request, request.name);
+  const std::vector<std::string> names = MergedNames(documents, request.own_file);
+  if (names.empty()) return UnmergeContext(request, NameOf(request));
+  Result<std::string> done;
+  for (const std::string& name : names) {
+    done = UnmergeContext(request, name);
+    if (!done) break;
   }
-  return Write(documents, current);
+  return done;
 }
 
 bool IsMerged(const std::string& own_file) {
   const Result<std::vector<Document>> documents = ReadAllOf({.own_file = own_file});
-  return documents && !MergedName(*documents, own_file).empty();
+  return documents && !MergedNames(*documents, own_file).empty();
 }
 
 }  // namespace muster::cli

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <string>
 
+#include "base/files.h"
 #include "client/kubeconfig.h"
+#include "json/parse.h"
 
 namespace muster::cli {
 namespace {
@@ -63,8 +65,10 @@ TEST_F(KubeconfigMerge, GoesToTheFirstFileThatExistsAndBack) {
 }
 
 TEST_F(KubeconfigMerge, AnEntryStaysInItsFileAndTheFirstCurrentContextCounts) {
+  Write("lab/kubeconfig", "muster", "https://127.0.0.1:1");
+  ASSERT_TRUE(MergeCluster(Request()).has_value());  // into the last one
   Write("a", "cloud", "https://cloud");
-  Write("b", "lab", "https://127.0.0.1:1");
+  Write("lab/kubeconfig", "muster", "https://127.0.0.1:6443");
   ASSERT_TRUE(MergeCluster(Request()).has_value());
   EXPECT_EQ(Contexts("a"), std::vector<std::string>{"cloud"});
   EXPECT_EQ(Current("a"), "lab");
@@ -103,12 +107,10 @@ TEST_F(KubeconfigMerge, IsFoundUnderAnyName) {
 TEST_F(KubeconfigMerge, AFormerContextThatIsGoneIsNotCurrentAgain) {
   Write("a", "cloud", "https://cloud");
   ASSERT_TRUE(MergeCluster(Request()).has_value());
-  const json::Value merged = client::UnmergeKubeconfig(
-      client::MergeKubeconfig(client::MakeKubeconfig("x", "https://x", "CA", "CERT", "KEY"),
-                              json::Obj({{"current-context", "lab"}})),
-      "x");
-  Write("b", "lab", "https://127.0.0.1:1");
-  ASSERT_TRUE(client::WriteKubeconfig(File("a"), merged).ok());
+  const auto merged = json::ParseYaml(ReadSmallFile(File("a")).value());
+  ASSERT_TRUE(merged.has_value());
+  ASSERT_TRUE(
+      client::WriteKubeconfig(File("a"), client::UnmergeKubeconfig(merged->front(), "cloud")).ok());
   {
     const auto done = UnmergeCluster(Request());
     ASSERT_TRUE(done.has_value()) << done.error().message();
@@ -116,12 +118,40 @@ TEST_F(KubeconfigMerge, AFormerContextThatIsGoneIsNotCurrentAgain) {
   EXPECT_EQ(Current("a"), "");
 }
 
+TEST_F(KubeconfigMerge, EveryNameOfAClusterIsTakenAway) {
+  Write("a", "cloud", "https://cloud");
+  ASSERT_TRUE(MergeCluster(Request()).has_value());
+  ASSERT_TRUE(MergeCluster(Request("mine")).has_value());
+  EXPECT_EQ(Contexts("a"), (std::vector<std::string>{"cloud", "lab", "mine"}));
+  ASSERT_TRUE(UnmergeCluster(Request()).has_value());
+  EXPECT_EQ(Contexts("a"), std::vector<std::string>{"cloud"});
+  EXPECT_EQ(Current("a"), "cloud");
+}
+
+// $KUBECONFIG is the own file of another cluster, as the README says to set it.
+TEST_F(KubeconfigMerge, TheOwnFileOfAnotherClusterStaysAsItIs) {
+  fs::create_directory(File("muster"));
+  Write("muster/kubeconfig", "muster", "https://127.0.0.1:7443");
+  setenv("KUBECONFIG", File("lab/kubeconfig").c_str(), 1);
+  const MergeRequest other = {.own_file = File("muster/kubeconfig")};
+  const auto merged = MergeCluster(other);
+  ASSERT_FALSE(merged.has_value());
+  EXPECT_NE(merged.error().message().find("choose another name"), std::string::npos);
+  const auto unmerged = UnmergeCluster(other);
+  ASSERT_FALSE(unmerged.has_value());
+  EXPECT_NE(unmerged.error().message().find("did not put there"), std::string::npos);
+  EXPECT_EQ(Contexts("lab/kubeconfig"), std::vector<std::string>{"muster"});
+}
+
 TEST_F(KubeconfigMerge, LeavesWhatIsSomebodyElses) {
   Write("a", "lab", "https://elsewhere");
-  for (const auto& result : {MergeCluster(Request()), UnmergeCluster(Request())}) {
-    ASSERT_FALSE(result.has_value());
-    EXPECT_NE(result.error().message().find("choose another name"), std::string::npos);
-  }
+  const auto merged = MergeCluster(Request());
+  ASSERT_FALSE(merged.has_value());
+  EXPECT_NE(merged.error().message().find("choose another name"), std::string::npos);
+  const auto unmerged = UnmergeCluster(Request());
+  ASSERT_FALSE(unmerged.has_value());
+  EXPECT_NE(unmerged.error().message().find("did not put there"), std::string::npos);
+  EXPECT_EQ(Contexts("a"), std::vector<std::string>{"lab"});
 }
 
 }  // namespace

@@ -30,10 +30,11 @@ Result<std::string> FindFile(const Arguments& arguments) {
       looked_at.push_back(file);
     }
   }
-  return Error(Reason::kInvalid,
-               "no kubeconfig: none of {} exists. Start a cluster with: muster up (or name its "
-               "directory: --data-dir)",
-               Join(looked_at, ", "));
+  return Error(
+      Reason::kInvalid,
+      "there is no kubeconfig at {}. Start a cluster with: muster up (or name its directory: "
+      "--data-dir)",
+      Join(looked_at, " or "));
 }
 
 Result<int> Tell(const Result<std::string>& done, Console& console) {

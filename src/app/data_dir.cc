@@ -59,12 +59,15 @@ bool IsDataDir(const std::string& dir) {
 
 Status CheckOwner(const std::string& dir) {
   struct stat info{};
-  if (lstat(Join(dir, kMarker).c_str(), &info) != 0 || info.st_uid == geteuid())
-    return Status::Ok();
+  // Where one may not look there is none of one's own.
+  const bool hidden = lstat(Join(dir, kMarker).c_str(), &info) != 0 && errno == EACCES &&
+                      stat(dir.c_str(), &info) == 0;
+  if (!hidden && !IsDataDir(dir)) return Status::Ok();
+  if (info.st_uid == geteuid()) return Status::Ok();
   return Error(Reason::kForbidden,
-               "{} is the data directory of user {}: run this as that user, or name another "
-               "directory with --data-dir",
-               dir, info.st_uid);
+               "{} is {} of user {}: run this as that user, or name another directory with "
+               "--data-dir",
+               dir, hidden ? "a private directory" : "the data directory", info.st_uid);
 }
 
 Status CheckPlace(const std::string& dir) {

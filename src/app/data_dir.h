@@ -24,8 +24,8 @@ Status MakeDataDir(const std::string& dir);
 // Whether `dir` was made by MakeDataDir().
 bool IsDataDir(const std::string& dir);
 
-// Forbidden if `dir` was made for another user: his node lives in namespaces of his own, and files
-// of ours would be in his way. Ok where there is none.
+// Forbidden if `dir` was made for another user, or he lets nobody look: his node lives in
+// namespaces of his own, and files of ours would be in his way. Ok where there is none.
 Status CheckOwner(const std::string& dir);
 
 // The Node of `dir` keeps the name of its first start: pods are bound to it. `name` becomes that

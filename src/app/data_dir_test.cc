@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -37,6 +38,24 @@ TEST_F(DataDir, IsMadeUsedAgainAndPurged) {
   Touch(dir + "/kubeconfig");
   EXPECT_TRUE(PurgeDataDir(dir).ok());
   EXPECT_FALSE(fs::exists(dir));
+}
+
+// A user who may not look into root's directory is told so, not that it is nobody's.
+TEST_F(DataDir, OfAnotherUserIsSaidToBe) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  const std::string dir = root_ + "/roots";
+  ASSERT_TRUE(MakeDataDir(dir).ok());
+  EXPECT_TRUE(CheckOwner(dir).ok());
+  ASSERT_EQ(chmod(root_.c_str(), 0755), 0);
+  ASSERT_EQ(seteuid(65534), 0);
+  const Status hidden = CheckOwner(dir);
+  const Status none = CheckOwner(root_ + "/none");
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(hidden.reason(), Reason::kForbidden);
+  EXPECT_NE(hidden.message().find("of user 0"), std::string::npos) << hidden.message();
+  EXPECT_TRUE(none.ok());
+  ASSERT_EQ(chown((dir + "/muster-data-directory").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(CheckOwner(dir).reason(), Reason::kForbidden);
 }
 
 TEST_F(DataDir, KeepsTheNameOfItsNode) {

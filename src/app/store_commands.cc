@@ -50,6 +50,7 @@ Result<std::string> OneFile(const Arguments& arguments) {
 }
 
 Status CheckDataDir(const std::string& dir) {
+  RETURN_IF_ERROR(CheckOwner(dir));
   if (IsDataDir(dir)) return Status::Ok();
   return Error(Reason::kNotFound,
                "{} is not a data directory of muster: name the one of `muster up` with --data-dir",

@@ -299,13 +299,13 @@ Result<int> RunDown(const cli::Arguments& arguments, cli::Console&) {
     fmt::print("muster down: nothing at {}\n", options->data_dir);
     return 0;
   }
+  if (const Status status = CheckOwner(options->data_dir); !status.ok())
+    return Fail("down", status);
   if (!IsDataDir(options->data_dir)) {
     return Fail("down", Error(Reason::kConflict,
                               "{} is not a data directory of muster; nothing was changed",
                               options->data_dir));
   }
-  if (const Status status = CheckOwner(options->data_dir); !status.ok())
-    return Fail("down", status);
   if (const auto pid = InstanceLock::Holder(options->data_dir)) {
     if (const Status status = StopProcess(*pid); !status.ok()) return Fail("down", status);
   }

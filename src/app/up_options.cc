@@ -183,11 +183,12 @@ cli::Command DeclareUp() {
        "pull",
        {"pull", "machine"}},
       {"verbose", 'v', "", "log debug lines", "", {}}};
-  command.examples = {{"muster up", "in the foreground; Ctrl-C stops it"},
-                      {"muster up --detach", "in the background; `muster down` stops it"},
-                      {"muster up --simulate-gpus 8:H100", "try out GPU scheduling"},
-                      {"muster up --simulate-nodes 500", "500 simulated nodes beside the real one"},
-                      {"muster up --data-dir /tmp/m --listen 127.0.0.1:7443", "a second cluster"}};
+  command.examples = {
+      {"muster up", "in the foreground; Ctrl-C stops it"},
+      {"muster up --detach", "in the background; `muster down` stops it"},
+      {"muster up --simulate-gpus 8:H100", "try out GPU scheduling"},
+      {"muster up --simulate-nodes 500", "500 simulated nodes beside the real one"},
+      {"muster up --listen 127.0.0.1:7443 --kubelet-port 0", "beside another user's cluster"}};
   command.local = true;
   return command;
 }

@@ -36,8 +36,7 @@ Result<Inventory> AnswerFromJson(const json::Value& value) {
 
 json::Value AskDriver(std::optional<Nvml>& nvml, bool anew) {
   if (!nvml) {
-    const char* library = std::getenv(kNvmlLibraryVariable);
-    Result<Nvml> opened = Nvml::Open(library == nullptr ? kNvmlLibrary : library);
+    Result<Nvml> opened = Nvml::Open(NvmlLibrary());
     if (!opened) return ToJson(opened.error());
     nvml = std::move(*opened);
   }
@@ -54,6 +53,11 @@ bool SendText(int fd, const std::string& text) {
 }
 
 }  // namespace
+
+std::string NvmlLibrary() {
+  const char* library = std::getenv(kNvmlLibraryVariable);
+  return library == nullptr ? kNvmlLibrary : library;
+}
 
 Result<ProbeChild> ExecuteProbe() {
   int fds[2];

@@ -15,6 +15,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "gpu/prober.h"
@@ -31,6 +32,8 @@ inline constexpr Duration kProbeDeadline = seconds(10);
 inline constexpr std::string_view kProbeCommand = "internal-gpu-probe";
 // The library that the child loads instead of libnvidia-ml.so.1; an environment variable.
 inline constexpr const char* kNvmlLibraryVariable = "MUSTER_NVML_LIBRARY";
+// The library that this variable names, else NVIDIA's.
+std::string NvmlLibrary();
 
 struct ProbeChild {
   int fd = -1;  // our end

@@ -105,6 +105,21 @@ for place in "$SCRATCH/file" "$SCRATCH/file/data"; do
 $SCRATCH/file is a file, not a directory; fix: name a directory elsewhere: --data-dir DIR" "a file in its place"
 done
 
+# Another user's directory: said once, whether it can be looked into or not; and nowhere to make one.
+"$MUSTER" up --detach --data-dir "$SCRATCH/users/roots" >/dev/null 2>&1
+"$MUSTER" down --data-dir "$SCRATCH/users/roots" >/dev/null
+equals "$(nobody "$MUSTER" doctor --data-dir "$SCRATCH/users/roots" | grep ^FAIL)" "FAIL  disk             \
+$SCRATCH/users/roots is a private directory of user 0: run this as that user, or name another directory with --data-dir; \
+fix: name a directory elsewhere: --data-dir DIR" "doctor of another's directory"
+for command in up down "backup $SCRATCH/users/b"; do
+  # shellcheck disable=SC2086
+  contains "$(nobody "$MUSTER" $command --data-dir "$SCRATCH/users/roots" 2>&1 || true)" \
+    "roots is a private directory of user 0" "$command in another's directory"
+done
+"$MUSTER" down --purge --data-dir "$SCRATCH/users/roots" >/dev/null
+contains "$(nobody "$MUSTER" doctor --data-dir "$SCRATCH/home/none" || true)" \
+  "FAIL  disk             --data-dir $SCRATCH/home/none: $SCRATCH/home: Permission denied" "a directory of somebody else's"
+
 # Somebody's network is where pods and Services usually are: others are chosen, and kept when it is gone.
 other_network='ip link add d0 type bridge; ip link set d0 up; ip addr add 10.42.7.1/24 dev d0
   ip route add 10.44.0.0/24 dev d0 table 99'
@@ -147,4 +162,6 @@ bash -ec "$fix" || fail "the fix does not work: $fix"
 eventually 10 reach open
 contains "$("$MUSTER" doctor --data-dir "$DATA" -o json | jq -r '.[] | select(.check == "forward policy").status')" OK
 contains "$("$MUSTER" doctor --data-dir "$DATA")" "in use by this cluster (process $(control_plane_pid))"
+contains "$("$MUSTER" up --data-dir "$SCRATCH/other" --listen 127.0.0.1:7443 --kubelet-port 0 2>&1 || true)" \
+  "root has one cluster on a machine" "a second cluster of root's"
 say "result: doctor: $machines machines, each named with its fix; up refused or warned as promised"

@@ -21,6 +21,7 @@ gpu() { # gpu LETTER PEER [LINE...]: the letters are linked in pairs
 }
 fine() { gpu a b 'util 37' 'used 1073741824' 'temp 41' 'power 123456'; gpu b a; gpu c d; gpu d c; }
 fine | driver
+contains "$("$MUSTER" doctor --data-dir "$DATA")" "4 x NVIDIA H200" "doctor"
 up --gpu-steady 15
 node=$(kubectl get nodes -o name)
 

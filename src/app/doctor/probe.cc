@@ -35,6 +35,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "gpu/nvml.h"
+#include "gpu/probe_process.h"
 #include "net/pki.h"
 
 namespace muster::app {
@@ -203,7 +204,8 @@ void ProbeNetwork(const UpOptions& options, HostFacts& facts) {
   std::error_code error;
   if (auto kept = agent::LoadAddressRanges(options.data_dir); kept)
     facts.kept_ranges = *kept;
-  else if (fs::is_directory(options.data_dir, error))  // else the disk's finding says it
+  else if (fs::is_directory(options.data_dir, error) && CheckOwner(options.data_dir).ok())
+    // else the disk's finding says it
     facts.ranges_error = kept.error().message();
   // A cluster that began before ranges were kept has the usual ones.
   if (!facts.kept_ranges && facts.ranges_error.empty() && facts.clock.keys_from)
@@ -243,7 +245,12 @@ DiskFacts ProbeDisk(const std::string& data_dir) {
   std::error_code error;
   while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
   facts.path = path;
-  if (const Status place = CheckPlace(data_dir); !place.ok()) facts.error = place.message();
+  Status place = CheckOwner(data_dir);
+  if (place.ok()) place = CheckPlace(data_dir);
+  if (!place.ok()) {
+    facts.error = place.message();
+    return facts;
+  }
   if (!fs::is_directory(path, error)) return facts;
   struct statvfs room = {};
   struct statfs type = {};
@@ -260,7 +267,7 @@ DiskFacts ProbeDisk(const std::string& data_dir) {
   if ((room.f_flag & ST_RDONLY) != 0)
     facts.error = fmt::format("{}: {}", facts.path, std::strerror(EROFS));
   else if (access(path.c_str(), W_OK | X_OK) != 0)
-    facts.error = Errno(facts.path);
+    facts.error = fmt::format("--data-dir {}: {}", data_dir, Errno(facts.path));
   return facts;
 }
 
@@ -277,7 +284,7 @@ ClockFacts ProbeClock(const std::string& data_dir) {
 }
 
 std::string DescribeDriver() {
-  auto nvml = gpu::Nvml::Open(gpu::kNvmlLibrary);
+  auto nvml = gpu::Nvml::Open(gpu::NvmlLibrary());
   if (!nvml) return "!" + nvml.error().message();
   const auto inventory = nvml->Read(true);
   if (!inventory) return "!" + inventory.error().message();

@@ -106,10 +106,16 @@ std::vector<PortFacts> ProbePorts(const UpOptions& options, const agent::Address
                         "end that program, or: muster up --kubelet-port 0", {SOCK_STREAM}));
   }
   if (with_dns) {
-    out.push_back(Probe("DNS", ranges.DnsAddress().ToString(), 53,
-                        "let that program listen on addresses of its own, not on all (dnsmasq: "
-                        "bind-dynamic), or end it",
-                        {SOCK_DGRAM, SOCK_STREAM}));
+    PortFacts dns = Probe("DNS", ranges.DnsAddress().ToString(), 53,
+                          "let that program listen on addresses of its own, not on all (dnsmasq: "
+                          "bind-dynamic), or end it",
+                          {SOCK_DGRAM, SOCK_STREAM});
+    if (dns.holder.starts_with("muster (")) {
+      dns.change =
+          "root has one cluster on a machine, others beside it are ordinary users': end that one "
+          "(muster down --data-dir of it), or start this one as another user";
+    }
+    out.push_back(std::move(dns));
   }
   return out;
 }

@@ -305,12 +305,16 @@ TEST_F(CommandsTest, ExplainSaysWhatANodeHasFreeAndWhyItTakesNoPods) {
   EXPECT_EQ(cluster_.Run("explain", {"node", "n1"}).out, "Node n1 is Ready\n" + free);
   put("unschedulable: true, taints: [{key: a, value: b, effect: NoSchedule}]",
       "{type: Ready, status: 'True'}, {type: DiskPressure, status: 'True', message: full}");
+  cluster_.api.Put("/api/v1/events",  // says again what the condition says
+                   Yaml("{metadata: {name: e, namespace: default}, type: Warning, reason: "
+                        "DiskPressure, message: full, involvedObject: {name: n1}}"));
   EXPECT_EQ(cluster_.Run("explain", {"node/n1"}).out,
             "Node n1 is Ready, but unschedulable: new pods do not go there until it is "
             "uncordoned\n"
             "  DiskPressure: full\n"
             "  taint a=b:NoSchedule, only for pods that tolerate it\n" +
                 free);
+  cluster_.api.Remove("/api/v1/events", "default", "e");
   put("", "{type: Ready, status: Unknown, reason: NodeStatusUnknown, message: silent}");
   EXPECT_EQ(cluster_.Run("explain", {"node", "n1"}).out,
             "Node n1 is not Ready: NodeStatusUnknown: silent\n" + free);

@@ -71,7 +71,7 @@ class WorkFolder {
 
 // A program's last words, without what surrounds them: skopeo's are
 // time="..." level=fatal msg="initializing source docker://x: what is wrong".
-std::string LastWords(const ProgramResult& result) {
+std::string LastWords(const std::string& name, const ProgramResult& result) {
   std::string last;
   for (std::string_view line : SplitNonEmpty(result.err.empty() ? result.out : result.err, '\n')) {
     if (!Trim(line).empty()) last = std::string(Trim(line));
@@ -88,7 +88,10 @@ std::string LastWords(const ProgramResult& result) {
     if (const size_t end = last.find(": ", start.size()); end != std::string::npos)
       last = last.substr(end + 2);
   }
-  return last.empty() ? fmt::format("exit code {}", result.exit_code) : last;
+  if (!last.empty()) return last;
+  return result.exit_code > 128
+             ? fmt::format("{} was ended by signal {}", name, result.exit_code - 128)
+             : fmt::format("{}: exit code {}", name, result.exit_code);
 }
 
 Result<ProgramResult> RunTool(const ImageWork& work, std::vector<std::string> arguments,
@@ -103,7 +106,7 @@ Result<ProgramResult> RunTool(const ImageWork& work, std::vector<std::string> ar
   call.cancelled = work.cancelled;
   ASSIGN_OR_RETURN(ProgramResult result, RunProgram(call));
   if (result.exit_code == 0) return result;
-  const std::string words = LastWords(result);
+  const std::string words = LastWords(name, result);
   if (words.find("no space left on device") == std::string::npos)
     return Error(Reason::kInternalError, "{}", words);
   return Error(Reason::kRequestEntityTooLarge, "{} ({} is full)", words, work.data_dir);

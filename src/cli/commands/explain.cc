@@ -182,12 +182,13 @@ std::string SentenceForNode(const json::Value& node) {
 Result<int> ExplainNode(Invocation& invocation, const json::Value& node) {
   Console& console = invocation.console;
   const std::string name = node["metadata"]["name"].Str();
-  const std::string sentence = SentenceForNode(node);
-  console.Print("Node {} {}\n", name, sentence);
+  std::string said = SentenceForNode(node);
+  console.Print("Node {} {}\n", name, said);
   for (const json::Value& condition : node["status"]["conditions"].items()) {
     if (condition["type"].AsString() == "Ready" || condition["status"].AsString() != "True")
       continue;
     console.Print("  {}: {}\n", condition["type"].AsString(), condition["message"].AsString());
+    said += "\n" + condition["message"].Str();
   }
   for (const json::Value& taint : node["spec"]["taints"].items()) {
     const std::string_view value = taint["value"].AsString();
@@ -208,7 +209,7 @@ Result<int> ExplainNode(Invocation& invocation, const json::Value& node) {
     console.Print("  free: {} of {} {}\n", cluster::AmountText(resource, left),
                   cluster::AmountText(resource, amount), resource);
   }
-  RETURN_IF_ERROR(PrintWarnings(invocation, node, sentence));
+  RETURN_IF_ERROR(PrintWarnings(invocation, node, said));
   return 0;
 }
 

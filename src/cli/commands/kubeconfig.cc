@@ -30,6 +30,8 @@ Result<std::string> FindFile(const Arguments& arguments) {
       looked_at.push_back(file);
     }
   }
+  if (Join(looked_at, "").empty())
+    return Error(Reason::kInvalid, "HOME is not set: name a directory with --data-dir");
   return Error(
       Reason::kInvalid,
       "there is no kubeconfig at {}. Start a cluster with: muster up (or name its directory: "

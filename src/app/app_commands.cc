@@ -1,6 +1,7 @@
 #include "app/app_commands.h"
 
 #include "app/doctor/doctor.h"
+#include "app/scheduler_process.h"
 #include "app/service.h"
 #include "app/store_commands.h"
 #include "app/up.h"
@@ -9,7 +10,7 @@ namespace muster::app {
 
 std::vector<cli::Command> AppCommands() {
   std::vector<cli::Command> commands = {UpCommand(), DownCommand(), DoctorCommand(),
-                                        ServiceCommand()};
+                                        ServiceCommand(), SchedulerCommand(), RbacCommand()};
   for (cli::Command& command : StoreCommands()) commands.push_back(std::move(command));
   return commands;
 }

@@ -198,7 +198,9 @@ void ControlPlane::Impl::BuildParts() {
   controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
   training::AddAll(*controllers);
 
-  scheduler = std::make_unique<scheduler::Scheduler>(scheduler_part->client, *informers, pool);
+  if (options.schedules) {
+    scheduler = std::make_unique<scheduler::Scheduler>(scheduler_part->client, *informers, pool);
+  }
 
   agent::AgentOptions agent_options;
   agent_options.data_dir = options.data_dir;
@@ -228,7 +230,7 @@ void ControlPlane::Impl::BuildParts() {
 void ControlPlane::Impl::StartParts(Function<void(Status)> ready) {
   controllers->Start();
   discovery->Start();
-  scheduler->Start();
+  if (scheduler != nullptr) scheduler->Start();
   if (simulated_nodes != nullptr) simulated_nodes->Start();
   agent->Start(std::move(ready));
   informers->Start();

@@ -129,6 +129,7 @@ Result<UpOptions> UpOptionsOf(const cli::Arguments& arguments) {
   ASSIGN_OR_RETURN(options.kubelet_port, number("kubelet-port", 0, 65535));
   ASSIGN_OR_RETURN(options.pod_max_pids, number("pod-max-pids", 1, 4'194'304));
   options.pull_images = arguments.Get("images") == "pull";
+  options.schedules = arguments.Get("scheduler") == "on";
   options.verbose = arguments.Has("verbose");
   options.node_name = arguments.Get("node-name");
   options.node_name_given = arguments.Has("node-name");
@@ -182,6 +183,12 @@ cli::Command DeclareUp() {
        "machine's own root, as with image `none`",
        "pull",
        {"pull", "machine"}},
+      {"scheduler",
+       0,
+       "HOW",
+       "on: in this process; off: pods wait for `muster scheduler`",
+       "on",
+       {"on", "off"}},
       {"verbose", 'v', "", "log debug lines", "", {}}};
   command.examples = {
       {"muster up", "in the foreground; Ctrl-C stops it"},

@@ -78,27 +78,6 @@ std::string Home() {
   return home == nullptr ? "" : home;
 }
 
-Result<client::ConnectionConfig> FindConnection(const Arguments& arguments) {
-  std::vector<std::string> looked_at;
-  const std::string named(arguments.Get("kubeconfig"));
-  if (!named.empty() && !Exists(named)) {
-    return Error(Reason::kInvalid, "--kubeconfig {}: {}. `muster up` writes DATA_DIR/kubeconfig",
-                 named, std::strerror(errno));
-  }
-  for (const std::vector<std::string>& files : KubeconfigCandidates(named)) {
-    if (std::none_of(files.begin(), files.end(), Exists)) {
-      looked_at.insert(looked_at.end(), files.begin(), files.end());
-      continue;
-    }
-    ASSIGN_OR_RETURN(client::Kubeconfig config, client::Kubeconfig::LoadFiles(files));
-    return config.Connect(arguments.Get("context"));
-  }
-  if (looked_at.empty())
-    return Error(Reason::kInvalid, "no cluster: HOME is not set; name a file with --kubeconfig");
-  return Error(Reason::kInvalid, "no cluster: none of {} exists. Start one with: muster up",
-               Join(looked_at, ", "));
-}
-
 }  // namespace
 
 struct Session::Owned {
@@ -125,6 +104,27 @@ std::vector<std::vector<std::string>> KubeconfigCandidates(const std::string& fl
   if (const std::string dir = DefaultDataDir(); !dir.empty()) out.push_back({dir + "/kubeconfig"});
   if (!Home().empty()) out.push_back({Home() + "/.kube/config"});
   return out;
+}
+
+Result<client::ConnectionConfig> FindConnection(const Arguments& arguments) {
+  std::vector<std::string> looked_at;
+  const std::string named(arguments.Get("kubeconfig"));
+  if (!named.empty() && !Exists(named)) {
+    return Error(Reason::kInvalid, "--kubeconfig {}: {}. `muster up` writes DATA_DIR/kubeconfig",
+                 named, std::strerror(errno));
+  }
+  for (const std::vector<std::string>& files : KubeconfigCandidates(named)) {
+    if (std::none_of(files.begin(), files.end(), Exists)) {
+      looked_at.insert(looked_at.end(), files.begin(), files.end());
+      continue;
+    }
+    ASSIGN_OR_RETURN(client::Kubeconfig config, client::Kubeconfig::LoadFiles(files));
+    return config.Connect(arguments.Get("context"));
+  }
+  if (looked_at.empty())
+    return Error(Reason::kInvalid, "no cluster: HOME is not set; name a file with --kubeconfig");
+  return Error(Reason::kInvalid, "no cluster: none of {} exists. Start one with: muster up",
+               Join(looked_at, ", "));
 }
 
 Result<std::unique_ptr<Session>> Session::Open(const Arguments& arguments) {

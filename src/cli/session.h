@@ -93,6 +93,8 @@ class Session {
 // Where `muster up` keeps its state unless told otherwise: $MUSTER_DATA_DIR, /var/lib/muster for
 // root, ~/.muster; "" where HOME is not set and nothing else says it.
 std::string DefaultDataDir();
+// The server that --kubeconfig, --context and the files below lead to.
+Result<client::ConnectionConfig> FindConnection(const Arguments& arguments);
 // The kubeconfig files that Open looks at, in order; each entry may be a list as in $KUBECONFIG.
 std::vector<std::vector<std::string>> KubeconfigCandidates(const std::string& flag);
 

@@ -116,6 +116,7 @@ ProbeProcess::~ProbeProcess() {
   *alive_ = false;
   loop_.Cancel(deadline_);
   End();
+  ForgetEnd();
 }
 
 Status ProbeProcess::Start() {
@@ -134,7 +135,20 @@ void ProbeProcess::End() {
   watch_.reset();
   if (child_.fd >= 0) close(std::exchange(child_.fd, -1));
   if (child_.pid > 0) kill(child_.pid, SIGKILL);
-  (void)Reaped();
+  if (!Reaped()) ReapWhenItEnds();
+}
+
+// No zombie stays, also when the driver is not asked again.
+void ProbeProcess::ReapWhenItEnds() {
+  if (ended_fd_ >= 0) return;
+  ended_fd_ = static_cast<int>(syscall(SYS_pidfd_open, child_.pid, 0));
+  if (ended_fd_ < 0) return;  // then the next Start() does it
+  ended_watch_ = loop_.WatchReadable(ended_fd_, [this] { (void)Reaped(); });
+}
+
+void ProbeProcess::ForgetEnd() {
+  ended_watch_.reset();
+  if (ended_fd_ >= 0) close(std::exchange(ended_fd_, -1));
 }
 
 bool ProbeProcess::Reaped() {
@@ -142,6 +156,7 @@ bool ProbeProcess::Reaped() {
   const pid_t ended = waitpid(child_.pid, nullptr, WNOHANG);
   if (ended == 0) return false;
   child_.pid = -1;
+  ForgetEnd();
   return true;
 }
 

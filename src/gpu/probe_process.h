@@ -64,6 +64,8 @@ class ProbeProcess final : public Prober {
   Status Start();
   void End();
   bool Reaped();
+  void ReapWhenItEnds();
+  void ForgetEnd();
   void OnReadable();
   void Answer(Result<Inventory> answer);
 
@@ -73,6 +75,8 @@ class ProbeProcess final : public Prober {
   ProbeChild child_;
   bool answered_before_ = false;  // the present child has
   std::unique_ptr<FdWatch> watch_;
+  int ended_fd_ = -1;  // readable once the child that End() killed is over
+  std::unique_ptr<FdWatch> ended_watch_;
   Done done_;
   TimerId deadline_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <set>
 
 #include "gpu/fake_nvml_test_support.h"
@@ -94,6 +96,29 @@ TEST(ProbeProcess, AChildThatDiesIsReplaced) {
   for (int i = 0; i < 1000 && !read; ++i) read = f.Read();
   EXPECT_TRUE(read.has_value());
   EXPECT_EQ(f.children.size(), 2u);
+}
+
+TEST(ProbeProcess, AChildThatIsNotNeededAnyMoreLeavesNoZombie) {
+  Fixture f;
+  f.driver.Says(kThreeGpus);
+  ASSERT_TRUE(f.Read().has_value());
+  const pid_t child = *f.children.begin();
+  f.loop.After(milliseconds(1), [&f] { f.prober->Rest(); });
+  int looks = 0;
+  std::function<void()> look = [&] {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+      return f.loop.Stop();  // ECHILD: it was waited for
+    if (++looks == 2000) {
+      ADD_FAILURE() << "the child was never waited for";
+      return f.loop.Stop();
+    }
+    f.loop.After(milliseconds(5), look);
+  };
+  f.loop.After(milliseconds(5), look);
+  f.loop.Restart();
+  f.loop.Run();
+  EXPECT_TRUE(f.Read().has_value());  // asked again all the same
 }
 
 TEST(ProbeProcess, ManyGpusFitAMessage) {

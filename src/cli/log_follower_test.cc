@@ -150,6 +150,21 @@ TEST(Waiting, PrefersTheSchedulersSentence) {
   EXPECT_EQ(WhyPodsWait({{"a", starting}, {"b", pending}}), "0/1 nodes");
   EXPECT_EQ(WhyPodsWait({{"a", starting}}), "a: container c: ImageUnavailable: no command");
   EXPECT_EQ(WhyPodWaits(Yaml("{spec: {nodeName: n1}, status: {phase: Running}}")), "");
+  const json::Value crashing = Yaml(
+      "{spec: {nodeName: n1}, status: {phase: Running, containerStatuses: [{name: c, state: "
+      "{waiting: {reason: CrashLoopBackOff, message: back-off}}, lastState: {terminated: "
+      "{exitCode: 128, reason: StartError, message: 'exec: nope'}}}]}}");
+  EXPECT_EQ(WhyPodWaits(crashing),
+            "container c: CrashLoopBackOff: back-off; it ended with exit code 128 (StartError: "
+            "exec: nope)");
+}
+
+TEST(Waiting, OfWhatAContainerLeftTheLastLineIsSaid) {
+  EXPECT_EQ(HowContainerEnded(Yaml("{exitCode: 137, reason: OOMKilled}")),
+            "exit code 137 (OOMKilled)");
+  EXPECT_EQ(HowContainerEnded(
+                Yaml("{exitCode: 1, reason: Error, message: \"Traceback:\\n  x\\nNo GPU\\n\"}")),
+            "exit code 1 (Error: No GPU)");
 }
 
 TEST(ObjectWatch, TellsTheDifferenceAfterABreak) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/strings.h"
 #include "schema/conditions.h"
 #include "schema/pod_phase.h"
 
@@ -23,6 +24,9 @@ std::string WhyContainersWait(const json::Value& pod) {
       const std::string_view message = waiting["message"].AsString();
       std::string text = fmt::format("container {}: {}{}{}", status["name"].AsString(), reason,
                                      message.empty() ? "" : ": ", message);
+      const json::Value& last = status["lastState"]["terminated"];
+      if (reason == "CrashLoopBackOff" && !last.IsNull())
+        text += "; it ended with " + HowContainerEnded(last);
       if (!IsOrdinary(reason)) return text;
       if (ordinary.empty() || !message.empty()) ordinary = std::move(text);
     }
@@ -31,6 +35,15 @@ std::string WhyContainersWait(const json::Value& pod) {
 }
 
 }  // namespace
+
+std::string HowContainerEnded(const json::Value& terminated) {
+  // A program may have left a text; what is wrong is usually its last line.
+  std::string_view message = Trim(terminated["message"].AsString());
+  if (const size_t line = message.rfind('\n'); line != message.npos)
+    message = Trim(message.substr(line + 1));
+  return fmt::format("exit code {} ({}{}{})", terminated["exitCode"].AsInt(),
+                     terminated["reason"].AsString(), message.empty() ? "" : ": ", message);
+}
 
 const json::Value& FindCondition(const json::Value& object, std::string_view type) {
   return schema::FindCondition(object["status"]["conditions"], type);

@@ -23,6 +23,9 @@ std::string WhyPodIsStuck(const json::Value& pod);
 // waits.
 std::string WhyPodsWait(const std::map<std::string, json::Value>& pods);
 
+// "exit code 128 (StartError: exec: "/x": No such file or directory)", of a container's state.
+std::string HowContainerEnded(const json::Value& terminated);
+
 // True if the condition is there and "True".
 bool ConditionHolds(const json::Value& object, std::string_view type);
 const json::Value& FindCondition(const json::Value& object,

@@ -15,12 +15,6 @@
 namespace muster::cli {
 namespace {
 
-// "exit code 137 (OOMKilled)"
-std::string HowItEnded(const json::Value& terminated) {
-  return fmt::format("exit code {} ({})", terminated["exitCode"].AsInt(),
-                     terminated["reason"].AsString());
-}
-
 std::string WhyPodFailed(const json::Value& pod) {
   const json::Value& status = pod["status"];
   std::string out = status["reason"].Str();
@@ -32,7 +26,7 @@ std::string WhyPodFailed(const json::Value& pod) {
       const json::Value& ended = container["state"]["terminated"];
       if (ended.IsNull() || ended["exitCode"].AsInt() == 0) continue;
       out += fmt::format("{}container {} ended with {}", out.empty() ? "" : "; ",
-                         container["name"].AsString(), HowItEnded(ended));
+                         container["name"].AsString(), HowContainerEnded(ended));
     }
   }
   return out;
@@ -49,13 +43,13 @@ std::string HowPodRuns(const json::Value& pod) {
     any_running = any_running || container["state"].Has("running");
     if (!ended.IsNull()) {
       notes += fmt::format("; container {} ended with {}", container["name"].AsString(),
-                           HowItEnded(ended));
+                           HowContainerEnded(ended));
     } else if (!last.IsNull()) {
       const int64_t restarts = container["restartCount"].AsInt();
       notes +=
           fmt::format("; container {} was restarted {} {}", container["name"].AsString(),
                       restarts == 1 ? "once, after" : fmt::format("{} times, last after", restarts),
-                      HowItEnded(last));
+                      HowContainerEnded(last));
     }
   }
   return fmt::format("{} node {}{}", any_running ? "runs on" : "does not run at the moment on",

@@ -1,8 +1,10 @@
 // bench/scheduler_bench.cc
 //
 // Decisions per second of the planner (design section 8): 10,000 pods on 5,000 nodes, with one
-// shape of pod or 2,000 shapes on 50 kinds of node, without and with GPUs; and the time of one gang
-// of 5,000 pods on 5,000 nodes.
+// shape of pod or 2,000 shapes on 50 kinds of node, without and with GPUs; 5,000 pods beside 5,000
+// running ones with required affinity, anti-affinity, topology spread or a host port (the shapes of
+// upstream's scheduler_perf; the floor for affinity is 5,000/s); and the time of one gang of 5,000
+// pods on 5,000 nodes.
 //
 //   scheduler_bench [--short]      Prints `name value unit` lines.
 //
@@ -84,6 +86,41 @@ void BenchDecisions(std::string_view name, int shapes, int kinds, bool gpus) {
   fmt::print("{} {:.0f} 1/s\n", name, kPods / PlanSeconds(cluster, kPods));
 }
 
+enum class Relation : uint8_t { kAffinity, kAntiAffinity, kSpread, kPort };
+
+cluster::PodInfo MakeRelated(TestCluster& cluster, const std::string& name, Relation relation) {
+  cluster::PodInfo pod = cluster.MakePod(name, {{"cpu", 100}, {"memory", 256 * kMi}});
+  pod.labels = {{"app", "web"}};
+  cluster::PodTerm term;
+  term.pods.namespaces = {pod.ns};
+  term.pods.labels = schema::LabelSelector({{"app", schema::LabelOperator::kIn, {"web"}}});
+  term.topology_key = relation == Relation::kAntiAffinity ? "kubernetes.io/hostname" : "zone";
+  cluster::PodRelations& relations = pod.constraints.relations;
+  if (relation == Relation::kAffinity) relations.affinity.push_back(term);
+  if (relation == Relation::kAntiAffinity) relations.anti_affinity.push_back(term);
+  if (relation == Relation::kSpread) relations.spread.push_back({term, 1});
+  if (relation == Relation::kPort) relations.ports.push_back({"0.0.0.0", "TCP", 80});
+  return pod;
+}
+
+// Half of the pods run already, where two of them may share a node.
+void BenchRelated(std::string_view name, Relation relation, int nodes) {
+  TestCluster cluster;
+  for (int i = 0; i < nodes; ++i) {
+    cluster::NodeInfo node =
+        cluster.MakeNode("n" + std::to_string(i), {{"cpu", 16'000}, {"memory", 64 * 1024 * kMi}});
+    node.labels["zone"] = std::to_string(i % 10);
+    cluster.cache.UpsertNode(std::move(node));
+  }
+  const bool alone = relation == Relation::kAntiAffinity || relation == Relation::kPort;
+  for (int i = 0; i < (alone ? 0 : kNodes); ++i)
+    cluster.AddPod(MakeRelated(cluster, "r" + std::to_string(i), relation));
+  cluster.Plan();
+  for (int i = 0; i < kNodes; ++i)
+    cluster.AddPod(MakeRelated(cluster, "p" + std::to_string(i), relation));
+  fmt::print("{} {:.0f} 1/s\n", name, kNodes / PlanSeconds(cluster, kNodes));
+}
+
 void BenchGang() {
   TestCluster cluster;
   AddNodes(cluster, 1, true);
@@ -127,6 +164,12 @@ int main(int argc, char** argv) {
   bench::BenchDecisions("many_shapes", bench::kShapes, bench::kKinds, false);
   bench::BenchDecisions("one_shape_gpu", 1, 1, true);
   bench::BenchDecisions("many_shapes_gpu", bench::kShapes, bench::kKinds, true);
+  using bench::Relation;
+  bench::BenchRelated("pod_affinity", Relation::kAffinity, bench::kNodes);
+  bench::BenchRelated("pod_affinity_50000_nodes", Relation::kAffinity, 10 * bench::kNodes);
+  bench::BenchRelated("pod_anti_affinity", Relation::kAntiAffinity, bench::kNodes);
+  bench::BenchRelated("topology_spread", Relation::kSpread, bench::kNodes);
+  bench::BenchRelated("host_ports", Relation::kPort, bench::kNodes);
   bench::BenchGang();
   bench::BenchNothingFits();
   bench::BenchSnapshot();

@@ -40,6 +40,54 @@ void Put(std::string& key, const NodeAffinity& affinity) {
   }
 }
 
+void Put(std::string& key, const schema::LabelSelector& selector) {
+  key += selector.selects_nothing() ? '-' : '+';
+  for (const schema::LabelRequirement& requirement : selector.requirements()) {
+    Put(key, requirement.key);
+    key += static_cast<char>('a' + static_cast<int>(requirement.op));
+    for (const std::string& value : requirement.values) Put(key, value);
+    key += ',';
+  }
+}
+
+void Put(std::string& key, const PodTerm& term) {
+  Put(key, term.topology_key);
+  for (const std::string& ns : term.pods.namespaces) Put(key, ns);
+  Put(key, term.pods.in_namespaces);
+  Put(key, term.pods.labels);
+  key += ';';
+}
+
+void Put(std::string& key, const PodRelations& relations) {
+  for (const HostPort& port : relations.ports) {
+    Put(key, port.ip);
+    Put(key, port.protocol);
+    Put(key, std::to_string(port.port));
+  }
+  key += '|';
+  for (const PodTerm& term : relations.affinity) Put(key, term);
+  key += '|';
+  for (const PodTerm& term : relations.anti_affinity) Put(key, term);
+  key += '|';
+  for (const SpreadConstraint& spread : relations.spread) {
+    Put(key, spread.term);
+    Put(key, std::to_string(spread.max_skew));
+    Put(key, std::to_string(spread.min_domains));
+    key += spread.honor_affinity ? 'a' : '-';
+    key += spread.honor_taints ? 't' : '-';
+  }
+}
+
+std::string KeyOf(const PodIdentity& identity) {
+  std::string key(identity.terminating ? "t" : "r");
+  Put(key, identity.ns);
+  for (const auto& [label, value] : identity.labels) {
+    Put(key, label);
+    Put(key, value);
+  }
+  return key;
+}
+
 std::string KeyOf(const PodConstraints& constraints) {
   std::string key;
   for (const auto& [name, amount] : constraints.requests) {
@@ -57,6 +105,8 @@ std::string KeyOf(const PodConstraints& constraints) {
     key +=
         toleration.any_effect ? '*' : static_cast<char>('a' + static_cast<int>(toleration.effect));
   }
+  key += '|';
+  if (!constraints.relations.IsTrivial()) Put(key, constraints.relations);
   return key;
 }
 
@@ -150,6 +200,39 @@ HolderIndex ClusterCache::TakeHolder(const std::string& holder) {
   return index;
 }
 
+IdentityIndex ClusterCache::TakeIdentity(PodIdentity identity) {
+  const auto [index, added] = identities_.Take(KeyOf(identity));
+  if (added) snapshot_.SetIdentity(index, std::make_shared<const PodIdentity>(std::move(identity)));
+  return index;
+}
+
+bool ClusterCache::IsSame(const PodRecord& pod, const PodInfo& info,
+                          const PodConstraints& constraints, const PodIdentity& identity) const {
+  return pod.info == info && snapshot_.Shape(pod.shape).constraints == constraints &&
+         snapshot_.Identity(pod.identity).labels == identity.labels;
+}
+
+void ClusterCache::Release(const PodRecord& pod) {
+  if (snapshot_.Shape(pod.shape).constraints.relations.LooksAtPods()) --looking_at_pods_;
+  shapes_.Release(pod.shape);
+  holders_.Release(pod.holder);
+  identities_.Release(pod.identity);
+  Unlink(pod.info);
+}
+
+CacheChange ClusterCache::UpsertNamespace(std::string_view name, Labels labels) {
+  const auto known = snapshot_.Namespaces().find(name);
+  if (known != snapshot_.Namespaces().end() && known->second == labels) return {};
+  snapshot_.SetNamespace(name, std::move(labels));
+  return {.changed = true, .capacity_grew = looking_at_pods_ > 0};
+}
+
+CacheChange ClusterCache::RemoveNamespace(std::string_view name) {
+  if (!snapshot_.Namespaces().contains(name)) return {};
+  snapshot_.SetNamespace(name, std::nullopt);
+  return {.changed = true, .capacity_grew = looking_at_pods_ > 0};
+}
+
 CacheChange ClusterCache::UpsertNode(NodeInfo info) {
   CacheChange change{.changed = true, .capacity_grew = true};
   auto found = node_index_.find(info.name);
@@ -222,13 +305,15 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
   const auto [at, added] = pods_.try_emplace(key);
   PodRecord& pod = at->second;
   PodConstraints constraints = std::exchange(info.constraints, {});
+  PodIdentity who{info.ns, std::exchange(info.labels, {}), info.deleting};
   if (!added) {
-    if (pod.info == info && snapshot_.Shape(pod.shape).constraints == constraints) return {};
+    if (IsSame(pod, info, constraints, who)) return {};
     if (pod.info.uid != info.uid) {
       // Deleted and made again between two looks of the informer.
       const bool freed = pod.IsPlaced();
       RemovePod(key);
       info.constraints = std::move(constraints);
+      info.labels = std::move(who.labels);
       CacheChange change = UpsertPod(std::move(info));
       change.capacity_grew |= freed;
       return change;
@@ -240,16 +325,17 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
   // Taken before the old ones are released, so that what stays the same keeps its index.
   const ShapeIndex shape = TakeShape(constraints);
   const HolderIndex holder = TakeHolder(info.holder);
-  if (was_placed && (info.IsFinished() || !info.node_name.empty() || shape != pod.shape))
+  const IdentityIndex identity = TakeIdentity(std::move(who));
+  const bool others_changed = identity != pod.identity && was_placed;
+  if (was_placed &&
+      (info.IsFinished() || !info.node_name.empty() || shape != pod.shape || others_changed))
     Unplace(pod);
-  if (!added) {
-    shapes_.Release(pod.shape);
-    holders_.Release(pod.holder);
-    Unlink(pod.info);
-  }
+  if (constraints.relations.LooksAtPods()) ++looking_at_pods_;
+  if (!added) Release(pod);
   pod.info = std::move(info);
   pod.shape = shape;
   pod.holder = holder;
+  pod.identity = identity;
   if (!pod.info.node_name.empty() || pod.info.IsFinished()) {
     if (pod.info.node_name != pod.assumed_node) pod.assumed_devices = DeviceSet();
     pod.assumed_node.clear();
@@ -265,7 +351,9 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
     if (!node.empty()) pods_on_[node].insert(key);
   }
   if (pod.placement == kNoIndex) PlaceBound(pod);
-  return {.changed = true, .capacity_grew = was_placed && pod.placement == kNoIndex};
+  const bool is_placed = pod.placement != kNoIndex;
+  const bool opens = looking_at_pods_ > 0 && (was_placed != is_placed || others_changed);
+  return {.changed = true, .capacity_grew = (was_placed && !is_placed) || opens};
 }
 
 CacheChange ClusterCache::RemovePod(const PodKey& key) {
@@ -279,9 +367,7 @@ CacheChange ClusterCache::RemovePod(const PodKey& key) {
     on->second.erase(key);
     if (on->second.empty()) pods_on_.erase(on);
   }
-  shapes_.Release(pod.shape);
-  holders_.Release(pod.holder);
-  Unlink(pod.info);
+  Release(pod);
   pods_.erase(at);
   return {.changed = true, .capacity_grew = was_placed};
 }
@@ -327,7 +413,7 @@ void ClusterCache::PlaceBound(PodRecord& pod) {
     LOG_ERROR("scheduler: saw a device with two owners pod={}/{} node={}", pod.info.ns,
               pod.info.name, snapshot_.Node(node).name);
   }
-  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, free);
+  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, free, pod.identity);
 }
 
 void ClusterCache::Unplace(PodRecord& pod) {
@@ -364,7 +450,7 @@ bool ClusterCache::Assume(const PodKey& key, std::string_view node_name, const D
   pod.assumed_node = node_name;
   pod.assumed_devices = devices;
   pods_on_[pod.assumed_node].insert(key);
-  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, devices);
+  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, devices, pod.identity);
   return true;
 }
 

@@ -34,9 +34,10 @@ struct PodKey {
 };
 
 struct PodRecord {
-  PodInfo info;  // without constraints: they are kept once, in the shape
+  PodInfo info;  // without constraints and labels: the shape and the identity have them
   ShapeIndex shape = kNoIndex;
   HolderIndex holder = kNoIndex;
+  IdentityIndex identity = kNoIndex;
   PlacementIndex placement = kNoIndex;
   std::string assumed_node;   // where it was decided to go; "" once the informer shows it bound
   DeviceSet assumed_devices;  // what it was decided to get; kept when bound
@@ -63,6 +64,8 @@ class ClusterCache {
  public:
   CacheChange UpsertNode(NodeInfo info);
   CacheChange RemoveNode(std::string_view name);
+  CacheChange UpsertNamespace(std::string_view name, Labels labels);
+  CacheChange RemoveNamespace(std::string_view name);
   CacheChange UpsertPod(PodInfo info);
   CacheChange RemovePod(const PodKey& key);
   CacheChange UpsertGroup(PodGroupInfo info);
@@ -99,6 +102,10 @@ class ClusterCache {
   ShapeIndex TakeShape(const PodConstraints& constraints);
   ClassIndex TakeClass(const NodeInfo& info);
   HolderIndex TakeHolder(const std::string& holder);
+  IdentityIndex TakeIdentity(PodIdentity identity);
+  bool IsSame(const PodRecord& pod, const PodInfo& info, const PodConstraints& constraints,
+              const PodIdentity& identity) const;
+  void Release(const PodRecord& pod);
   std::vector<PodRecord*> TakeOff(const NodeInfo& after);
   void PlaceBound(PodRecord& pod);
   void Unplace(PodRecord& pod);
@@ -112,7 +119,8 @@ class ClusterCache {
   std::unordered_map<std::string, NodeIndex> node_index_;
   std::vector<NodeIndex> unused_nodes_;
   std::map<std::string, std::set<PodKey>, std::less<>> pods_on_;  // by node name, bound or assumed
-  Interner shapes_, classes_, holders_;
+  Interner shapes_, classes_, holders_, identities_;
+  size_t looking_at_pods_ = 0;  // pods whose shape does
 };
 
 }  // namespace muster::cluster

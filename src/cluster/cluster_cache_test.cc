@@ -56,6 +56,39 @@ TEST_F(CacheTest, CountsABoundPodWhicheverComesFirst) {
   EXPECT_EQ(FreeDevices("n1"), (std::vector<size_t>{1, 3}));
 }
 
+// Pods that look at others may fit when others come, change or begin to go.
+TEST_F(CacheTest, SaysWhenPodsThatLookAtOthersMayFit) {
+  cache_.UpsertNode(MakeNode("n1"));
+  PodInfo other = Bound(MakePod("other"), "n1", {});
+  EXPECT_FALSE(cache_.UpsertPod(other).capacity_grew) << "nobody looks";
+
+  PodInfo pod = MakePod("p");
+  pod.constraints.relations.affinity.push_back({{}, "zone"});
+  EXPECT_FALSE(cache_.UpsertPod(pod).capacity_grew) << "it changes nothing for others";
+  other.labels = {{"app", "web"}};
+  EXPECT_TRUE(cache_.UpsertPod(other).capacity_grew);
+  EXPECT_FALSE(cache_.UpsertPod(other).changed);
+  other.deleting = true;
+  EXPECT_TRUE(cache_.UpsertPod(other).capacity_grew);
+  EXPECT_TRUE(cache_.UpsertPod(Bound(MakePod("more"), "n1", {})).capacity_grew);
+  EXPECT_TRUE(cache_.UpsertNamespace("d", {{"team", "a"}}).capacity_grew);
+  EXPECT_FALSE(cache_.UpsertNamespace("d", {{"team", "a"}}).changed);
+  EXPECT_TRUE(cache_.RemoveNamespace("d").capacity_grew);
+
+  cache_.RemovePod({"d", "p"});
+  other.labels.clear();
+  EXPECT_FALSE(cache_.UpsertPod(other).capacity_grew) << "nobody looks any more";
+}
+
+TEST_F(CacheTest, ChangesOfNamespacesLeaveOlderSnapshotsAlone) {
+  cache_.UpsertNamespace("d", {{"team", "a"}});
+  const ClusterSnapshot before = cache_.snapshot();
+  cache_.UpsertNamespace("d", {{"team", "b"}});
+  cache_.UpsertNamespace("e", {});
+  EXPECT_EQ(before.Namespaces(), (NamespaceLabels{{"d", {{"team", "a"}}}}));
+  EXPECT_EQ(cache_.snapshot().Namespaces(), (NamespaceLabels{{"d", {{"team", "b"}}}, {"e", {}}}));
+}
+
 TEST_F(CacheTest, CountsATerminatingPodUntilItIsGone) {
   cache_.UpsertNode(MakeNode("n1"));
   PodInfo pod = Bound(MakePod("p"), "n1", {"g0"});

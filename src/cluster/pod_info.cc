@@ -33,26 +33,26 @@ std::string GroupOf(const json::Value& metadata) {
 }
 
 const json::Fields& PodInfoFields() {
-  static const json::Fields fields{
-      {"metadata", "annotations", kGroupNameAnnotation},
-      {"metadata", "annotations", kAssignedDevicesAnnotation},
-      {"metadata", "annotations", kGangSandboxAnnotation},
-      {"metadata", "labels", kPodGroupLabel},
-      {"metadata", "creationTimestamp"},
-      {"spec", "schedulerName"},
-      {"spec", "nodeName"},
-      {"spec", "schedulingGates"},
-      {"spec", "priority"},
-      {"spec", "tolerations"},
-      {"spec", "nodeSelector"},
-      {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
-      {"spec", "overhead"},
-      {"spec", "containers", "name"},
-      {"spec", "containers", "resources"},
-      {"spec", "initContainers", "name"},
-      {"spec", "initContainers", "resources"},
-      {"spec", "initContainers", "restartPolicy"},
-      {"status", "phase"}};
+  static const json::Fields fields =
+      json::Fields{
+          {"metadata", "annotations", kGroupNameAnnotation},
+          {"metadata", "annotations", kAssignedDevicesAnnotation},
+          {"metadata", "annotations", kGangSandboxAnnotation},
+          {"metadata", "creationTimestamp"},
+          {"spec", "schedulerName"},
+          {"spec", "nodeName"},
+          {"spec", "schedulingGates"},
+          {"spec", "priority"},
+          {"spec", "tolerations"},
+          {"spec", "nodeSelector"},
+          {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+          {"spec", "overhead"},
+          {"spec", "containers", "name"},
+          {"spec", "containers", "resources"},
+          {"spec", "initContainers", "name"},
+          {"spec", "initContainers", "resources"},
+          {"status", "phase"}}
+          .Add(PodRelationsFields());
   return fields;
 }
 
@@ -75,6 +75,8 @@ PodInfo ToPodInfo(const json::Value& pod) {
   out.constraints.requests = PodRequests(pod);
   out.constraints.affinity = ToNodeAffinity(spec);
   out.constraints.tolerations = ToTolerations(spec["tolerations"]);
+  out.constraints.relations = ToPodRelations(pod);
+  out.labels = ToPodLabels(metadata["labels"]);
   out.assigned_devices = PodAssignedDevices(pod);
   return out;
 }

@@ -16,6 +16,7 @@
 #include "base/time.h"
 #include "cluster/devices.h"
 #include "cluster/node_affinity.h"
+#include "cluster/pod_relations.h"
 #include "cluster/resources.h"
 #include "cluster/taints.h"
 #include "json/projection.h"
@@ -34,6 +35,7 @@ struct PodConstraints {
   ResourceList requests;  // PodRequests()
   NodeAffinity affinity;
   std::vector<Toleration> tolerations;
+  PodRelations relations;
   bool operator==(const PodConstraints&) const = default;
 };
 
@@ -48,6 +50,7 @@ struct PodInfo {
   bool gated = false;     // spec.schedulingGates is not empty
   int64_t priority = 0;
   Time created{};
+  PodLabels labels;
   PodConstraints constraints;
   AssignedDevices assigned_devices;
 

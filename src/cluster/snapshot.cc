@@ -111,7 +111,7 @@ bool ClusterSnapshot::ServesDevices(const cluster::Shape& shape, NodeIndex node,
 }
 
 PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIndex holder,
-                                      const DeviceSet& devices) {
+                                      const DeviceSet& devices, IdentityIndex identity) {
   CHECK(HasNode(node));
   CHECK_MSG(devices.And(device_free_[node]) == devices, "a device would have two owners");
   PlacementIndex index = static_cast<PlacementIndex>(placements_.size());
@@ -121,7 +121,7 @@ PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIn
     index = empty_placements_.back();
     empty_placements_.pop_back();
   }
-  placements_[index] = {node, shape, holder, devices};
+  placements_[index] = {node, shape, holder, identity, devices};
   device_free_[node].Remove(devices);
   Account(placements_[index], +1);
   return index;
@@ -243,6 +243,20 @@ void ClusterSnapshot::SetShape(ShapeIndex index, std::shared_ptr<const cluster::
 
 void ClusterSnapshot::SetHolder(HolderIndex index, std::shared_ptr<const std::string> holder) {
   PutAt(holders_, index, std::move(holder));
+}
+
+void ClusterSnapshot::SetIdentity(IdentityIndex index,
+                                  std::shared_ptr<const PodIdentity> identity) {
+  PutAt(identities_, index, std::move(identity));
+}
+
+void ClusterSnapshot::SetNamespace(std::string_view name, std::optional<Labels> labels) {
+  if (namespaces_.use_count() > 1) namespaces_ = std::make_shared<NamespaceLabels>(*namespaces_);
+  if (labels.has_value()) {
+    namespaces_->insert_or_assign(std::string(name), *std::move(labels));
+  } else if (const auto known = namespaces_->find(name); known != namespaces_->end()) {
+    namespaces_->erase(known);
+  }
 }
 
 }  // namespace muster::cluster

@@ -10,13 +10,15 @@
 //             that nobody has; a device is in at most one placement, Place() CHECKs it; an index of
 //             a removed node, shape or placement may be used again for another.
 // Equivalence: nodes with equal labels (hostname apart), taints and cordon are of one class; pods
-//             with equal requests, affinity and tolerations are of one shape. Rules that look at
-//             neither names nor amounts are evaluated once per class and shape.
+//             with equal requests, affinity, tolerations and relations to other pods are of one
+//             shape; pods of one namespace with equal labels are of one identity. Rules that look
+//             at neither names, amounts nor pods are evaluated once per class and shape.
 
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +35,7 @@ using NodeIndex = uint32_t;
 using ClassIndex = uint32_t;
 using ShapeIndex = uint32_t;
 using HolderIndex = uint32_t;
+using IdentityIndex = uint32_t;
 using PlacementIndex = uint32_t;
 
 inline constexpr uint32_t kNoIndex = ~uint32_t{0};
@@ -71,6 +74,7 @@ struct Placement {
   NodeIndex node = kNoIndex;  // kNoIndex: this slot is empty
   ShapeIndex shape = kNoIndex;
   HolderIndex holder = kNoIndex;
+  IdentityIndex identity = kNoIndex;
   DeviceSet devices;
 };
 
@@ -107,6 +111,9 @@ class ClusterSnapshot {
   const cluster::Shape& Shape(ShapeIndex shape) const { return *shapes_[shape]; }
   const std::string& Holder(HolderIndex holder) const { return *holders_[holder]; }
   size_t holder_slots() const { return holders_.size(); }
+  const PodIdentity& Identity(IdentityIndex identity) const { return *identities_[identity]; }
+  size_t identity_slots() const { return identities_.size(); }
+  const NamespaceLabels& Namespaces() const { return *namespaces_; }
 
   // -- Placements.
   // Enough of every resource and of every listed device that the shape asks for. Looks at nothing
@@ -121,8 +128,9 @@ class ClusterSnapshot {
   bool ServesDevices(const cluster::Shape& shape, NodeIndex node, const DeviceSet& devices) const;
   // What is used may exceed what is offered (a node shrank, another scheduler bound a pod).
   // REQUIRES: no device of `devices` is in a placement of this node.
+  // Without an identity, no selector finds the pod.
   PlacementIndex Place(ShapeIndex shape, NodeIndex node, HolderIndex holder,
-                       const DeviceSet& devices);
+                       const DeviceSet& devices, IdentityIndex identity = kNoIndex);
   void Remove(PlacementIndex placement);
   size_t placement_slots() const { return placements_.size(); }
   const Placement& At(PlacementIndex placement) const { return placements_[placement]; }
@@ -139,6 +147,8 @@ class ClusterSnapshot {
   void SetClass(ClassIndex index, std::shared_ptr<const NodeClass> node_class);
   void SetShape(ShapeIndex index, std::shared_ptr<const cluster::Shape> shape);
   void SetHolder(HolderIndex index, std::shared_ptr<const std::string> holder);
+  void SetIdentity(IdentityIndex index, std::shared_ptr<const PodIdentity> identity);
+  void SetNamespace(std::string_view name, std::optional<Labels> labels);  // nullopt: gone
 
  private:
   struct DeviceKind {
@@ -167,6 +177,9 @@ class ClusterSnapshot {
   std::vector<std::shared_ptr<const std::string>> resources_;
   std::vector<std::shared_ptr<const cluster::Shape>> shapes_;
   std::vector<std::shared_ptr<const std::string>> holders_;
+  std::vector<std::shared_ptr<const PodIdentity>> identities_;
+  // Copied before a change while another snapshot has it, too.
+  std::shared_ptr<NamespaceLabels> namespaces_ = std::make_shared<NamespaceLabels>();
   std::vector<Placement> placements_;
   std::vector<PlacementIndex> empty_placements_;
 };

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "scheduler/failures.h"
 #include "scheduler/gang_planner.h"
 #include "scheduler/rules.h"
 
@@ -21,15 +22,20 @@ namespace {
 constexpr size_t kSlotsPerPodOfWork = 64;
 
 // Equal for units that are refused and freed for the same reasons.
-std::string DemandKey(const Unit& unit) {
+std::string DemandKey(const Unit& unit, PodRules& pod_rules) {
+  const auto looks_at = [&](const QueuedPod& pod) {
+    return pod_rules.LookOf(pod.shape, pod.identity);
+  };
   std::string key =
       fmt::format("{} {} {} {}:", unit.is_gang, unit.Needed(), unit.min_member, unit.members);
   size_t run = 0;
   for (size_t position = 0; position < unit.pods.size(); ++position) {
     ++run;
     if (position + 1 == unit.pods.size() ||
-        unit.pods[position + 1].shape != unit.pods[position].shape) {
-      key += fmt::format("{}x{},", run, unit.pods[position].shape);
+        unit.pods[position + 1].shape != unit.pods[position].shape ||
+        looks_at(unit.pods[position + 1]) != looks_at(unit.pods[position])) {
+      key +=
+          fmt::format("{}x{}/{},", run, unit.pods[position].shape, looks_at(unit.pods[position]));
       run = 0;
     }
   }
@@ -76,7 +82,7 @@ Infeasible Diagnosis::Explain(const Unit& unit) {
     facts.nodes = static_cast<int64_t>(finder_.snapshot().node_count());
     return WithGangFacts(unit, std::move(facts));
   }
-  const auto [known, added] = by_demand_.try_emplace(DemandKey(unit));
+  const auto [known, added] = by_demand_.try_emplace(DemandKey(unit, finder_.pod_rules()));
   if (added) known->second = Examine(unit);
   return WithGangFacts(unit, known->second);
 }
@@ -87,9 +93,9 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   out.nodes = static_cast<int64_t>(snapshot.node_count());
   const GangAttempt attempt = PlaceWhatFits(unit, finder_);
   out.pods_fitting = static_cast<int64_t>(attempt.placed.size());
-  const cluster::Shape& failed =
-      snapshot.Shape(unit.pods[attempt.first_unplaced.value_or(0)].shape);
-  Failures failures = CountFailures(snapshot, failed);
+  const QueuedPod& unplaced = unit.pods[attempt.first_unplaced.value_or(0)];
+  const cluster::Shape& failed = snapshot.Shape(unplaced.shape);
+  Failures failures = CountFailures(finder_.pod_rules(), unplaced.shape, unplaced.identity);
   const ResourceIndex scarce = Scarcest(snapshot, failures);
   out.failed_by_rule = std::move(failures.by_rule);
   TakeBack(attempt, finder_);
@@ -163,7 +169,8 @@ bool Diagnosis::FitsAlone(const Unit& unit) {
   }
   const GangAttempt attempt = PlaceGang(unit, *empty_finder_);
   TakeBack(attempt, *empty_finder_);
-  return !attempt.placed.empty();
+  // The pods that it wants to be near to are not there; that says nothing.
+  return !attempt.placed.empty() || LooksAtPods(unit, *empty_finder_);
 }
 
 bool Diagnosis::SomeNodeOffers(const Unit& unit) const {
@@ -223,7 +230,8 @@ bool Diagnosis::FitsWithout(const Unit& unit, const std::vector<HolderIndex>& ho
   const GangAttempt attempt = PlaceGang(unit, finder_);
   TakeBack(attempt, finder_);
   for (const cluster::Placement& placement : removed) {
-    finder_.Place(placement.shape, placement.node, placement.holder, placement.devices);
+    finder_.Place(placement.shape, placement.node, placement.holder, placement.devices,
+                  placement.identity);
   }
   return !attempt.placed.empty();
 }

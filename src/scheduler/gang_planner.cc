@@ -1,6 +1,43 @@
 #include "scheduler/gang_planner.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace muster::scheduler {
+
+namespace {
+
+// Passes once over the pods at the positions `waiting` and leaves those there that found no node.
+// True if it placed any and left any.
+bool PlaceSome(const Unit& unit, NodeFinder& finder, std::vector<size_t>& waiting,
+               std::vector<PlacedPod>& placed) {
+  cluster::ClusterSnapshot& snapshot = finder.snapshot();
+  // The pod that found no node last: one like it finds none either, as nothing is freed on the way.
+  const QueuedPod* full = nullptr;
+  const size_t before = waiting.size();
+  std::erase_if(waiting, [&](size_t position) {
+    const QueuedPod& pod = unit.pods[position];
+    if (full != nullptr && full->shape == pod.shape && full->identity == pod.identity) return false;
+    const cluster::NodeIndex node = finder.Best(pod.shape, pod.identity);
+    if (node == cluster::kNoIndex) {
+      full = &pod;
+      return false;
+    }
+    const cluster::Shape& shape = snapshot.Shape(pod.shape);
+    placed.push_back({position, finder.Place(pod.shape, node, pod.holder,
+                                             snapshot.PickDevices(shape, node), pod.identity)});
+    return true;
+  });
+  return !waiting.empty() && waiting.size() < before;
+}
+
+}  // namespace
+
+bool LooksAtPods(const Unit& unit, const NodeFinder& finder) {
+  return std::any_of(unit.pods.begin(), unit.pods.end(), [&](const QueuedPod& pod) {
+    return finder.snapshot().Shape(pod.shape).constraints.relations.LooksAtPods();
+  });
+}
 
 bool HasItsMembers(const Unit& unit) {
   return !unit.is_gang || (!unit.group_missing && unit.members >= unit.min_member);
@@ -9,20 +46,14 @@ bool HasItsMembers(const Unit& unit) {
 GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder) {
   GangAttempt attempt;
   attempt.placed.reserve(unit.pods.size());
-  cluster::ShapeIndex full =
-      cluster::kNoIndex;  // the shape that found no node last: nothing is freed on the way
-  for (size_t position = 0; position < unit.pods.size(); ++position) {
-    const QueuedPod& pod = unit.pods[position];
-    const cluster::NodeIndex node = pod.shape == full ? cluster::kNoIndex : finder.Best(pod.shape);
-    if (node == cluster::kNoIndex) {
-      full = pod.shape;
-      if (!attempt.first_unplaced.has_value()) attempt.first_unplaced = position;
-      continue;
-    }
-    cluster::ClusterSnapshot& snapshot = finder.snapshot();
-    const cluster::DeviceSet devices = snapshot.PickDevices(snapshot.Shape(pod.shape), node);
-    attempt.placed.push_back({position, finder.Place(pod.shape, node, pod.holder, devices)});
+  std::vector<size_t> waiting(unit.pods.size());
+  std::iota(waiting.begin(), waiting.end(), size_t{0});
+  // One pod may wait for another one of its gang, whichever comes first.
+  while (PlaceSome(unit, finder, waiting, attempt.placed) && LooksAtPods(unit, finder)) {
   }
+  if (!waiting.empty()) attempt.first_unplaced = waiting.front();
+  std::sort(attempt.placed.begin(), attempt.placed.end(),
+            [](const PlacedPod& a, const PlacedPod& b) { return a.pod < b.pod; });
   return attempt;
 }
 

@@ -33,6 +33,9 @@ struct GangAttempt {
       first_unplaced;  // position in Unit::pods of the first pod that found no node
 };
 
+// Some pod of the unit looks at other pods: where these go may open nodes for it.
+bool LooksAtPods(const Unit& unit, const NodeFinder& finder);
+
 // Enough members exist for an attempt to make sense.
 bool HasItsMembers(const Unit& unit);
 

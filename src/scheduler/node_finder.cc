@@ -44,6 +44,7 @@ void Pop(std::vector<uint64_t>& heap) {
 
 NodeFinder::NodeFinder(cluster::ClusterSnapshot& snapshot)
     : snapshot_(snapshot),
+      pod_rules_(snapshot),
       by_shape_(snapshot.shape_slots()),
       changed_at_(snapshot.node_slots(), 0),
       older_(snapshot.node_slots(), kNoIndex),
@@ -81,6 +82,19 @@ bool NodeFinder::Passes(Candidates& candidates, const cluster::Shape& shape, Nod
   return passes == Tristate::kYes;
 }
 
+// Amounts and other pods: what changes while pods are placed.
+bool NodeFinder::HasRoom(const Candidates& candidates, const cluster::Shape& shape,
+                         NodeIndex node) const {
+  if (!snapshot_.FitsAmounts(shape, node)) return false;
+  return candidates.look == kNoIndex ||
+         (pod_rules_.CheckPorts(candidates.look, node) == Rule::kPasses &&
+          pod_rules_.CheckTopology(candidates.look, node) == Rule::kPasses);
+}
+
+bool NodeFinder::Takes(Candidates& candidates, const cluster::Shape& shape, NodeIndex node) {
+  return HasRoom(candidates, shape, node) && Passes(candidates, shape, node);
+}
+
 bool NodeFinder::AreAlike(NodeIndex a, NodeIndex b) const {
   return snapshot_.ClassOf(a) == snapshot_.ClassOf(b) &&
          snapshot_.HasDevices(a) == snapshot_.HasDevices(b) &&
@@ -111,8 +125,8 @@ void NodeFinder::MakeGroups() {
 
 uint64_t NodeFinder::CollectFromNodes(Candidates& candidates, const cluster::Shape& shape) {
   for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node) {
-    if (!snapshot_.HasNode(node) || !snapshot_.FitsAmounts(shape, node)) continue;
-    if (Passes(candidates, shape, node)) scratch_.push_back(OrderOf(shape, node));
+    if (!snapshot_.HasNode(node) || !Takes(candidates, shape, node)) continue;
+    scratch_.push_back(OrderOf(shape, node));
   }
   return kNothingOutside;
 }
@@ -120,9 +134,7 @@ uint64_t NodeFinder::CollectFromNodes(Candidates& candidates, const cluster::Sha
 uint64_t NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Shape& shape) {
   if (!has_groups_) MakeGroups();
   for (NodeIndex node = newest_; node != kNoIndex; node = older_[node]) {
-    if (snapshot_.FitsAmounts(shape, node) && Passes(candidates, shape, node)) {
-      scratch_.push_back(OrderOf(shape, node));
-    }
+    if (Takes(candidates, shape, node)) scratch_.push_back(OrderOf(shape, node));
   }
   feasible_groups_.clear();
   for (size_t index = 0; index < groups_.size(); ++index) {
@@ -131,7 +143,7 @@ uint64_t NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Sh
       ++group.first;
     if (group.first == group.nodes.size()) continue;
     const NodeIndex node = group.nodes[group.first];
-    if (!snapshot_.FitsAmounts(shape, node) || !Passes(candidates, shape, node)) continue;
+    if (!Takes(candidates, shape, node)) continue;
     feasible_groups_.emplace_back(OrderOf(shape, node), index);
   }
   std::sort(feasible_groups_.begin(), feasible_groups_.end());
@@ -165,14 +177,16 @@ uint64_t NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Sh
 void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
   if (!candidates.scanned) {
     candidates.class_passes.assign(snapshot_.class_slots(), Tristate::kUnknown);
-  } else {
+  } else if (candidates.loosened == pod_rules_.Loosened(candidates.look)) {
     candidates.limit = std::min(candidates.limit * 2, kMaxCandidates);
   }
   candidates.scanned = true;
+  candidates.loosened = pod_rules_.Loosened(candidates.look);
   candidates.seen = clock_;
   scratch_.clear();
-  candidates.bound = shape.names_nodes ? CollectFromNodes(candidates, shape)
-                                       : CollectFromGroups(candidates, shape);
+  const bool one_by_one = shape.names_nodes || candidates.look != kNoIndex;
+  candidates.bound =
+      one_by_one ? CollectFromNodes(candidates, shape) : CollectFromGroups(candidates, shape);
   if (scratch_.size() > candidates.limit) {
     const auto cut = scratch_.begin() + static_cast<ptrdiff_t>(candidates.limit);
     std::nth_element(scratch_.begin(), cut, scratch_.end());
@@ -186,18 +200,28 @@ void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
 void NodeFinder::TakeInChanges(Candidates& candidates, const cluster::Shape& shape) {
   for (NodeIndex node = newest_; node != kNoIndex && changed_at_[node] > candidates.seen;
        node = older_[node]) {
-    if (snapshot_.FitsAmounts(shape, node) && Passes(candidates, shape, node)) {
-      Push(candidates.heap, OrderOf(shape, node));
-    }
+    if (Takes(candidates, shape, node)) Push(candidates.heap, OrderOf(shape, node));
   }
   candidates.seen = clock_;
 }
 
-NodeIndex NodeFinder::Best(cluster::ShapeIndex index) {
-  if (index >= by_shape_.size()) by_shape_.resize(index + 1);
-  Candidates& candidates = by_shape_[index];
+NodeFinder::Candidates& NodeFinder::CandidatesOf(cluster::ShapeIndex shape,
+                                                 cluster::IdentityIndex identity) {
+  const LookIndex look = pod_rules_.LookOf(shape, identity);
+  if (look == kNoIndex) {
+    if (shape >= by_shape_.size()) by_shape_.resize(shape + 1);
+    return by_shape_[shape];
+  }
+  if (look >= by_look_.size()) by_look_.resize(look + 1);
+  by_look_[look].look = look;
+  return by_look_[look];
+}
+
+NodeIndex NodeFinder::Best(cluster::ShapeIndex index, cluster::IdentityIndex identity) {
+  Candidates& candidates = CandidatesOf(index, identity);
   const cluster::Shape& shape = snapshot_.Shape(index);
-  if (!candidates.scanned) Scan(candidates, shape);
+  if (!candidates.scanned || candidates.loosened != pod_rules_.Loosened(candidates.look))
+    Scan(candidates, shape);
   TakeInChanges(candidates, shape);
   // Entries of changes that were overtaken pile up; a pass clears them.
   if (candidates.heap.size() > 2 * candidates.limit + kFirstCandidates) Scan(candidates, shape);
@@ -210,7 +234,7 @@ NodeIndex NodeFinder::Best(cluster::ShapeIndex index) {
     }
     const uint64_t best = candidates.heap.front();
     const NodeIndex node = NodeOf(best);
-    if (OrderOf(shape, node) == best && snapshot_.FitsAmounts(shape, node)) return node;
+    if (OrderOf(shape, node) == best && HasRoom(candidates, shape, node)) return node;
     Pop(candidates.heap);
   }
 }
@@ -228,14 +252,17 @@ void NodeFinder::Touch(NodeIndex node) {
 
 cluster::PlacementIndex NodeFinder::Place(cluster::ShapeIndex shape, NodeIndex node,
                                           cluster::HolderIndex holder,
-                                          const cluster::DeviceSet& devices) {
-  const cluster::PlacementIndex placement = snapshot_.Place(shape, node, holder, devices);
+                                          const cluster::DeviceSet& devices,
+                                          cluster::IdentityIndex identity) {
+  const cluster::PlacementIndex placement = snapshot_.Place(shape, node, holder, devices, identity);
+  pod_rules_.Placed(snapshot_.At(placement));
   Touch(node);
   return placement;
 }
 
 void NodeFinder::Remove(cluster::PlacementIndex placement) {
   Touch(snapshot_.At(placement).node);
+  pod_rules_.Removed(snapshot_.At(placement));
   snapshot_.Remove(placement);
 }
 

@@ -9,22 +9,28 @@
 // one more pass fills it.
 // A pass looks at nodes in equal state (class and free amounts) once: most
 // nodes of a large cluster look alike.
+// Pods that look at other pods (pod_rules.h) have a heap of their own for each look. What a change
+// opens or closes for them on its own node is like any other change; when it may have opened other
+// nodes, a pass over all nodes one by one fills the heap again.
 //
 // Life cycle: made for one working copy of a snapshot; every change to that copy goes through it.
 // Thread:     any, not shared.
 // Invariants: Best() is exactly the first node in the order of planner.h among all that take the
 //             pod.
 // Cost:       O(different states + changed nodes) for the first question of a shape; then O(log
-//             nodes) for each node changed in between.
+//             nodes) for each node changed in between; O(nodes) after a change that may open nodes
+//             elsewhere.
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "cluster/snapshot.h"
+#include "scheduler/pod_rules.h"
 
 namespace muster::scheduler {
 
@@ -45,14 +51,18 @@ class NodeFinder {
   // REQUIRES: snapshot.node_slots() <= kMaxNodes.
   explicit NodeFinder(cluster::ClusterSnapshot& snapshot);
 
-  // kNoIndex if no node takes a pod of this shape.
-  cluster::NodeIndex Best(cluster::ShapeIndex shape);
+  // kNoIndex if no node takes a pod of this shape. Without an identity, no selector finds the pod.
+  cluster::NodeIndex Best(cluster::ShapeIndex shape,
+                          cluster::IdentityIndex identity = cluster::kNoIndex);
 
   cluster::PlacementIndex Place(cluster::ShapeIndex shape, cluster::NodeIndex node,
-                                cluster::HolderIndex holder, const cluster::DeviceSet& devices);
+                                cluster::HolderIndex holder, const cluster::DeviceSet& devices,
+                                cluster::IdentityIndex identity = cluster::kNoIndex);
   void Remove(cluster::PlacementIndex placement);
 
   cluster::ClusterSnapshot& snapshot() { return snapshot_; }
+  const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
+  PodRules& pod_rules() { return pod_rules_; }
 
  private:
   enum class Tristate : uint8_t { kUnknown, kNo, kYes };
@@ -64,6 +74,8 @@ class NodeFinder {
         0;  // nodes outside the heap that did not change since have an order of at least this
     uint64_t seen = 0;  // changes up to this one are in the heap
     size_t limit = kFirstCandidates;
+    LookIndex look = cluster::kNoIndex;  // of pods that look at others
+    uint64_t loosened = 0;               // PodRules::Loosened() at the last pass
     std::vector<Tristate> class_passes;  // by class
   };
 
@@ -75,6 +87,10 @@ class NodeFinder {
   };
 
   uint64_t OrderOf(const cluster::Shape& shape, cluster::NodeIndex node) const;
+  Candidates& CandidatesOf(cluster::ShapeIndex shape, cluster::IdentityIndex identity);
+  bool Takes(Candidates& candidates, const cluster::Shape& shape, cluster::NodeIndex node);
+  bool HasRoom(const Candidates& candidates, const cluster::Shape& shape,
+               cluster::NodeIndex node) const;
   bool Passes(Candidates& candidates, const cluster::Shape& shape, cluster::NodeIndex node);
   void Scan(Candidates& candidates, const cluster::Shape& shape);
   void MakeGroups();
@@ -86,7 +102,9 @@ class NodeFinder {
   void Touch(cluster::NodeIndex node);
 
   cluster::ClusterSnapshot& snapshot_;
-  std::vector<Candidates> by_shape_;
+  PodRules pod_rules_;
+  std::vector<Candidates> by_shape_;  // of pods that look at no others
+  std::deque<Candidates> by_look_;
   std::vector<uint64_t> scratch_;
   bool has_groups_ = false;
   std::vector<StateGroup> groups_;

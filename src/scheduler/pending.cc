@@ -85,7 +85,7 @@ Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
       unit.name = key.name;
       unit.priority = pod.info.priority;
       unit.created = pod.info.created;
-      unit.pods.push_back({key, pod.shape, pod.holder, pod.info.created});
+      unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created});
       continue;
     }
     const auto [at, added] = gangs.try_emplace({key.ns, pod.info.group}, queue.size());
@@ -96,7 +96,7 @@ Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
     }
     Unit& unit = queue[at->second];
     if (!priority_is_given[at->second]) unit.priority = std::max(unit.priority, pod.info.priority);
-    unit.pods.push_back({key, pod.shape, pod.holder, pod.info.created});
+    unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created});
   }
   // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours
   // on the nodes.

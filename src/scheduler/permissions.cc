@@ -41,7 +41,7 @@ json::Value Binding(const char* kind, const char* role, const std::string& ns,
 json::Value SchedulerRules() {
   const Words read = {"get", "list", "watch"};
   return json::List({
-      Rule("", {"nodes", "pods"}, read),
+      Rule("", {"namespaces", "nodes", "pods"}, read),
       Rule("scheduling.k8s.io", {"priorityclasses"}, read),
       Rule("scheduling.volcano.sh", {"podgroups"}, read),
       Rule("", {"pods/binding"}, {"create"}),

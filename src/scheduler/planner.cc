@@ -44,6 +44,24 @@ Unit Rest(const Unit& unit, const UnitPlan& plan) {
   return rest;
 }
 
+// Units that look at other pods may fit now, beside those that were placed after they were refused.
+void PlaceAfterOthers(const Queue& queue, NodeFinder& finder, PlanResult& result,
+                      std::vector<size_t>& refused) {
+  bool progress = refused.size() < result.units.size();
+  while (progress) {
+    progress = false;
+    std::erase_if(refused, [&](size_t position) {
+      UnitPlan& plan = result.units[position];
+      const Unit& unit = queue[plan.unit];
+      if (!plan.assignments.empty() || !LooksAtPods(unit, finder)) return false;
+      bool complete = false;
+      plan = PlanUnit(unit, plan.unit, finder, complete);
+      progress |= !plan.assignments.empty();
+      return complete;
+    });
+  }
+}
+
 }  // namespace
 
 PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const PlannerConfig& config,
@@ -62,6 +80,7 @@ PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const Pla
     result.units.push_back(PlanUnit(queue[position], position, finder, complete));
     if (!complete) refused.push_back(result.units.size() - 1);
   }
+  PlaceAfterOthers(queue, finder, result, refused);
   // Explained at the end, so that what a unit reads about free room is still true when it reads it.
   if (!config.explain) return result;
   Diagnosis diagnosis(finder, config.max_unblock_work);

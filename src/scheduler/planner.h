@@ -5,17 +5,21 @@
 //
 // Rules: a node takes a pod if all hold, looked at in this order: it is not cordoned (or the pod
 //        tolerates that), the pod tolerates its NoSchedule and NoExecute taints, it matches the
-//        pod's nodeSelector and required node affinity (its name included), it has enough of every
-//        resource free, and enough whole devices. A pod that came with a spec.nodeName is bound and
-//        never gets here.
+//        pod's nodeSelector and required node affinity (its name included), its host ports are
+//        free, it has enough of every resource free and enough whole devices, and it suits the
+//        pod's topology spread constraints (DoNotSchedule), its required affinity and anti-affinity
+//        to other pods, and the anti-affinity of pods that are there. A pod that came with a
+//        spec.nodeName is bound and never gets here.
 // Choice: the node that is fullest, so that whole nodes stay free for large jobs. A pod that wants
 //        devices goes where the fewest of them are free; a pod that wants none stays off nodes with
 //        devices while another node takes it. Then one where its devices are joined by NVLinks,
 //        then the node with the least cpu free, then the lower index.
-// Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go.
+// Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go. If it looks
+//        at other pods, it is tried again after them.
 // Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least
 //        Unit::Needed(); else none.
-// Cost:  O(nodes) for the first pod of a shape, O(log nodes) for each further one.
+// Cost:  O(nodes) for the first pod of a shape, O(log nodes) for each further one; with rules about
+//        other pods as node_finder.h says.
 // Thread: any.
 
 #pragma once

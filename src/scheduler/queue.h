@@ -23,6 +23,7 @@ struct QueuedPod {
   cluster::PodKey key;
   cluster::ShapeIndex shape = cluster::kNoIndex;
   cluster::HolderIndex holder = cluster::kNoIndex;
+  cluster::IdentityIndex identity = cluster::kNoIndex;
   Time created{};
 };
 

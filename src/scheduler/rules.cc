@@ -1,9 +1,5 @@
 #include "scheduler/rules.h"
 
-#include <algorithm>
-#include <map>
-#include <utility>
-
 #include <fmt/core.h>
 
 namespace muster::scheduler {
@@ -15,27 +11,6 @@ bool ToleratesCordon(const cluster::Shape& shape) {
   static const cluster::Taint kCordon{cluster::kUnschedulableTaint, "",
                                       cluster::TaintEffect::kNoSchedule};
   return cluster::Tolerates(shape.constraints.tolerations, kCordon);
-}
-
-std::string ReasonText(const RuleVerdict& verdict) {
-  switch (verdict.rule) {
-    case Rule::kUnschedulable:
-      return "node(s) were unschedulable";
-    case Rule::kTaint:
-      return fmt::format("node(s) had untolerated taint {{{}: {}}}", verdict.taint->key,
-                         verdict.taint->value);
-    case Rule::kAffinity:
-      return "node(s) didn't match Pod's node affinity/selector";
-    case Rule::kPasses:
-      break;
-  }
-  return "";
-}
-
-std::string InsufficientText(const cluster::ClusterSnapshot& snapshot,
-                             cluster::ResourceIndex resource) {
-  return resource == cluster::kPodsIndex ? "Too many pods"
-                                         : "Insufficient " + snapshot.ResourceName(resource);
 }
 
 }  // namespace
@@ -70,45 +45,31 @@ RuleVerdict NodeFilter::Check(cluster::NodeIndex node) {
   return known.verdict;
 }
 
-Failures CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape) {
-  NodeFilter filter(snapshot, shape);
-  // Texts are made once per class (nodes of a class differ only if the shape names nodes), not once
-  // per node.
-  std::map<std::pair<Rule, const cluster::Taint*>, int64_t> excluded;
-  Failures out;
-  out.insufficient.assign(snapshot.resource_count(), 0);
-  int64_t passing = 0;
-  for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
-    if (!snapshot.HasNode(node)) continue;
-    const RuleVerdict verdict = filter.Check(node);
-    if (verdict.rule != Rule::kPasses) {
-      ++excluded[{verdict.rule, verdict.taint}];
-      continue;
-    }
-    ++passing;
-    for (const cluster::ResourceAmount& request : shape.requests) {
-      if (snapshot.Free(node, request.resource) < request.amount)
-        ++out.insufficient[request.resource];
-    }
+std::string ReasonText(const RuleVerdict& verdict) {
+  switch (verdict.rule) {
+    case Rule::kUnschedulable:
+      return "node(s) were unschedulable";
+    case Rule::kTaint:
+      return fmt::format("node(s) had untolerated taint {{{}: {}}}", verdict.taint->key,
+                         verdict.taint->value);
+    case Rule::kAffinity:
+      return "node(s) didn't match Pod's node affinity/selector";
+    case Rule::kPorts:
+      return "node(s) didn't have free ports for the requested pod ports";
+    case Rule::kSpreadLabel:
+      return "node(s) didn't match pod topology spread constraints (missing required label)";
+    case Rule::kSpread:
+      return "node(s) didn't match pod topology spread constraints";
+    case Rule::kPodAffinity:
+      return "node(s) didn't match pod affinity rules";
+    case Rule::kPodAntiAffinity:
+      return "node(s) didn't match pod anti-affinity rules";
+    case Rule::kExistingAntiAffinity:
+      return "node(s) didn't satisfy existing pods anti-affinity rules";
+    case Rule::kPasses:
+      break;
   }
-  std::map<std::string, int64_t> counts;
-  for (const auto& [why, nodes] : excluded) counts[ReasonText({why.first, why.second})] += nodes;
-  for (size_t resource = 0; resource < out.insufficient.size(); ++resource) {
-    if (out.insufficient[resource] == 0) continue;
-    counts[InsufficientText(snapshot, static_cast<cluster::ResourceIndex>(resource))] =
-        out.insufficient[resource];
-  }
-  if (!shape.unknown_resource.empty() && passing > 0)
-    counts["Insufficient " + shape.unknown_resource] = passing;
-
-  // kube-scheduler sorts the texts "N reason", not the numbers.
-  for (const auto& [reason, nodes] : counts) out.by_rule.push_back({reason, nodes});
-  const auto text = [](const RuleCount& count) {
-    return fmt::format("{} {}", count.nodes, count.reason);
-  };
-  std::sort(out.by_rule.begin(), out.by_rule.end(),
-            [&](const RuleCount& a, const RuleCount& b) { return text(a) < text(b); });
-  return out;
+  return "";
 }
 
 }  // namespace muster::scheduler

@@ -1,8 +1,8 @@
 // src/scheduler/rules.h
 //
 // The filter rules: may this pod run on this node, and if not, which rule says so. The rules that
-// look at no amounts are evaluated once per shape and node class (NodeFilter); amounts are
-// ClusterSnapshot::FitsAmounts().
+// look at no amounts and no pods are evaluated once per shape and node class (NodeFilter); amounts
+// are ClusterSnapshot::FitsAmounts(), other pods PodRules.
 //
 // Thread: any (pure).
 
@@ -13,13 +13,25 @@
 #include <vector>
 
 #include "cluster/snapshot.h"
-#include "scheduler/explain.h"
 
 namespace muster::scheduler {
 
-enum class Rule : uint8_t { kPasses, kUnschedulable, kTaint, kAffinity };
+// In the order in which they are looked at; amounts come after kPorts.
+enum class Rule : uint8_t {
+  kPasses,
+  kUnschedulable,
+  kTaint,
+  kAffinity,
+  // These look at other pods: pod_rules.h.
+  kPorts,
+  kSpreadLabel,
+  kSpread,
+  kPodAffinity,
+  kPodAntiAffinity,
+  kExistingAntiAffinity,
+};
 
-// Everything but amounts. `taint` is set for kTaint.
+// Everything but amounts and other pods. `taint` is set for kTaint.
 struct RuleVerdict {
   Rule rule = Rule::kPasses;
   const cluster::Taint* taint = nullptr;
@@ -45,12 +57,7 @@ class NodeFilter {
   std::vector<Known> by_class_;
 };
 
-// How many nodes each rule excludes now.
-struct Failures {
-  std::vector<RuleCount> by_rule;  // in kube-scheduler's words and order
-  std::vector<int64_t>
-      insufficient;  // by resource: nodes that pass the other rules and have too little
-};
-Failures CountFailures(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape);
+// In kube-scheduler's words (v1.32), without the number of nodes.
+std::string ReasonText(const RuleVerdict& verdict);
 
 }  // namespace muster::scheduler

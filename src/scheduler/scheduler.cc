@@ -29,8 +29,8 @@ constexpr size_t kStepsPerTask = 256;
 // The longest pause after a long plan.
 constexpr Duration kMaxPlanPause = seconds(1);
 
-// PodGroups and PriorityClasses may not exist on a server; without them pods of gangs wait and the
-// rest goes on.
+// PodGroups and PriorityClasses may not exist on a server, and namespaces may be out of reach;
+// without them pods of gangs wait, no namespace has labels, and the rest goes on.
 constexpr Duration kOptionalSyncGrace = seconds(3);
 
 constexpr std::string_view kGatedMessage =
@@ -73,6 +73,7 @@ struct Scheduler::Impl {
         groups(informers.Get(client::resources::kPodGroups,
                              json::Fields(cluster::PodGroupInfoFields()).Add({{"status"}}))),
         priorities(informers.Get(client::resources::kPriorityClasses, {{"value"}})),
+        namespaces(informers.Get(client::resources::kNamespaces, {{"metadata", "labels"}})),
         publisher(api, pods, groups,
                   [this](const ObjectKey& key, const json::Value& object) {
                     return GroupStatus(key, object);
@@ -89,6 +90,11 @@ struct Scheduler::Impl {
     Follow(nodes, [this](const ObjectKey& key, const json::Value& after) {
       Note(after.IsNull() ? cache.RemoveNode(key.name)
                           : cache.UpsertNode(cluster::ToNodeInfo(after)));
+    });
+    Follow(namespaces, [this](const ObjectKey& key, const json::Value& after) {
+      Note(after.IsNull()
+               ? cache.RemoveNamespace(key.name)
+               : cache.UpsertNamespace(key.name, cluster::ToLabels(after["metadata"]["labels"])));
     });
     Follow(pods, [this](const ObjectKey& key, const json::Value& after) { OnPod(key, after); });
     Follow(groups, [this](const ObjectKey& key, const json::Value& after) { OnGroup(key, after); });
@@ -110,7 +116,7 @@ struct Scheduler::Impl {
 
   bool Synced() {
     if (!nodes.Synced() || !pods.Synced()) return false;
-    if (groups.Synced() && priorities.Synced()) return true;
+    if (groups.Synced() && priorities.Synced() && namespaces.Synced()) return true;
     const Time now = api.loop().Now();
     if (!grace_until.has_value()) {
       grace_until = now + kOptionalSyncGrace;
@@ -468,6 +474,7 @@ struct Scheduler::Impl {
   client::Informer& pods;
   client::Informer& groups;
   client::Informer& priorities;
+  client::Informer& namespaces;
 
   cluster::ClusterCache cache;
   PriorityClasses priority_classes;

@@ -75,7 +75,11 @@ std::string CompatibilityMarkdown() {
       "from starting, with a reason.\n\n"
       "A type that occurs in several places (containers, init containers) is listed where it "
       "occurs first. Pod templates\n"
-      "inside jobs follow the table of Pod.\n";
+      "inside jobs follow the table of Pod.\n\n"
+      "Two fields are acted on in part: `hostPort` keeps pods that want one port apart, but leads "
+      "nowhere yet; of\n"
+      "`topologySpreadConstraints` those with DoNotSchedule hold, those with ScheduleAnyway are "
+      "answered with a warning.\n";
   for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, out);
   for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, out);
   return out;

@@ -33,6 +33,7 @@ struct LabelRequirement {
 
   // `value`: the label's value, nullopt if the label is absent.
   bool Matches(std::optional<std::string_view> value) const;
+  bool operator==(const LabelRequirement&) const = default;
 };
 
 class LabelSelector {
@@ -67,6 +68,7 @@ class LabelSelector {
 
   // The canonical text, which Parse reads back: "a=b,c notin (d,e),!f".
   std::string ToString() const;
+  bool operator==(const LabelSelector&) const = default;
 
  private:
   std::vector<LabelRequirement> requirements_;

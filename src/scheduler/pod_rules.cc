@@ -1,0 +1,332 @@
+#include "scheduler/pod_rules.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+
+namespace muster::scheduler {
+
+using cluster::HostPort;
+using cluster::IdentityIndex;
+using cluster::kNoIndex;
+using cluster::NodeIndex;
+using cluster::Placement;
+using cluster::PodRelations;
+using cluster::PodTerm;
+using cluster::ShapeIndex;
+
+namespace {
+
+void TakeOut(std::vector<NodeIndex>& nodes, NodeIndex node) {
+  // From the back: what is taken back was placed last.
+  const auto found = std::find(nodes.rbegin(), nodes.rend(), node);
+  CHECK(found != nodes.rend());
+  std::swap(*found, nodes.back());
+  nodes.pop_back();
+}
+
+}  // namespace
+
+PodRules::PodRules(const cluster::ClusterSnapshot& snapshot) : snapshot_(snapshot) {
+  for (ShapeIndex shape = 0; shape < snapshot.shape_slots(); ++shape) {
+    const PodRelations& relations = snapshot.Shape(shape).constraints.relations;
+    active_ |= !relations.IsTrivial();
+  }
+  if (!active_) return;
+  terms_.resize(snapshot.shape_slots());
+  bans_of_.resize(snapshot.shape_slots());
+  on_by_shape_.resize(snapshot.shape_slots());
+  known_.resize(snapshot.identity_slots());
+  on_by_identity_.resize(snapshot.identity_slots());
+  ports_on_.resize(snapshot.node_slots());
+  for (ShapeIndex shape = 0; shape < snapshot.shape_slots(); ++shape) {
+    for (const PodTerm& term : snapshot.Shape(shape).constraints.relations.anti_affinity) {
+      bans_of_[shape].push_back(bans_.size());
+      bans_.push_back({shape, &term});
+    }
+  }
+  for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
+    if (snapshot.At(index).node != kNoIndex) Placed(snapshot.At(index));
+  }
+}
+
+// -- Counting.
+
+void PodRules::Counter::Add(NodeIndex node, int64_t sign) {
+  const uint32_t domain = topology->domain_of[node];
+  if (domain == kNoIndex || (kind == Kind::kSpread && eligible[node] == 0)) return;
+  const int64_t before = count[domain];
+  count[domain] += sign;
+  total += sign;
+  const bool has_others = topology->nodes_in[domain] > 1;
+  switch (kind) {
+    case Kind::kWanted:
+      // Without any such pod the first of a group may go anywhere.
+      if (sign > 0 ? before == 0 && has_others : total == 0) ++loosened;
+      break;
+    case Kind::kForbidden:
+      if (sign < 0 && before == 1 && has_others) ++loosened;
+      break;
+    case Kind::kSpread: {
+      const size_t after = static_cast<size_t>(count[domain]);
+      if (after >= domains_with.size()) domains_with.resize(after + 1, 0);
+      --domains_with[static_cast<size_t>(before)];
+      ++domains_with[after];
+      if (sign < 0) {
+        smallest = std::min(smallest, after);
+        if (has_others) ++loosened;
+      } else if (domains_with[smallest] == 0) {
+        ++smallest;
+        ++loosened;
+      }
+      break;
+    }
+  }
+}
+
+bool PodRules::Counter::Allows(NodeIndex node, bool counts_itself) const {
+  const int64_t least = domains < spread->min_domains ? 0 : static_cast<int64_t>(smallest);
+  const int64_t here = count[topology->domain_of[node]];
+  return here + (counts_itself ? 1 : 0) - least <= spread->max_skew;
+}
+
+void PodRules::Count(const Placement& placement, int64_t sign) {
+  if (!active_) return;
+  const NodeIndex node = placement.node;
+  for (const HostPort& port : snapshot_.Shape(placement.shape).constraints.relations.ports) {
+    std::vector<HostPort>& taken = ports_on_[node];
+    if (sign > 0) {
+      taken.push_back(port);
+    } else {
+      taken.erase(std::find(taken.begin(), taken.end(), port));
+    }
+  }
+  const std::vector<size_t>& bans = bans_of_[placement.shape];
+  for (const size_t ban : bans) {
+    if (bans_[ban].owners != kNoIndex) counters_[bans_[ban].owners].Add(node, sign);
+  }
+  const auto record = [&](std::vector<NodeIndex>& nodes) {
+    if (sign > 0) return nodes.push_back(node);
+    TakeOut(nodes, node);
+  };
+  if (!bans.empty()) record(on_by_shape_[placement.shape]);
+  if (placement.identity == kNoIndex) return;
+  for (const CounterIndex counter : KnownOf(placement.identity).means)
+    counters_[counter].Add(node, sign);
+  record(on_by_identity_[placement.identity]);
+}
+
+const PodRules::Topology& PodRules::TopologyOf(const std::string& key) {
+  const auto [at, added] = topologies_.try_emplace(key);
+  Topology& topology = at->second;
+  if (!added) return topology;
+  topology.domain_of.assign(snapshot_.node_slots(), kNoIndex);
+  std::unordered_map<std::string_view, uint32_t> domains;
+  for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node) {
+    if (!snapshot_.HasNode(node)) continue;
+    const std::optional<std::string_view> value = snapshot_.Node(node).labels_view().Find(key);
+    if (!value.has_value()) continue;
+    const auto [domain, first] =
+        domains.try_emplace(*value, static_cast<uint32_t>(topology.nodes_in.size()));
+    if (first) topology.nodes_in.push_back(0);
+    ++topology.nodes_in[domain->second];
+    topology.domain_of[node] = domain->second;
+  }
+  return topology;
+}
+
+PodRules::CounterIndex PodRules::NewCounter(Counter::Kind kind, const std::string& key,
+                                            std::vector<const cluster::PodSelector*> selectors) {
+  Counter& counter = counters_.emplace_back();
+  counter.kind = kind;
+  counter.topology = &TopologyOf(key);
+  counter.selectors = std::move(selectors);
+  counter.count.assign(counter.topology->nodes_in.size(), 0);
+  return static_cast<CounterIndex>(counters_.size() - 1);
+}
+
+// Counts the pods that the counter means and that are placed already.
+void PodRules::CountPlaced(CounterIndex counter) {
+  for (IdentityIndex identity = 0; identity < on_by_identity_.size(); ++identity) {
+    if (on_by_identity_[identity].empty() || !Means(counter, identity)) continue;
+    for (const NodeIndex node : on_by_identity_[identity]) counters_[counter].Add(node, +1);
+  }
+}
+
+void PodRules::PrepareSpread(Counter& counter, const cluster::Shape& shape,
+                             const cluster::SpreadConstraint& spread) {
+  counter.spread = &spread;
+  counter.eligible.assign(snapshot_.node_slots(), 0);
+  std::vector<uint8_t> has_domain(counter.count.size(), 0);
+  const cluster::PodConstraints& pod = shape.constraints;
+  for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node) {
+    if (!snapshot_.HasNode(node)) continue;
+    const cluster::NodeLabels labels = snapshot_.Node(node).labels_view();
+    const bool has_all_keys =
+        std::all_of(pod.relations.spread.begin(), pod.relations.spread.end(),
+                    [&](const auto& each) { return labels.Find(each.term.topology_key); });
+    if (!has_all_keys) continue;
+    if (spread.honor_affinity && !cluster::Matches(pod.affinity, labels)) continue;
+    if (spread.honor_taints &&
+        cluster::FirstUntolerated(snapshot_.Node(node).taints, pod.tolerations) != nullptr) {
+      continue;
+    }
+    counter.eligible[node] = 1;
+    has_domain[counter.topology->domain_of[node]] = 1;
+  }
+  counter.domains = std::count(has_domain.begin(), has_domain.end(), 1);
+  counter.domains_with = {counter.domains};
+}
+
+const PodRules::Terms& PodRules::TermsOf(ShapeIndex shape) {
+  Terms& terms = terms_[shape];
+  if (terms.known) return terms;
+  terms.known = true;
+  const PodRelations& relations = snapshot_.Shape(shape).constraints.relations;
+  std::vector<const cluster::PodSelector*> all;  // a pod counts if every term means it
+  for (const PodTerm& term : relations.affinity) all.push_back(&term.pods);
+  for (const PodTerm& term : relations.affinity) {
+    terms.affinity.push_back(NewCounter(Counter::Kind::kWanted, term.topology_key, all));
+    CountPlaced(terms.affinity.back());
+  }
+  for (const PodTerm& term : relations.anti_affinity) {
+    terms.anti_affinity.push_back(
+        NewCounter(Counter::Kind::kForbidden, term.topology_key, {&term.pods}));
+    CountPlaced(terms.anti_affinity.back());
+  }
+  for (const cluster::SpreadConstraint& spread : relations.spread) {
+    terms.spread.push_back(
+        NewCounter(Counter::Kind::kSpread, spread.term.topology_key, {&spread.term.pods}));
+    PrepareSpread(counters_.back(), snapshot_.Shape(shape), spread);
+    CountPlaced(terms.spread.back());
+  }
+  return terms;
+}
+
+PodRules::CounterIndex PodRules::OwnersOf(Ban& ban) {
+  if (ban.owners != kNoIndex) return ban.owners;
+  ban.owners = NewCounter(Counter::Kind::kForbidden, ban.term->topology_key, {});
+  for (const NodeIndex node : on_by_shape_[ban.shape]) counters_[ban.owners].Add(node, +1);
+  return ban.owners;
+}
+
+// -- Who is meant by which term.
+
+PodRules::Known& PodRules::KnownOf(IdentityIndex identity) {
+  Known& known = known_[identity];
+  for (; known.asked < counters_.size(); ++known.asked) {
+    const Counter& counter = counters_[known.asked];
+    const cluster::PodIdentity& pod = snapshot_.Identity(identity);
+    if (counter.selectors.empty()) continue;
+    if (counter.kind == Counter::Kind::kSpread && pod.terminating) continue;
+    const bool means =
+        std::all_of(counter.selectors.begin(), counter.selectors.end(), [&](const auto* selector) {
+          return cluster::Matches(*selector, pod, snapshot_.Namespaces());
+        });
+    if (means) known.means.push_back(static_cast<CounterIndex>(known.asked));
+  }
+  return known;
+}
+
+bool PodRules::Means(CounterIndex counter, IdentityIndex identity) {
+  if (identity == kNoIndex) return false;
+  const std::vector<CounterIndex>& means = KnownOf(identity).means;
+  return std::binary_search(means.begin(), means.end(), counter);
+}
+
+const std::vector<size_t>& PodRules::BansOn(IdentityIndex identity) {
+  Known& known = known_[identity];
+  if (known.bans_known) return known.bans;
+  known.bans_known = true;
+  const cluster::PodIdentity& pod = snapshot_.Identity(identity);
+  for (size_t ban = 0; ban < bans_.size(); ++ban) {
+    if (cluster::Matches(bans_[ban].term->pods, pod, snapshot_.Namespaces()))
+      known.bans.push_back(ban);
+  }
+  return known.bans;
+}
+
+LookIndex PodRules::LookOf(ShapeIndex shape, IdentityIndex identity) {
+  if (!active_) return kNoIndex;
+  const auto [at, added] =
+      look_of_.try_emplace(uint64_t{shape} << 32 | identity, LookIndex{kNoIndex});
+  if (!added) return at->second;
+  Look look;
+  look.shape = shape;
+  if (identity != kNoIndex) {
+    for (const size_t ban : BansOn(identity)) look.blockers.push_back(OwnersOf(bans_[ban]));
+  }
+  if (snapshot_.Shape(shape).constraints.relations.IsTrivial() && look.blockers.empty())
+    return kNoIndex;
+  const Terms& terms = TermsOf(shape);
+  look.affinity = terms.affinity;
+  look.anti_affinity = terms.anti_affinity;
+  look.spread = terms.spread;
+  look.matches_own_affinity = !look.affinity.empty() && Means(look.affinity.front(), identity);
+  for (const CounterIndex counter : look.spread)
+    look.counts_itself.push_back(Means(counter, identity));
+  std::vector<bool> itself = look.counts_itself;
+  itself.push_back(look.matches_own_affinity);
+  const auto [same, is_new] = same_looks_.try_emplace(
+      std::tuple(shape, std::move(itself), look.blockers), static_cast<LookIndex>(looks_.size()));
+  if (is_new) looks_.push_back(std::move(look));
+  return at->second = same->second;
+}
+
+// -- Verdicts.
+
+Rule PodRules::CheckPorts(LookIndex index, NodeIndex node) const {
+  if (index == kNoIndex) return Rule::kPasses;
+  for (const HostPort& wanted : snapshot_.Shape(looks_[index].shape).constraints.relations.ports) {
+    for (const HostPort& taken : ports_on_[node]) {
+      if (cluster::Collide(wanted, taken)) return Rule::kPorts;
+    }
+  }
+  return Rule::kPasses;
+}
+
+Rule PodRules::CheckTopology(LookIndex index, NodeIndex node) const {
+  if (index == kNoIndex) return Rule::kPasses;
+  const Look& look = looks_[index];
+  for (size_t i = 0; i < look.spread.size(); ++i) {
+    const Counter& counter = counters_[look.spread[i]];
+    if (counter.topology->domain_of[node] == kNoIndex) return Rule::kSpreadLabel;
+    if (!counter.Allows(node, look.counts_itself[i])) return Rule::kSpread;
+  }
+  const auto count_here = [&](CounterIndex which) {
+    const Counter& counter = counters_[which];
+    const uint32_t domain = counter.topology->domain_of[node];
+    return domain == kNoIndex ? 0 : counter.count[domain];
+  };
+  bool all_near = true;
+  bool none_anywhere = true;
+  for (const CounterIndex which : look.affinity) {
+    const Counter& counter = counters_[which];
+    if (counter.topology->domain_of[node] == kNoIndex) return Rule::kPodAffinity;
+    all_near &= count_here(which) > 0;
+    none_anywhere &= counter.total == 0;
+  }
+  // The first pod of a group that wants to be together has nobody to be near to.
+  if (!all_near && !(none_anywhere && look.matches_own_affinity)) return Rule::kPodAffinity;
+  for (const CounterIndex which : look.anti_affinity) {
+    if (count_here(which) > 0) return Rule::kPodAntiAffinity;
+  }
+  for (const CounterIndex which : look.blockers) {
+    if (count_here(which) > 0) return Rule::kExistingAntiAffinity;
+  }
+  return Rule::kPasses;
+}
+
+uint64_t PodRules::Loosened(LookIndex index) const {
+  if (index == kNoIndex) return 0;
+  const Look& look = looks_[index];
+  uint64_t sum = 0;
+  for (const auto* counters : {&look.affinity, &look.anti_affinity, &look.spread, &look.blockers}) {
+    for (const CounterIndex counter : *counters) sum += counters_[counter].loosened;
+  }
+  return sum;
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,146 @@
+// src/scheduler/pod_rules.h
+//
+// PodRules: the filter rules that look at other pods (host ports, inter-pod affinity and
+// anti-affinity, topology spread), kept true while pods are placed and taken back.
+//
+// Each term is a Counter: how many pods it means, by topology domain. A counter is made when a pod
+// first asks for it, from the pods that are placed then, and follows each placement from there on,
+// so no question looks at pods. Pods of one shape that the same counters mean ask the same
+// questions: they share a Look.
+//
+// Life cycle: made for one working copy of a snapshot, whose every change is told to it.
+// Thread:     any, not shared.
+// Invariants: a count is what a look at all placed pods would give. When Loosened() of a look stays
+//             the same, its rules opened no node that no pod was placed on or taken from.
+// Cost:       nothing where no shape has relations to pods; else O(placements) once, O(identities +
+//             nodes) per counter, O(counters that mean the pod) per placement, O(terms) per node
+//             that is checked.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/snapshot.h"
+#include "scheduler/rules.h"
+
+namespace muster::scheduler {
+
+using LookIndex = uint32_t;
+
+class PodRules {
+ public:
+  explicit PodRules(const cluster::ClusterSnapshot& snapshot);
+
+  const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
+
+  // What a pod of this shape and identity looks at; kNoIndex: at no pods.
+  LookIndex LookOf(cluster::ShapeIndex shape, cluster::IdentityIndex identity);
+  // The first rule that excludes the node. Upstream asks for ports before amounts and for the rest
+  // after them. kNoIndex passes. REQUIRES: HasNode(node).
+  Rule CheckPorts(LookIndex look, cluster::NodeIndex node) const;
+  Rule CheckTopology(LookIndex look, cluster::NodeIndex node) const;
+  // Grows whenever nodes may have passed from excluded to allowed other than the node of a change.
+  uint64_t Loosened(LookIndex look) const;
+
+  void Placed(const cluster::Placement& placement) { Count(placement, +1); }
+  void Removed(const cluster::Placement& placement) { Count(placement, -1); }
+
+ private:
+  using CounterIndex = uint32_t;
+
+  // The nodes by the value of one label.
+  struct Topology {
+    std::vector<uint32_t> domain_of;  // by node; kNoIndex: the node has no such label
+    std::vector<int64_t> nodes_in;    // by domain
+  };
+
+  struct Counter {
+    enum class Kind : uint8_t {
+      kWanted,     // a node passes while the count of its domain is not zero
+      kForbidden,  // ... while it is zero
+      kSpread,     // ... while it is near enough to the smallest count of all domains
+    };
+    Kind kind = Kind::kForbidden;
+    // The pods meant: those that all of these select. None: the owners of the term.
+    std::vector<const cluster::PodSelector*> selectors;
+    const Topology* topology = nullptr;
+    std::vector<int64_t> count;  // by domain
+    int64_t total = 0;
+    uint64_t loosened = 0;
+
+    // kSpread only.
+    const cluster::SpreadConstraint* spread = nullptr;
+    std::vector<uint8_t> eligible;      // by node: counts at all
+    std::vector<int64_t> domains_with;  // domains of eligible nodes, by count
+    int64_t domains = 0;
+    size_t smallest = 0;  // count
+
+    void Add(cluster::NodeIndex node, int64_t sign);
+    bool Allows(cluster::NodeIndex node, bool counts_itself) const;  // kSpread
+  };
+
+  // The counters of a shape's own terms.
+  struct Terms {
+    bool known = false;
+    std::vector<CounterIndex> affinity, anti_affinity, spread;
+  };
+
+  struct Look {
+    cluster::ShapeIndex shape;
+    bool matches_own_affinity = false;
+    std::vector<CounterIndex> affinity, anti_affinity, spread;
+    std::vector<bool> counts_itself;     // by position in `spread`
+    std::vector<CounterIndex> blockers;  // anti-affinity of others that means the pod
+  };
+
+  // An anti-affinity term whose owners keep pods away that it means.
+  struct Ban {
+    cluster::ShapeIndex shape;
+    const cluster::PodTerm* term;
+    CounterIndex owners = cluster::kNoIndex;  // once a pod asked
+  };
+
+  struct Known {
+    size_t asked = 0;                 // counters up to this one
+    std::vector<CounterIndex> means;  // of these, those that mean the identity
+    bool bans_known = false;
+    std::vector<size_t> bans;  // that mean the identity
+  };
+
+  void Count(const cluster::Placement& placement, int64_t sign);
+  const Topology& TopologyOf(const std::string& key);
+  const Terms& TermsOf(cluster::ShapeIndex shape);
+  CounterIndex NewCounter(Counter::Kind kind, const std::string& key,
+                          std::vector<const cluster::PodSelector*> selectors);
+  void CountPlaced(CounterIndex counter);
+  void PrepareSpread(Counter& counter, const cluster::Shape& shape,
+                     const cluster::SpreadConstraint& spread);
+  CounterIndex OwnersOf(Ban& ban);
+  Known& KnownOf(cluster::IdentityIndex identity);
+  bool Means(CounterIndex counter, cluster::IdentityIndex identity);
+  const std::vector<size_t>& BansOn(cluster::IdentityIndex identity);
+
+  const cluster::ClusterSnapshot& snapshot_;
+  bool active_ = false;  // some shape has relations
+  std::map<std::string, Topology> topologies_;
+  std::deque<Counter> counters_;
+  std::vector<Terms> terms_;  // by shape
+  std::vector<Ban> bans_;
+  std::vector<std::vector<size_t>> bans_of_;                     // by shape
+  std::vector<Known> known_;                                     // by identity
+  std::vector<std::vector<cluster::NodeIndex>> on_by_identity_;  // of each placement, any order
+  std::vector<std::vector<cluster::NodeIndex>> on_by_shape_;     // of shapes with bans
+  std::vector<std::vector<cluster::HostPort>> ports_on_;         // by node
+  std::deque<Look> looks_;
+  std::unordered_map<uint64_t, LookIndex> look_of_;  // shape and identity
+  std::map<std::tuple<cluster::ShapeIndex, std::vector<bool>, std::vector<CounterIndex>>, LookIndex>
+      same_looks_;
+};
+
+}  // namespace muster::scheduler

@@ -458,6 +458,24 @@ TEST_F(SchedulerTest, ARemadePodIsNotBoundByThePlanOfItsPredecessor) {
             3u);
 }
 
+TEST_F(SchedulerTest, APodWaitsForItsNeighbourAndForTheLabelsOfItsNamespace) {
+  AddNode("n1", 1);
+  api_.Put(kNodes, api_.Find(kNodes, "", "n1")->SetPath({"metadata", "labels", "zone"}, "z"));
+  const json::Value term = *json::Parse(R"({"topologyKey": "zone", "labelSelector": {}})");
+  const json::Value labels = *json::Parse(R"({"a": "b"})");
+  const char* kHard = "requiredDuringSchedulingIgnoredDuringExecution";
+  const auto near = json::List({term.SetPath({"namespaceSelector", "matchLabels"}, labels)});
+  api_.Put(kPods, MakePod("p", 0).SetPath({"spec", "affinity", "podAffinity", kHard}, near));
+  const json::Value other = MakePod("other", 0).SetPath({"metadata", "namespace"}, "e");
+  api_.Put(kPods, other.SetPath({"spec", "nodeName"}, "n1"));
+  Settle();
+  EXPECT_EQ(NodeOf("p"), "");
+  const json::Value ns = json::Obj({{"metadata", json::Obj({{"name", "e"}, {"labels", labels}})}});
+  api_.Put("/api/v1/namespaces", ns);
+  Settle();
+  EXPECT_EQ(NodeOf("p"), "n1");
+}
+
 TEST_F(SchedulerTest, GatedPodsWaitForTheirGates) {
   AddNode("n1", 1);
   api_.Put(kPods, MakePod("p", 1).SetPath({"spec", "schedulingGates"},

@@ -160,6 +160,32 @@ contains "$(events bad-tag)" 'BackOff: Back-off pulling image "localhost:5000/bb
 equals "$(jsonpath "$(kubectl get nodes -o name)" '.status.conditions[?(@.type=="DiskPressure")].status')" False "disk pressure"
 kubectl delete pod bad-tag bad-digest bad-name bad-host never no-space without wrong --wait=false >/dev/null
 
+# --- a registry that never answers: three pulls at a time (kMaxParallelPulls), and the fourth has its turn
+python3 -c 'import signal, socket
+s = socket.create_server(("127.0.0.1", 5003)); signal.pause()' &
+silent=$!
+eventually 10 sh -c 'ss -ltn | grep -q 127.0.0.1:5003'
+declare -A pulls
+for name in a b c d e; do
+  "$MUSTER" image pull "localhost:5003/$name" >"$SCRATCH/pull-$name" 2>&1 &
+  pulls[$name]=$!
+done
+asking() { pgrep -ax skopeo | grep -o 'localhost:5003/[a-e]' | cut -d/ -f2 | sort | xargs; }
+three_ask() { [ "$(asking | wc -w)" = 3 ]; }
+eventually 10 three_ask
+first=$(asking) killed=$(asking | cut -c1)
+kill -9 "$(pgrep -fx ".*skopeo inspect .*localhost:5003/$killed:latest")"
+if wait "${pulls[$killed]}"; then fail "a pull succeeded whose skopeo was killed"; fi
+contains "$(cat "$SCRATCH/pull-$killed")" "skopeo was ended by signal 9" "pull $killed"
+eventually 10 three_ask
+seen=$(printf '%s\n' $first $(asking) | sort -u | xargs)
+equals "$(wc -w <<<"$seen")" 4 "images that were asked for, of five"
+kill -9 $silent
+for name in a b c d e; do
+  if wait "${pulls[$name]}"; then fail "a pull from a silent registry succeeded"; fi
+  contains "$(cat "$SCRATCH/pull-$name")" "localhost:5003/$name:latest" "pull $name"
+done
+
 # --- killed in the middle of a pull: nothing half-done, and layers that are here are not fetched again
 pod slow localhost:5002/big:1
 eventually 20 test -e "$SCRATCH/proxy/stalled"

@@ -134,7 +134,7 @@ Command ImageCommand() {
                    {"name", 0, "NAME", "for `load`: of an image that has none in its file", "", {}},
                    {"output", 'o', "FORMAT", "json", "", {"json"}}};
   command.examples = {
-      {"muster image pull pytorch/pytorch:2.2.0-cuda12.1-cudnn8-runtime", ""},
+      {"muster image pull pytorch/pytorch:2.2.0-cuda12.1-cudnn8-runtime", "before a pod needs it"},
       {"docker save web > web.tar; muster image load web.tar", "without a registry"},
       {"muster image list", "with sizes, and which pods use them"}};
   command.verbs = {{"pull", 1, kAnyNumber, {"output"}},

@@ -331,7 +331,9 @@ Result<ImageRecord> FetchImage(const ImageWork& work, const ImageSource& source,
   if (symlink("../../blobs", (layout.path() + "/blobs").c_str()) != 0)
     return SystemError("symlink", layout.path(), errno);
   std::vector<std::string> copy = Skopeo();
-  copy.insert(copy.end(), {"copy", "--quiet"});
+  // Signatures are for the policy, which asks for those it wants. An OCI layout holds none, and
+  // root of a user namespace may not look where skopeo would for the machine's root.
+  copy.insert(copy.end(), {"copy", "--quiet", "--remove-signatures"});
   RETURN_IF_ERROR(AddSourceOptions(source, layout.path(), "src-", copy));
   copy.insert(copy.end(), {source.location, fmt::format("oci:{}:{}", layout.path(), kLayoutTag)});
   ASSIGN_OR_RETURN(const ProgramResult copied, RunTool(work, std::move(copy), work.timeouts.pull,

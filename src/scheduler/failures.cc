@@ -26,6 +26,7 @@ Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex index,
   const cluster::ClusterSnapshot& snapshot = pod_rules.snapshot();
   const cluster::Shape& shape = snapshot.Shape(index);
   const LookIndex look = pod_rules.LookOf(index, identity);
+  const bool looks = look != cluster::kNoIndex;
   NodeFilter filter(snapshot, shape);
   // Texts are made once per class (nodes of a class differ only if the shape names nodes), not once
   // per node.
@@ -36,20 +37,21 @@ Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex index,
   for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
     if (!snapshot.HasNode(node)) continue;
     RuleVerdict verdict = filter.Check(node);
-    if (verdict.rule == Rule::kPasses) verdict.rule = pod_rules.CheckPorts(look, node);
+    if (looks && verdict.rule == Rule::kPasses) verdict.rule = pod_rules.CheckPorts(look, node);
     if (verdict.rule != Rule::kPasses) {
       ++excluded[{verdict.rule, verdict.taint}];
       continue;
     }
     ++passing;
-    if (!snapshot.FitsAmounts(shape, node)) {
-      for (const cluster::ResourceAmount& request : shape.requests) {
-        if (snapshot.Free(node, request.resource) < request.amount)
-          ++out.insufficient[request.resource];
-      }
-    } else if (const Rule rule = pod_rules.CheckTopology(look, node); rule != Rule::kPasses) {
-      ++excluded[{rule, nullptr}];
+    bool has_room = shape.unknown_resource.empty();
+    for (const cluster::ResourceAmount& request : shape.requests) {
+      if (snapshot.Free(node, request.resource) >= request.amount) continue;
+      ++out.insufficient[request.resource];
+      has_room = false;
     }
+    if (!looks || !has_room) continue;
+    const Rule rule = pod_rules.CheckTopology(look, node);
+    if (rule != Rule::kPasses) ++excluded[{rule, nullptr}];
   }
   std::map<std::string, int64_t> counts;
   for (const auto& [why, nodes] : excluded) counts[ReasonText({why.first, why.second})] += nodes;

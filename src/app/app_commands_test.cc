@@ -108,6 +108,8 @@ TEST(AllCommands, RefuseWhatContradictsItself) {
       {"service", {"status", "--print"}},
       {"service", {"uninstall", "--", "--listen", "x"}},
       {"top", {"gpus", "x"}},
+      {"simulate", {"--nodes", "1x8", "--jobs", "x", "--seed", "2"}},
+      {"simulate", {"--policy", "lottery"}},
       {"backup", {}},
       {"restore", {"a", "b"}},
       {"check-store", {"a", "b"}},

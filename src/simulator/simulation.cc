@@ -1,0 +1,205 @@
+#include "simulator/simulation.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "cluster/cluster_cache.h"
+#include "scheduler/pending.h"
+#include "scheduler/planner.h"
+
+namespace muster::simulator {
+namespace {
+
+using cluster::PodKey;
+
+constexpr size_t kEventsPerProgress = 256;
+
+class Simulation {
+ public:
+  Simulation(const Workload& workload, Policy policy) : jobs_(workload.jobs), policy_(policy) {
+    for (const cluster::NodeInfo& node : workload.nodes) {
+      cache_.UpsertNode(node);
+      const int64_t gpus = cluster::AmountOf(node.allocatable, cluster::resource::kNvidiaGpu);
+      outcome_.gpus += gpus;
+      gpus_of_[node.name] = {gpus, 0};
+    }
+    outcome_.jobs.resize(jobs_.size());
+    config_.explain = false;
+  }
+
+  Outcome Run(const ProgressFunction& progress) {
+    size_t next = 0, done = 0, shown = 0;
+    while (next < jobs_.size() || !ends_.empty()) {
+      now_ = ends_.empty() ? jobs_[next].arrival : ends_.top().first;
+      if (next < jobs_.size()) now_ = std::min(now_, jobs_[next].arrival);
+      bool freed = false;
+      for (; !ends_.empty() && ends_.top().first == now_; ends_.pop(), ++done) {
+        End(ends_.top().second);
+        freed = true;
+      }
+      scheduler::PendingPods fresh;
+      for (; next < jobs_.size() && jobs_[next].arrival == now_; ++next, ++done)
+        Arrive(next, fresh);
+      if (!waiting_.empty() && (freed || !fresh.empty())) Place(freed ? waiting_ : fresh);
+      TakeSample();
+      if (progress && done - shown >= kEventsPerProgress) {
+        progress(done, 2 * jobs_.size());
+        shown = done;
+      }
+    }
+    ExplainTheRest();
+    return std::move(outcome_);
+  }
+
+ private:
+  // By position, so that names of a trace that are there twice do no harm, and in its order.
+  static std::string UnitName(size_t job) { return fmt::format("{:07}", job); }
+  static size_t JobOf(const scheduler::Unit& unit) {
+    return static_cast<size_t>(std::stoull(unit.name.substr(0, 7)));
+  }
+  static PodKey KeyOf(size_t job, int64_t pod, int64_t pods) {
+    return {"default", pods == 1 ? UnitName(job) : fmt::format("{}-{}", UnitName(job), pod)};
+  }
+
+  void Arrive(size_t index, scheduler::PendingPods& fresh) {
+    const Job& job = jobs_[index];
+    // The order of muster is by creation; another order is had by pretending another creation.
+    const Time created(policy_ == Policy::kShortestFirst ? job.run_time : now_);
+    if (job.pods > 1) {
+      cluster::PodGroupInfo group;
+      group.ns = "default";
+      group.name = group.uid = UnitName(index);
+      group.min_member = job.pods;
+      group.created = created;
+      cache_.UpsertGroup(std::move(group));
+    }
+    for (int64_t i = 0; i < job.pods; ++i) {
+      const PodKey key = KeyOf(index, i, job.pods);
+      cluster::PodInfo pod;
+      pod.ns = key.ns;
+      pod.name = pod.uid = key.name;
+      if (job.pods > 1) pod.group = UnitName(index);
+      pod.holder = "job " + job.name;
+      pod.priority = policy_ == Policy::kMuster ? job.priority : 0;
+      pod.created = created;
+      pod.constraints = job.constraints;
+      cache_.UpsertPod(std::move(pod));
+      fresh[key] = waiting_[key] = cache_.FindPod(key);
+    }
+    ++jobs_waiting_;
+  }
+
+  void End(size_t index) {
+    const Job& job = jobs_[index];
+    for (int64_t i = 0; i < job.pods; ++i) cache_.RemovePod(KeyOf(index, i, job.pods));
+    if (job.pods > 1) cache_.RemoveGroup({"default", UnitName(index)});
+    for (const std::string& node : outcome_.jobs[index].nodes) Use(node, -job.GpusPerPod());
+    outcome_.makespan = std::max(outcome_.makespan, now_);
+  }
+
+  void Place(const scheduler::PendingPods& pods) {
+    const scheduler::Queue queue = scheduler::BuildQueue(cache_, pods, {}, {});
+    if (policy_ == Policy::kFifo) {
+      PlaceFromHead(queue);
+    } else {
+      PlanAndStart(queue);
+    }
+  }
+
+  // One after another, until one does not fit.
+  void PlaceFromHead(scheduler::Queue queue) {
+    // A head of line that waits from earlier blocks what arrives now.
+    if (jobs_waiting_ > static_cast<int64_t>(queue.size())) return;
+    std::sort(queue.begin(), queue.end(), scheduler::GoesBefore);
+    for (const scheduler::Unit& unit : queue) {
+      if (PlanAndStart({unit}) == 0) return;
+    }
+  }
+
+  // How many units were placed.
+  size_t PlanAndStart(const scheduler::Queue& queue) {
+    ++outcome_.plans;
+    const scheduler::PlanResult plan =
+        scheduler::Plan(cache_.snapshot(), queue, config_, Time(now_));
+    size_t placed = 0;
+    for (const scheduler::UnitPlan& unit : plan.units) {
+      if (unit.assignments.empty()) continue;
+      Start(queue[unit.unit], unit);
+      ++placed;
+    }
+    return placed;
+  }
+
+  void Start(const scheduler::Unit& unit, const scheduler::UnitPlan& plan) {
+    const size_t index = JobOf(unit);
+    const Job& job = jobs_[index];
+    CHECK(plan.assignments.size() == static_cast<size_t>(job.pods));
+    JobOutcome& outcome = outcome_.jobs[index];
+    for (const scheduler::Assignment& assignment : plan.assignments) {
+      const PodKey& pod = unit.pods[assignment.pod].key;
+      CHECK(cache_.Assume(pod, assignment.node, assignment.devices));
+      waiting_.erase(pod);
+      Use(assignment.node, job.GpusPerPod());
+      outcome.nodes.push_back(assignment.node);
+    }
+    outcome.placed = true;
+    outcome.start = now_;
+    ends_.emplace(now_ + job.run_time, index);
+    --jobs_waiting_;
+  }
+
+  // GPUs of a node come into use, or out of it.
+  void Use(const std::string& node, int64_t gpus) {
+    auto& [offered, used] = gpus_of_[node];
+    if (used > 0) stranded_ -= offered - used;
+    used += gpus;
+    gpus_used_ += gpus;
+    if (used > 0) stranded_ += offered - used;
+  }
+
+  void TakeSample() { outcome_.samples.push_back({now_, gpus_used_, stranded_, jobs_waiting_}); }
+
+  // Nothing runs any more: what waits still, waits for ever.
+  void ExplainTheRest() {
+    if (waiting_.empty()) return;
+    config_.explain = true;
+    const scheduler::Queue queue = scheduler::BuildQueue(cache_, waiting_, {}, {});
+    const scheduler::PlanResult plan =
+        scheduler::Plan(cache_.snapshot(), queue, config_, Time(now_));
+    for (const scheduler::UnitPlan& unit : plan.units) {
+      const bool blocked = !unit.infeasible.has_value();
+      outcome_.never_placed.push_back(
+          {JobOf(queue[unit.unit]), blocked ? "a job before it in the queue never fits"
+                                            : scheduler::Explain(*unit.infeasible)});
+    }
+    std::sort(outcome_.never_placed.begin(), outcome_.never_placed.end(),
+              [](const NeverPlaced& a, const NeverPlaced& b) { return a.job < b.job; });
+  }
+
+  using EndOfJob = std::pair<Duration, size_t>;  // when, job
+
+  const std::vector<Job>& jobs_;
+  const Policy policy_;
+  scheduler::PlannerConfig config_;
+  cluster::ClusterCache cache_;
+  scheduler::PendingPods waiting_;
+  std::priority_queue<EndOfJob, std::vector<EndOfJob>, std::greater<>> ends_;
+  Duration now_{};
+  std::map<std::string, std::pair<int64_t, int64_t>> gpus_of_;  // node -> {offered, used}
+  int64_t gpus_used_ = 0, stranded_ = 0, jobs_waiting_ = 0;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome Simulate(const Workload& workload, Policy policy, const ProgressFunction& progress) {
+  return Simulation(workload, policy).Run(progress);
+}
+
+}  // namespace muster::simulator

@@ -11,9 +11,9 @@ namespace {
 
 // Prices of cpu and memory as multiples of (all GPUs / all cpu) and (all GPUs / all memory): finer
 // where prices usually are. A price of 1 sells a GPU's share of a core for a whole GPU.
-constexpr std::array<double, kCpuPrices> kCpuGrid = {0,   0.15, 0.35, 0.6, 0.9, 1.3,
-                                                     1.9, 2.8,  4.2,  6.5, 10,  17};
-constexpr std::array<double, kMemoryPrices> kMemoryGrid = {0, 0.15, 0.35, 0.6, 1, 1.6, 2.8, 7};
+constexpr std::array<double, kCpuPrices> kCpuGrid = {0,   0.15, 0.3, 0.45, 0.6, 0.8, 1.05, 1.35,
+                                                     1.7, 2.2,  2.9, 3.8,  5,   7,   10,   17};
+constexpr std::array<double, kMemoryPrices> kMemoryGrid = {0, 0.2, 0.5, 1, 2, 6};
 
 constexpr int kIterations = 6;
 constexpr double kRate = 0.05;

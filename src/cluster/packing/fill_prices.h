@@ -40,8 +40,8 @@
 
 namespace muster::cluster {
 
-inline constexpr int kCpuPrices = 12;
-inline constexpr int kMemoryPrices = 8;
+inline constexpr int kCpuPrices = 16;
+inline constexpr int kMemoryPrices = 6;
 inline constexpr int kGridSize = kCpuPrices * kMemoryPrices;
 inline constexpr int kStepMilli = 10;  // free milli-GPU is looked at in steps of this size
 inline constexpr int kSteps = kWholeGpu / kStepMilli;

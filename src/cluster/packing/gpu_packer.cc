@@ -76,6 +76,13 @@ GpuPacker::Ask& GpuPacker::Known(const GpuAsk& ask) {
   return asks_[at->second];
 }
 
+double GpuPacker::ValueAfter(const Slot& slot, const Ask& ask, int gpu) const {
+  if (!threat_.looms()) return prices_.ValueAfter(slot.state, slot.terms, ask.ask, ask.cost, gpu);
+  GpuState left = slot.state;
+  left.Place(ask.ask, gpu);
+  return threat_.ValueUnder(prices_, left);
+}
+
 const GpuPacker::Loss& GpuPacker::LossOf(Ask& ask, uint32_t index) {
   if (ask.losses.size() <= index) ask.losses.resize(slots_.size());
   Slot& slot = slots_[index];
@@ -86,14 +93,14 @@ const GpuPacker::Loss& GpuPacker::LossOf(Ask& ask, uint32_t index) {
   if (!loss.fits) return loss;
   if (prices_.solved() && !slot.has_terms) {
     slot.terms = prices_.Terms(slot.state);
-    slot.value = *std::min_element(slot.terms.begin(), slot.terms.end());
+    slot.value = threat_.looms() ? threat_.ValueUnder(prices_, slot.state)
+                                 : *std::min_element(slot.terms.begin(), slot.terms.end());
     slot.has_terms = true;
   }
   double most = -1e300;
   ForEachChoice(slot.state, ask.ask, [&](int gpu) {
     // Without prices the GPU with the least room, which comes last.
-    const double after =
-        prices_.solved() ? prices_.ValueAfter(slot.state, slot.terms, ask.ask, ask.cost, gpu) : gpu;
+    const double after = prices_.solved() ? ValueAfter(slot, ask, gpu) : gpu;
     if (after < most) return;
     most = after;
     loss.gpu = static_cast<int8_t>(gpu);
@@ -153,6 +160,7 @@ void GpuPacker::Solve() {
     slot.has_terms = false;
   }
   prices_.Solve(states, mix_);
+  threat_.Assess(prices_, states, mix_);
   PriceModels(idle_milli);
   ++solution_;
   const auto pause =

@@ -3,8 +3,8 @@
 // GpuPacker: nodes with GPUs, and which of them a pod should get so that the pods to come find the
 // most room.
 //
-// The order of nodes for a pod, best first: least loss of value (fill_prices.h) plus the price of
-// the model, the fewest idle GPUs, the least free cpu, the lowest position. The price of a model is
+// The order of nodes for a pod, best first: least loss of value (fill_prices.h, cpu_threat.h) plus the
+// price of the model, the fewest idle GPUs, the least free cpu, the lowest position. The price of a model is
 // what of it the pods that name models are expected to need: who names none leaves it to them.
 //
 // Life cycle: made with the nodes; tell it of every arrival, whether it is placed or not.
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "cluster/packing/cpu_threat.h"
 #include "cluster/packing/fill_prices.h"
 #include "cluster/packing/gpu_state.h"
 #include "cluster/packing/pod_mix.h"
@@ -79,6 +80,7 @@ class GpuPacker {
   void Leave(uint32_t slot);
   Ask& Known(const GpuAsk& ask);
   const Loss& LossOf(Ask& ask, uint32_t slot);
+  double ValueAfter(const Slot& slot, const Ask& ask, int gpu) const;
   void Solve();
   void PriceModels(double idle_milli);
 
@@ -93,6 +95,7 @@ class GpuPacker {
   double total_milli_ = 0;
   PodMix mix_;
   FillPrices prices_;
+  CpuThreat threat_;
   uint64_t solve_at_ = 0;  // arrivals
   std::array<double, kMaxGpuModels> model_price_{};
 };

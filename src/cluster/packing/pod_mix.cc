@@ -8,28 +8,32 @@ namespace muster::cluster {
 void PodMix::Add(const GpuAsk& ask) {
   ++arrivals_;
   if (++weight_ > kFadeAfter) Fade();
-  if (ask.gpus == 0) return;
-  const auto [at, is_new] = index_.try_emplace(ask, kinds_.size());
-  if (is_new) kinds_.push_back({ask, 0});
-  ++kinds_[at->second].count;
-  if (kinds_.size() > kMaxAskKinds) DropRarest();
+  (ask.gpus > 0 ? with_gpus_ : without_gpus_).Add(ask);
 }
 
 void PodMix::Fade() {
   weight_ /= 2;
-  for (AskKind& kind : kinds_) kind.count /= 2;
+  for (AskKind& kind : with_gpus_.kinds) kind.count /= 2;
+  for (AskKind& kind : without_gpus_.kinds) kind.count /= 2;
+}
+
+void PodMix::Counts::Add(const GpuAsk& ask) {
+  const auto [at, is_new] = index.try_emplace(ask, kinds.size());
+  if (is_new) kinds.push_back({ask, 0});
+  ++kinds[at->second].count;
+  if (kinds.size() > kMaxAskKinds) DropRarest();
 }
 
 // The newest kind, which is the last, stays: it has had no time yet.
-void PodMix::DropRarest() {
+void PodMix::Counts::DropRarest() {
   const auto rarest =
-      std::min_element(kinds_.begin(), kinds_.end() - 1, [](const AskKind& a, const AskKind& b) {
+      std::min_element(kinds.begin(), kinds.end() - 1, [](const AskKind& a, const AskKind& b) {
         return std::pair(a.count, a.ask) < std::pair(b.count, b.ask);
       });
-  index_.erase(rarest->ask);
-  *rarest = kinds_.back();
-  kinds_.pop_back();
-  index_[rarest->ask] = static_cast<size_t>(rarest - kinds_.begin());
+  index.erase(rarest->ask);
+  *rarest = kinds.back();
+  kinds.pop_back();
+  index[rarest->ask] = static_cast<size_t>(rarest - kinds.begin());
 }
 
 }  // namespace muster::cluster

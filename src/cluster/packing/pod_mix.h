@@ -1,11 +1,12 @@
 // src/cluster/packing/pod_mix.h
 //
-// PodMix: which pods arrive, learned from those that have: a count for each kind of GpuAsk.
+// PodMix: which pods arrive, learned from those that have: a count for each kind of GpuAsk, those
+// with GPUs and those without apart.
 //
 // Life cycle: lives as long as its learner; empty at first.
 // Thread:     not shared.
-// Invariants: at most kMaxAskKinds kinds, the rarest make room; what came long ago fades: every
-//             kFadeAfter arrivals all counts are halved.
+// Invariants: at most kMaxAskKinds kinds of either, the rarest make room; what came long ago fades:
+//             every kFadeAfter arrivals all counts are halved.
 
 #pragma once
 
@@ -28,17 +29,21 @@ struct AskKind {
 
 class PodMix {
  public:
-  // Asks without GPUs are arrivals, but no kind.
   void Add(const GpuAsk& ask);
-  const std::vector<AskKind>& kinds() const { return kinds_; }
+  const std::vector<AskKind>& kinds() const { return with_gpus_.kinds; }
+  const std::vector<AskKind>& kinds_without_gpus() const { return without_gpus_.kinds; }
   uint64_t arrivals() const { return arrivals_; }
 
  private:
+  struct Counts {
+    std::map<GpuAsk, size_t> index;
+    std::vector<AskKind> kinds;
+    void Add(const GpuAsk& ask);
+    void DropRarest();
+  };
   void Fade();
-  void DropRarest();
 
-  std::map<GpuAsk, size_t> index_;
-  std::vector<AskKind> kinds_;
+  Counts with_gpus_, without_gpus_;
   double weight_ = 0;
   uint64_t arrivals_ = 0;
 };

@@ -9,7 +9,7 @@ namespace {
 
 GpuAsk Share(int cpu_milli) { return {.cpu_milli = cpu_milli, .gpus = 1, .gpu_milli = 500}; }
 
-TEST(PodMix, CountsKindsAndIgnoresPodsWithoutGpus) {
+TEST(PodMix, CountsKindsThoseWithoutGpusApart) {
   PodMix mix;
   mix.Add(Share(1));
   mix.Add(Share(2));
@@ -19,6 +19,8 @@ TEST(PodMix, CountsKindsAndIgnoresPodsWithoutGpus) {
   ASSERT_EQ(mix.kinds().size(), 2U);
   EXPECT_EQ(mix.kinds()[0].count, 2);
   EXPECT_EQ(mix.kinds()[1].count, 1);
+  ASSERT_EQ(mix.kinds_without_gpus().size(), 1U);
+  EXPECT_EQ(mix.kinds_without_gpus()[0].ask.cpu_milli, 1);
 }
 
 TEST(PodMix, TheRarestKindMakesRoom) {

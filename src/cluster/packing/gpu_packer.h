@@ -3,9 +3,10 @@
 // GpuPacker: nodes with GPUs, and which of them a pod should get so that the pods to come find the
 // most room.
 //
-// The order of nodes for a pod, best first: least loss of value (fill_prices.h, cpu_threat.h) plus the
-// price of the model, the fewest idle GPUs, the least free cpu, the lowest position. The price of a model is
-// what of it the pods that name models are expected to need: who names none leaves it to them.
+// The order of nodes for a pod, best first: least loss of value (fill_prices.h, cpu_threat.h) plus
+// the price of the model, the fewest idle GPUs, the least free cpu, the lowest position. The price
+// of a model is what of it the pods that name models are expected to need: who names none leaves
+// it to them.
 //
 // Life cycle: made with the nodes; tell it of every arrival, whether it is placed or not.
 // Thread:     not shared.

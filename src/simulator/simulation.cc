@@ -63,8 +63,8 @@ class Simulation {
   static size_t JobOf(const scheduler::Unit& unit) {
     return static_cast<size_t>(std::stoull(unit.name.substr(0, 7)));
   }
-  static PodKey KeyOf(size_t job, int64_t pod, int64_t pods) {
-    return {"default", pods == 1 ? UnitName(job) : fmt::format("{}-{}", UnitName(job), pod)};
+  static PodKey KeyOf(const Job& job, size_t index, int64_t pod) {
+    return {job.ns, job.pods == 1 ? UnitName(index) : fmt::format("{}-{}", UnitName(index), pod)};
   }
 
   void Arrive(size_t index, scheduler::PendingPods& fresh) {
@@ -73,14 +73,14 @@ class Simulation {
     const Time created(policy_ == Policy::kShortestFirst ? job.run_time : now_);
     if (job.pods > 1) {
       cluster::PodGroupInfo group;
-      group.ns = "default";
+      group.ns = job.ns;
       group.name = group.uid = UnitName(index);
       group.min_member = job.pods;
       group.created = created;
       cache_.UpsertGroup(std::move(group));
     }
     for (int64_t i = 0; i < job.pods; ++i) {
-      const PodKey key = KeyOf(index, i, job.pods);
+      const PodKey key = KeyOf(job, index, i);
       cluster::PodInfo pod;
       pod.ns = key.ns;
       pod.name = pod.uid = key.name;
@@ -88,6 +88,7 @@ class Simulation {
       pod.holder = "job " + job.name;
       pod.priority = policy_ == Policy::kMuster ? job.priority : 0;
       pod.created = created;
+      pod.labels = job.labels;
       pod.constraints = job.constraints;
       cache_.UpsertPod(std::move(pod));
       fresh[key] = waiting_[key] = cache_.FindPod(key);
@@ -97,8 +98,8 @@ class Simulation {
 
   void End(size_t index) {
     const Job& job = jobs_[index];
-    for (int64_t i = 0; i < job.pods; ++i) cache_.RemovePod(KeyOf(index, i, job.pods));
-    if (job.pods > 1) cache_.RemoveGroup({"default", UnitName(index)});
+    for (int64_t i = 0; i < job.pods; ++i) cache_.RemovePod(KeyOf(job, index, i));
+    if (job.pods > 1) cache_.RemoveGroup({job.ns, UnitName(index)});
     for (const std::string& node : outcome_.jobs[index].nodes) Use(node, -job.GpusPerPod());
     outcome_.makespan = std::max(outcome_.makespan, now_);
   }

@@ -89,6 +89,22 @@ TEST(Simulate, EndsComeBeforeArrivalsOfTheSameMoment) {
             (Seconds{0, 10}));
 }
 
+TEST(Simulate, PodsKeepApartAsTheySay) {
+  const std::string pod = R"(
+kind: Pod
+metadata: {name: a, namespace: team, labels: {app: x}, annotations: {muster.dev/run-seconds: "10"}}
+spec:
+  containers: [{name: c, resources: {requests: {cpu: "1"}}}]
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: x}}}
+)";
+  const auto jobs = ReadJobs("f", pod + "---" + pod + "---" + pod);
+  ASSERT_TRUE(jobs.has_value()) << jobs.error().message();
+  EXPECT_EQ(Starts(OnNodes("2x8", *jobs), Policy::kMuster), (Seconds{0, 0, 10}));
+}
+
 TEST(Simulate, PriorityCountsForMusterOnly) {
   Workload workload = OnNodes(
       "1x4", {MakeJob("a", 0, 10, 1, 4), MakeJob("b", 1, 10, 1, 4), MakeJob("c", 2, 10, 1, 4)});

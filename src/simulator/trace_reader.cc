@@ -202,6 +202,8 @@ Result<Job> PodJob(std::string_view file, const json::Value& pod) {
   Job job;
   job.name = info.name;
   job.priority = info.priority;
+  if (!info.ns.empty()) job.ns = info.ns;
+  job.labels = info.labels;
   job.constraints = info.constraints;
   const std::string_view text = pod["metadata"]["annotations"][kRunTimeAnnotation].AsString();
   const auto run_seconds = ParseInt(text);

@@ -22,6 +22,8 @@ struct Job {
   Duration run_time{};
   int64_t pods = 1;
   int64_t priority = 0;
+  std::string ns = "default";           // of its pods
+  cluster::PodLabels labels;            // likewise: affinity to other pods looks at them
   cluster::PodConstraints constraints;  // of each pod
 
   int64_t GpusPerPod() const {

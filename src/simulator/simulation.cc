@@ -12,6 +12,7 @@
 #include "cluster/cluster_cache.h"
 #include "scheduler/pending.h"
 #include "scheduler/planner.h"
+#include "simulator/waiting_units.h"
 
 namespace muster::simulator {
 namespace {
@@ -43,10 +44,10 @@ class Simulation {
         End(ends_.top().second);
         freed = true;
       }
-      scheduler::PendingPods fresh;
+      scheduler::Queue fresh;
       for (; next < jobs_.size() && jobs_[next].arrival == now_; ++next, ++done)
         Arrive(next, fresh);
-      if (!waiting_.empty() && (freed || !fresh.empty())) Place(freed ? waiting_ : fresh);
+      if (freed || !fresh.empty()) Place(freed, std::move(fresh));
       TakeSample();
       if (progress && done - shown >= kEventsPerProgress) {
         progress(done, 2 * jobs_.size());
@@ -67,7 +68,7 @@ class Simulation {
     return {job.ns, job.pods == 1 ? UnitName(index) : fmt::format("{}-{}", UnitName(index), pod)};
   }
 
-  void Arrive(size_t index, scheduler::PendingPods& fresh) {
+  void Arrive(size_t index, scheduler::Queue& fresh) {
     const Job& job = jobs_[index];
     // The order of muster is by creation; another order is had by pretending another creation.
     const Time created(policy_ == Policy::kShortestFirst ? job.run_time : now_);
@@ -79,6 +80,7 @@ class Simulation {
       group.created = created;
       cache_.UpsertGroup(std::move(group));
     }
+    scheduler::PendingPods pending;
     for (int64_t i = 0; i < job.pods; ++i) {
       const PodKey key = KeyOf(job, index, i);
       cluster::PodInfo pod;
@@ -91,9 +93,11 @@ class Simulation {
       pod.labels = job.labels;
       pod.constraints = job.constraints;
       cache_.UpsertPod(std::move(pod));
-      fresh[key] = waiting_[key] = cache_.FindPod(key);
+      pending[key] = cache_.FindPod(key);
     }
-    ++jobs_waiting_;
+    // Nothing about a job changes while it waits: its unit is made once.
+    for (scheduler::Unit& unit : scheduler::BuildQueue(cache_, pending, {}, {}))
+      fresh.push_back(waiting_.Add(std::move(unit), cache_.snapshot()));
   }
 
   void End(size_t index) {
@@ -104,22 +108,19 @@ class Simulation {
     outcome_.makespan = std::max(outcome_.makespan, now_);
   }
 
-  void Place(const scheduler::PendingPods& pods) {
-    const scheduler::Queue queue = scheduler::BuildQueue(cache_, pods, {}, {});
-    if (policy_ == Policy::kFifo) {
-      PlaceFromHead(queue);
-    } else {
-      PlanAndStart(queue);
-    }
+  void Place(bool freed, scheduler::Queue fresh) {
+    if (policy_ == Policy::kFifo) return PlaceFromHead(freed, fresh.size());
+    // What did not fit before does not fit now unless something ended, or what it looks at came.
+    const scheduler::Queue queue =
+        freed ? waiting_.WorthATry(cache_.snapshot()) : waiting_.LookingAtPods(std::move(fresh));
+    if (!queue.empty()) PlanAndStart(queue);
   }
 
   // One after another, until one does not fit.
-  void PlaceFromHead(scheduler::Queue queue) {
+  void PlaceFromHead(bool freed, size_t fresh) {
     // A head of line that waits from earlier blocks what arrives now.
-    if (jobs_waiting_ > static_cast<int64_t>(queue.size())) return;
-    std::sort(queue.begin(), queue.end(), scheduler::GoesBefore);
-    for (const scheduler::Unit& unit : queue) {
-      if (PlanAndStart({unit}) == 0) return;
+    if (!freed && waiting_.size() > fresh) return;
+    while (waiting_.size() > 0 && PlanAndStart({waiting_.First()}) > 0) {
     }
   }
 
@@ -145,14 +146,13 @@ class Simulation {
     for (const scheduler::Assignment& assignment : plan.assignments) {
       const PodKey& pod = unit.pods[assignment.pod].key;
       CHECK(cache_.Assume(pod, assignment.node, assignment.devices));
-      waiting_.erase(pod);
       Use(assignment.node, job.GpusPerPod());
       outcome.nodes.push_back(assignment.node);
     }
     outcome.placed = true;
     outcome.start = now_;
     ends_.emplace(now_ + job.run_time, index);
-    --jobs_waiting_;
+    waiting_.Remove(unit);
   }
 
   // GPUs of a node come into use, or out of it.
@@ -164,13 +164,16 @@ class Simulation {
     if (used > 0) stranded_ += offered - used;
   }
 
-  void TakeSample() { outcome_.samples.push_back({now_, gpus_used_, stranded_, jobs_waiting_}); }
+  void TakeSample() {
+    outcome_.samples.push_back(
+        {now_, gpus_used_, stranded_, static_cast<int64_t>(waiting_.size())});
+  }
 
   // Nothing runs any more: what waits still, waits for ever.
   void ExplainTheRest() {
-    if (waiting_.empty()) return;
+    if (waiting_.size() == 0) return;
     config_.explain = true;
-    const scheduler::Queue queue = scheduler::BuildQueue(cache_, waiting_, {}, {});
+    const scheduler::Queue queue = waiting_.All();
     const scheduler::PlanResult plan =
         scheduler::Plan(cache_.snapshot(), queue, config_, Time(now_));
     for (const scheduler::UnitPlan& unit : plan.units) {
@@ -189,11 +192,11 @@ class Simulation {
   const Policy policy_;
   scheduler::PlannerConfig config_;
   cluster::ClusterCache cache_;
-  scheduler::PendingPods waiting_;
+  WaitingUnits waiting_;
   std::priority_queue<EndOfJob, std::vector<EndOfJob>, std::greater<>> ends_;
   Duration now_{};
   std::map<std::string, std::pair<int64_t, int64_t>> gpus_of_;  // node -> {offered, used}
-  int64_t gpus_used_ = 0, stranded_ = 0, jobs_waiting_ = 0;
+  int64_t gpus_used_ = 0, stranded_ = 0;
   Outcome outcome_;
 };
 

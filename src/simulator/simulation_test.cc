@@ -105,6 +105,31 @@ spec:
   EXPECT_EQ(Starts(OnNodes("2x8", *jobs), Policy::kMuster), (Seconds{0, 0, 10}));
 }
 
+// `waits` wants to be beside a pod that comes 10 s later; nothing ends in between.
+TEST(Simulate, AJobStartsWhenItsNeighbourDoes) {
+  const auto jobs = ReadJobs("f", R"(
+kind: Pod
+metadata: {name: waits, creationTimestamp: "2026-01-01T00:00:00Z",
+           annotations: {muster.dev/run-seconds: "5"}}
+spec:
+  containers: [{name: c, resources: {requests: {cpu: "1"}}}]
+  affinity:
+    podAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: x}}}
+---
+kind: Pod
+metadata: {name: x, labels: {app: x}, creationTimestamp: "2026-01-01T00:00:10Z",
+           annotations: {muster.dev/run-seconds: "100"}}
+spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}
+)");
+  ASSERT_TRUE(jobs.has_value()) << jobs.error().message();
+  for (const Policy policy : {Policy::kMuster, Policy::kBackfill, Policy::kShortestFirst})
+    EXPECT_EQ(Starts(OnNodes("2x8", *jobs), policy), (Seconds{10, 10}));
+  // In the order of arrival, whom it waits for stands behind it.
+  EXPECT_EQ(Starts(OnNodes("2x8", *jobs), Policy::kFifo), (Seconds{-1, -1}));
+}
+
 TEST(Simulate, PriorityCountsForMusterOnly) {
   Workload workload = OnNodes(
       "1x4", {MakeJob("a", 0, 10, 1, 4), MakeJob("b", 1, 10, 1, 4), MakeJob("c", 2, 10, 1, 4)});

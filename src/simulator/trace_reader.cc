@@ -192,6 +192,12 @@ bool IsOf(const json::Value& object, std::string_view kind) {
          (!object.Has("kind") && object["metadata"].Has("name"));
 }
 
+// As `kubectl apply` has it. Selectors of other pods mean the namespace, too.
+json::Value InNamespace(const json::Value& object) {
+  if (!object["metadata"]["namespace"].AsString().empty()) return object;
+  return object.Set("metadata", object["metadata"].Set("namespace", "default"));
+}
+
 Result<Job> PodJob(std::string_view file, const json::Value& pod) {
   const auto fault = [&](std::string_view field, std::string_view expected,
                          std::string_view got) -> Status {
@@ -202,7 +208,7 @@ Result<Job> PodJob(std::string_view file, const json::Value& pod) {
   Job job;
   job.name = info.name;
   job.priority = info.priority;
-  if (!info.ns.empty()) job.ns = info.ns;
+  job.ns = info.ns;
   job.labels = info.labels;
   job.constraints = info.constraints;
   const std::string_view text = pod["metadata"]["annotations"][kRunTimeAnnotation].AsString();
@@ -274,7 +280,7 @@ Result<std::vector<Job>> ReadJobs(std::string_view file, std::string_view text) 
     if (!IsOf(objects[i], "Pod"))
       return Error(WrongKind(file, i, objects[i], "Pod (or a CSV of openb or Philly)"));
     if (jobs.size() == kMaxSimulatedJobs) return Error(TooMany(file, "jobs", jobs.size()));
-    RETURN_IF_ERROR(AddPod(file, objects[i], gangs, jobs));
+    RETURN_IF_ERROR(AddPod(file, InNamespace(objects[i]), gangs, jobs));
   }
   return InOrder(file, std::move(jobs));
 }

@@ -46,10 +46,10 @@ TEST(LinkedNodes, WhatIsFreeCountsNotWhatIsThere) {
   broken.devices[3].unhealthy = "XID 79";
   cluster::AddTo(broken.allocatable, {{"nvidia.com/gpu", -2}});
   c.cache.UpsertNode(broken);
-  // The fullest node comes before links do.
-  EXPECT_EQ(c.Place("a", kTwoGpus), "broken");
+  // Links come before the fullest node.
+  EXPECT_EQ(c.Place("a", kTwoGpus), "paired");
   EXPECT_EQ(c.Place("b", kTwoGpus), "paired");
-  EXPECT_EQ(c.Place("c", kTwoGpus), "paired");
+  EXPECT_EQ(c.Place("c", kTwoGpus), "broken");
   EXPECT_EQ(c.Place("d", kTwoGpus), "plain");
 }
 

@@ -19,23 +19,29 @@ using cluster::NodeIndex;
 
 namespace {
 
-constexpr uint64_t kNothingOutside = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+constexpr NodeOrder kNothingOutside{kMax, kMax};
+constexpr uint64_t kIndexMask = (uint64_t{1} << kIndexBits) - 1;
 
 uint64_t Saturate(int64_t value, int bits) {
   const int64_t most = (int64_t{1} << bits) - 1;
   return static_cast<uint64_t>(std::clamp<int64_t>(value, 0, most));
 }
 
-NodeIndex NodeOf(uint64_t order) {
-  return static_cast<NodeIndex>(order & ((uint64_t{1} << kIndexBits) - 1));
+NodeIndex NodeOf(const NodeOrder& order) {
+  return static_cast<NodeIndex>(order.fullness & kIndexMask);
 }
 
-void Push(std::vector<uint64_t>& heap, uint64_t order) {
+NodeOrder WithNode(const NodeOrder& order, NodeIndex node) {
+  return {order.choice, (order.fullness & ~kIndexMask) | node};
+}
+
+void Push(std::vector<NodeOrder>& heap, const NodeOrder& order) {
   heap.push_back(order);
   std::push_heap(heap.begin(), heap.end(), std::greater<>());
 }
 
-void Pop(std::vector<uint64_t>& heap) {
+void Pop(std::vector<NodeOrder>& heap) {
   std::pop_heap(heap.begin(), heap.end(), std::greater<>());
   heap.pop_back();
 }
@@ -52,7 +58,9 @@ NodeFinder::NodeFinder(cluster::ClusterSnapshot& snapshot)
   CHECK(snapshot.node_slots() <= kMaxNodes);
 }
 
-uint64_t NodeFinder::OrderOf(const cluster::Shape& shape, NodeIndex node) const {
+NodeOrder NodeFinder::OrderOf(const cluster::Shape& shape, NodeIndex node) const {
+  const uint64_t preference = 0;
+  const uint64_t price = 0;
   uint64_t unwanted = 0;
   int64_t devices = 0;
   if (shape.device_resource != kNoIndex) {
@@ -63,11 +71,11 @@ uint64_t NodeFinder::OrderOf(const cluster::Shape& shape, NodeIndex node) const 
     for (size_t resource = cluster::kFirstExtendedIndex; resource < free.size(); ++resource)
       devices += free[resource];
   }
-  uint64_t order = unwanted;
-  order = order << kDeviceBits | Saturate(devices, kDeviceBits);
-  order = order << 1 | (SplitsLinks(snapshot_, shape, node) ? 1 : 0);
-  order = order << kCpuBits | Saturate(snapshot_.Free(node, cluster::kCpuIndex), kCpuBits);
-  return order << kIndexBits | node;
+  const uint64_t splits = SplitsLinks(snapshot_, shape, node) ? 1 : 0;
+  const uint64_t cpu = Saturate(snapshot_.Free(node, cluster::kCpuIndex), kCpuBits);
+  return {
+      preference << (kPriceBits + 2) | unwanted << (kPriceBits + 1) | splits << kPriceBits | price,
+      (Saturate(devices, kDeviceBits) << kCpuBits | cpu) << kIndexBits | node};
 }
 
 bool NodeFinder::Passes(Candidates& candidates, const cluster::Shape& shape, NodeIndex node) {
@@ -123,7 +131,7 @@ void NodeFinder::MakeGroups() {
   }
 }
 
-uint64_t NodeFinder::CollectFromNodes(Candidates& candidates, const cluster::Shape& shape) {
+NodeOrder NodeFinder::CollectFromNodes(Candidates& candidates, const cluster::Shape& shape) {
   for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node) {
     if (!snapshot_.HasNode(node) || !Takes(candidates, shape, node)) continue;
     scratch_.push_back(OrderOf(shape, node));
@@ -131,7 +139,7 @@ uint64_t NodeFinder::CollectFromNodes(Candidates& candidates, const cluster::Sha
   return kNothingOutside;
 }
 
-uint64_t NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Shape& shape) {
+NodeOrder NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Shape& shape) {
   if (!has_groups_) MakeGroups();
   for (NodeIndex node = newest_; node != kNoIndex; node = older_[node]) {
     if (Takes(candidates, shape, node)) scratch_.push_back(OrderOf(shape, node));
@@ -150,19 +158,19 @@ uint64_t NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Sh
 
   // Nodes of a group differ in the index alone, so groups that differ above the index can be taken
   // one after another; those that do not are taken together.
-  uint64_t bound = kNothingOutside;
+  NodeOrder bound = kNothingOutside;
   size_t taken = 0;
   for (size_t i = 0; i < feasible_groups_.size(); ++i) {
     const auto [order, index] = feasible_groups_[i];
-    const uint64_t level = order >> kIndexBits;
-    const bool new_level = i == 0 || level != feasible_groups_[i - 1].first >> kIndexBits;
+    const bool new_level =
+        i == 0 || WithNode(order, 0) != WithNode(feasible_groups_[i - 1].first, 0);
     if (new_level && (taken >= candidates.limit || bound != kNothingOutside))
       return std::min(bound, order);
     const StateGroup& group = groups_[index];
     size_t from_group = 0;
     for (size_t at = group.first; at < group.nodes.size(); ++at) {
       if (changed_at_[group.nodes[at]] != 0) continue;
-      const uint64_t node_order = level << kIndexBits | group.nodes[at];
+      const NodeOrder node_order = WithNode(order, group.nodes[at]);
       if (from_group++ == candidates.limit) {
         bound = std::min(bound, node_order);
         break;
@@ -232,7 +240,7 @@ NodeIndex NodeFinder::Best(cluster::ShapeIndex index, cluster::IdentityIndex ide
       Scan(candidates, shape);
       if (candidates.heap.empty()) return kNoIndex;
     }
-    const uint64_t best = candidates.heap.front();
+    const NodeOrder best = candidates.heap.front();
     const NodeIndex node = NodeOf(best);
     if (OrderOf(shape, node) == best && HasRoom(candidates, shape, node)) return node;
     Pop(candidates.heap);

@@ -23,6 +23,7 @@
 
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -38,13 +39,25 @@ namespace muster::scheduler {
 inline constexpr size_t kFirstCandidates = 64;
 inline constexpr size_t kMaxCandidates = 4096;
 
-// The order of nodes for a shape is one number, so that comparing is cheap. From the top: one bit
-// "has devices that the pod does not want", free devices, one bit "its devices would not be joined
-// by NVLinks" (linked_nodes.h), free cpu in milli-cores, node index. Larger values saturate.
 inline constexpr int kIndexBits = 24;
 inline constexpr int kCpuBits = 25;
 inline constexpr int kDeviceBits = 13;
+inline constexpr int kPriceBits = 32;
+inline constexpr int kPreferenceBits = 30;
 inline constexpr size_t kMaxNodes = size_t{1} << kIndexBits;
+
+// The place of a node in the order for a shape, smaller is better: two numbers, so that comparing
+// is cheap. Values that are too large saturate.
+struct NodeOrder {
+  // From the top: how little the node is preferred; one bit "has devices that the pod does not
+  // want"; one bit "its devices would not be joined by NVLinks" (linked_nodes.h); what placing the
+  // pod there costs the pods to come.
+  uint64_t choice = 0;
+  // From the top: free devices, free cpu in milli-cores, node index.
+  uint64_t fullness = 0;
+  auto operator<=>(const NodeOrder&) const = default;
+};
+static_assert(kPreferenceBits + 2 + kPriceBits <= 64 && kDeviceBits + kCpuBits + kIndexBits <= 64);
 
 class NodeFinder {
  public:
@@ -69,10 +82,9 @@ class NodeFinder {
 
   struct Candidates {
     bool scanned = false;
-    std::vector<uint64_t> heap;  // smallest order first
-    uint64_t bound =
-        0;  // nodes outside the heap that did not change since have an order of at least this
-    uint64_t seen = 0;  // changes up to this one are in the heap
+    std::vector<NodeOrder> heap;  // smallest first
+    NodeOrder bound;              // nodes outside the heap that did not change since are not before
+    uint64_t seen = 0;            // changes up to this one are in the heap
     size_t limit = kFirstCandidates;
     LookIndex look = cluster::kNoIndex;  // of pods that look at others
     uint64_t loosened = 0;               // PodRules::Loosened() at the last pass
@@ -86,7 +98,7 @@ class NodeFinder {
     size_t first = 0;                       // those before it have changed
   };
 
-  uint64_t OrderOf(const cluster::Shape& shape, cluster::NodeIndex node) const;
+  NodeOrder OrderOf(const cluster::Shape& shape, cluster::NodeIndex node) const;
   Candidates& CandidatesOf(cluster::ShapeIndex shape, cluster::IdentityIndex identity);
   bool Takes(Candidates& candidates, const cluster::Shape& shape, cluster::NodeIndex node);
   bool HasRoom(const Candidates& candidates, const cluster::Shape& shape,
@@ -96,8 +108,8 @@ class NodeFinder {
   void MakeGroups();
   bool AreAlike(cluster::NodeIndex a, cluster::NodeIndex b) const;
   // Both put feasible nodes into scratch_ and return an order that none of the others beats.
-  uint64_t CollectFromNodes(Candidates& candidates, const cluster::Shape& shape);
-  uint64_t CollectFromGroups(Candidates& candidates, const cluster::Shape& shape);
+  NodeOrder CollectFromNodes(Candidates& candidates, const cluster::Shape& shape);
+  NodeOrder CollectFromGroups(Candidates& candidates, const cluster::Shape& shape);
   void TakeInChanges(Candidates& candidates, const cluster::Shape& shape);
   void Touch(cluster::NodeIndex node);
 
@@ -105,10 +117,10 @@ class NodeFinder {
   PodRules pod_rules_;
   std::vector<Candidates> by_shape_;  // of pods that look at no others
   std::deque<Candidates> by_look_;
-  std::vector<uint64_t> scratch_;
+  std::vector<NodeOrder> scratch_;
   bool has_groups_ = false;
   std::vector<StateGroup> groups_;
-  std::vector<std::pair<uint64_t, size_t>>
+  std::vector<std::pair<NodeOrder, size_t>>
       feasible_groups_;  // scratch: order of the first node, group
   // Nodes from the last changed to the first, as a linked list over indexes.
   uint64_t clock_ = 0;

@@ -10,10 +10,10 @@
 //        pod's topology spread constraints (DoNotSchedule), its required affinity and anti-affinity
 //        to other pods, and the anti-affinity of pods that are there. A pod that came with a
 //        spec.nodeName is bound and never gets here.
-// Choice: the node that is fullest, so that whole nodes stay free for large jobs. A pod that wants
-//        devices goes where the fewest of them are free; a pod that wants none stays off nodes with
-//        devices while another node takes it. Then one where its devices are joined by NVLinks,
-//        then the node with the least cpu free, then the lower index.
+// Choice: a pod that wants no devices stays off nodes with devices while another node takes it; one
+//        that wants several goes where NVLinks join as many free ones. Then the node that is
+//        fullest, so that whole nodes stay free for large jobs: where the fewest devices are free,
+//        then the least cpu, then the lower index.
 // Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go. If it looks
 //        at other pods, it is tried again after them.
 // Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least

@@ -242,8 +242,8 @@ cluster::NodeIndex BestByPlainSearch(const cluster::ClusterSnapshot& snapshot,
     const bool wants = shape.device_resource != cluster::kNoIndex;
     const bool has = snapshot.HasDevices(node);
     const std::vector<int64_t> order = {
-        !wants && has ? 1 : 0, wants || has ? snapshot.Free(node, gpu) : 0,
-        SplitsLinks(snapshot, shape, node) ? 1 : 0, snapshot.Free(node, cluster::kCpuIndex), node};
+        !wants && has ? 1 : 0, SplitsLinks(snapshot, shape, node) ? 1 : 0,
+        wants || has ? snapshot.Free(node, gpu) : 0, snapshot.Free(node, cluster::kCpuIndex), node};
     if (best == cluster::kNoIndex || order < best_order) {
       best = node;
       best_order = order;

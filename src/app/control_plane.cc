@@ -74,6 +74,7 @@ struct ControlPlane::Impl {
 
   net::IoThreads io{kIoThreads};
   ThreadPool pool{"pool", kPoolThreads};
+  std::shared_ptr<TaskTimes> commit_times = std::make_shared<TaskTimes>();
   std::unique_ptr<store::Store> store;
   std::unique_ptr<store::Compactor> compactor;
   std::unique_ptr<net::HttpClient> node_client;
@@ -132,6 +133,7 @@ Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& 
 Status ControlPlane::Impl::OpenStore() {
   store::SqliteOptions sqlite;
   sqlite.must_exist = access(Dir("pki/ca.crt").c_str(), F_OK) == 0;
+  sqlite.commit_times = commit_times;
   ASSIGN_OR_RETURN(store, store::OpenSqliteStore(loop, Dir("store/muster.db"),
                                                  apiserver::MakeDecorator(), std::move(sqlite)));
   compactor = std::make_unique<store::Compactor>(loop, *store);
@@ -149,6 +151,11 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   api_options.node_proxy = node_connector.get();
   api_options.pool = &pool;
   api_options.extra_metrics.push_back([this] { return loop_metrics.Text(); });
+  api_options.extra_metrics.push_back([this] {
+    return HistogramText("etcd_disk_backend_commit_duration_seconds",
+                         "Time that a commit of the store took until the disk had it.",
+                         *commit_times);
+  });
   api_options.extra_metrics.push_back([this] {
     return scheduler == nullptr ? std::string() : SchedulerMetricsText(scheduler->metrics());
   });

@@ -32,7 +32,8 @@ double CpuSeconds() {
 }  // namespace
 
 std::string LoopMetrics::Text() {
-  return HistogramText() +
+  return HistogramText("loop_lag_seconds", "Time that one task held the control-plane loop.",
+                       loop_.task_times()) +
          fmt::format(
              "# HELP loop_longest_task_seconds Longest time that one task held the control-plane "
              "loop since the last scrape.\n"
@@ -47,21 +48,19 @@ std::string LoopMetrics::Text() {
              ToSeconds(loop_.task_times().TakeLongest()), ResidentBytes(), CpuSeconds());
 }
 
-std::string LoopMetrics::HistogramText() const {
-  std::string text =
-      "# HELP loop_lag_seconds Time that one task held the control-plane loop.\n"
-      "# TYPE loop_lag_seconds histogram\n";
-  const TaskTimes::Snapshot times = loop_.task_times().Read();
+std::string HistogramText(std::string_view name, std::string_view help, const TaskTimes& times) {
+  std::string text = fmt::format("# HELP {0} {1}\n# TYPE {0} histogram\n", name, help);
+  const TaskTimes::Snapshot snapshot = times.Read();
   uint64_t total = 0;
-  for (size_t i = 0; i < times.counts.size(); ++i) {
-    total += times.counts[i];
+  for (size_t i = 0; i < snapshot.counts.size(); ++i) {
+    total += snapshot.counts[i];
     const std::string bound = i < TaskTimes::kBounds.size()
                                   ? fmt::format("{}", ToSeconds(TaskTimes::kBounds[i]))
                                   : "+Inf";
-    text += fmt::format("loop_lag_seconds_bucket{{le=\"{}\"}} {}\n", bound, total);
+    text += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, bound, total);
   }
-  return text + fmt::format("loop_lag_seconds_sum {:.6f}\nloop_lag_seconds_count {}\n",
-                            ToSeconds(times.sum), total);
+  return text +
+         fmt::format("{0}_sum {1:.6f}\n{0}_count {2}\n", name, ToSeconds(snapshot.sum), total);
 }
 
 }  // namespace muster::app

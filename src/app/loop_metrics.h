@@ -8,10 +8,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "loop/asio_loop.h"
 
 namespace muster::app {
+
+// A histogram in seconds with a name and a sentence of help.
+std::string HistogramText(std::string_view name, std::string_view help, const TaskTimes& times);
 
 class LoopMetrics {
  public:
@@ -19,8 +23,6 @@ class LoopMetrics {
   std::string Text();
 
  private:
-  std::string HistogramText() const;
-
   AsioLoop& loop_;
 };
 

@@ -1,7 +1,7 @@
 // src/loop/task_times.h
 //
-// How long tasks held a loop's thread: a histogram with bounds that fit Prometheus, and the longest
-// since it was last asked for.
+// How long the tasks of one thread took (a loop's, the store's commits): a histogram with bounds that
+// fit Prometheus, and the longest since it was last asked for.
 //
 // Thread:     Record() on one thread; the rest on any.
 // Invariants: nothing but counting: a task pays two reads of the clock and two additions.

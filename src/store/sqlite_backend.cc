@@ -365,7 +365,10 @@ Status SqliteBackend::AppendRows(std::span<const LogRecord> batch) {
 Status SqliteBackend::Append(std::span<const LogRecord> batch, bool durable) {
   durable = durable || unsynced_ + batch.size() > kMaxUnsyncedRevisions;
   RETURN_IF_ERROR(SetDurable(durable));
+  const Duration start = options_.clock->Monotonic();
   RETURN_IF_ERROR(InTransaction([&] { return AppendRows(batch); }));
+  if (durable && options_.commit_times)
+    options_.commit_times->Record(options_.clock->Monotonic() - start);
   unsynced_ = durable ? 0 : unsynced_ + batch.size();
   if (durable) lock_.Record(batch.back().revision);
   for (const LogRecord& record : batch) {

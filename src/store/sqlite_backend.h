@@ -20,6 +20,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "loop/task_times.h"
 #include "store/backend.h"
 #include "store/sqlite_db.h"
 
@@ -38,6 +39,8 @@ inline constexpr int kCheckpointPagesBusy = 8000;
 struct SqliteOptions {
   // The database was made long ago: a missing or empty file is an error, not a start anew.
   bool must_exist = false;
+  // Where durable commits are to be counted, which is mostly how long the disk takes; may be null.
+  std::shared_ptr<TaskTimes> commit_times;
 
   // For tests.
   int64_t max_pages = 0;             // of the file; 0: no bound

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -219,6 +220,21 @@ TEST_F(SqliteStoreTest, RevisionsDoNotGoBackWhenTheLastOneIsCompacted) {
   Open();
   EXPECT_EQ(store_->CommittedRevision(), 2);
   EXPECT_EQ(Write(MakePut("/a", "2"))->mod_revision, 3);
+}
+
+TEST_F(SqliteStoreTest, CommitsThatWaitForTheDiskAreTimed) {
+  SqliteOptions options;
+  options.commit_times = std::make_shared<TaskTimes>();
+  Result<std::unique_ptr<Store>> store = OpenSqliteStore(loop_, Path(), {}, options);
+  ASSERT_TRUE(store.has_value());
+  store_ = std::move(*store);
+  Write(MakePut("/a", "1"));
+  Put relaxed = MakePut("/a", "2");
+  relaxed.durability = Durability::kRelaxed;
+  Write(std::move(relaxed));
+  const TaskTimes::Snapshot times = options.commit_times->Read();
+  EXPECT_EQ(std::accumulate(times.counts.begin(), times.counts.end(), uint64_t{0}), 1U);
+  EXPECT_GT(times.sum.count(), 0);
 }
 
 TEST_F(SqliteStoreTest, CheckpointsKeepTheWalShort) {

@@ -1,6 +1,6 @@
 // src/loop/task_times.h
 //
-// How long the tasks of one thread took (a loop's, the store's commits): a histogram with bounds that
+// How long the tasks of one thread took (a loop's, a store's commits): a histogram with bounds that
 // fit Prometheus, and the longest since it was last asked for.
 //
 // Thread:     Record() on one thread; the rest on any.

@@ -1,11 +1,8 @@
 #include "cluster/packing/gpu_packer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <utility>
-
-#include "base/check.h"
 
 namespace muster::cluster {
 namespace {
@@ -13,26 +10,12 @@ namespace {
 constexpr uint64_t kFirstSolution = 4;  // arrivals
 constexpr uint64_t kLeastBetweenSolutions = 64;
 constexpr double kMostBetweenSolutions = 1500;  // while the cluster is empty, a tenth when full
-constexpr double kMaxScarcity = 1.5;
-constexpr double kScarcityWeight = 0.5;
-constexpr double kLossSteps = 64;  // losses are compared in 1/64 milli-GPU: below is rounding
 constexpr size_t kMaxKnownAsks = 4096;
-
-FillPrices PricesFor(const std::vector<GpuState>& nodes) {
-  double cores = 0, gib = 0, gpus = 0;
-  for (const GpuState& node : nodes) {
-    if (node.gpus == 0) continue;
-    cores += node.cpu_milli / 1000.0;
-    gib += node.memory_mib / 1024.0;
-    gpus += node.gpus;
-  }
-  return {cores, gib, gpus};
-}
 
 }  // namespace
 
 GpuPacker::GpuPacker(const std::vector<GpuState>& nodes)
-    : prices_(PricesFor(nodes)), solve_at_(kFirstSolution) {
+    : prices_(nodes), solve_at_(kFirstSolution) {
   for (const GpuState& node : nodes) {
     slot_of_.push_back(SlotFor(node));
     total_milli_ += node.IdleMilli();
@@ -52,7 +35,7 @@ uint32_t GpuPacker::SlotFor(const GpuState& state) {
     Slot& slot = slots_[at->second];
     slot.state = state;
     slot.stamp = next_stamp_++;
-    slot.has_terms = false;
+    slot.has_room = false;
     slot.idle_milli = state.IdleMilli();
   }
   ++slots_[at->second].nodes;
@@ -76,13 +59,6 @@ GpuPacker::Ask& GpuPacker::Known(const GpuAsk& ask) {
   return asks_[at->second];
 }
 
-double GpuPacker::ValueAfter(const Slot& slot, const Ask& ask, int gpu) const {
-  if (!threat_.looms()) return prices_.ValueAfter(slot.state, slot.terms, ask.ask, ask.cost, gpu);
-  GpuState left = slot.state;
-  left.Place(ask.ask, gpu);
-  return threat_.ValueUnder(prices_, left);
-}
-
 const GpuPacker::Loss& GpuPacker::LossOf(Ask& ask, uint32_t index) {
   if (ask.losses.size() <= index) ask.losses.resize(slots_.size());
   Slot& slot = slots_[index];
@@ -91,32 +67,27 @@ const GpuPacker::Loss& GpuPacker::LossOf(Ask& ask, uint32_t index) {
   loss.stamp = slot.stamp;
   loss.fits = slot.state.Takes(ask.ask);
   if (!loss.fits) return loss;
-  if (prices_.solved() && !slot.has_terms) {
-    slot.terms = prices_.Terms(slot.state);
-    slot.value = threat_.looms() ? threat_.ValueUnder(prices_, slot.state)
-                                 : *std::min_element(slot.terms.begin(), slot.terms.end());
-    slot.has_terms = true;
+  if (prices_.solved() && !slot.has_room) {
+    slot.room = prices_.RoomOf(slot.state);
+    slot.has_room = true;
   }
-  double most = -1e300;
+  double least = 1e300;
   ForEachChoice(slot.state, ask.ask, [&](int gpu) {
     // Without prices the GPU with the least room, which comes last.
-    const double after = prices_.solved() ? ValueAfter(slot, ask, gpu) : gpu;
-    if (after < most) return;
-    most = after;
+    const double cost =
+        prices_.solved() ? prices_.Loss(slot.state, slot.room, ask.ask, ask.cost, gpu) : -gpu;
+    if (cost > least) return;
+    least = cost;
     loss.gpu = static_cast<int8_t>(gpu);
   });
-  loss.loss = 0;
-  if (!prices_.solved()) return loss;
-  loss.loss = slot.value - most;
-  if (ask.ask.gpus > 0) loss.loss += model_price_[slot.state.model] * ask.ask.TotalMilli();
-  loss.loss = std::round(loss.loss * kLossSteps) / kLossSteps;
+  loss.loss = prices_.solved() ? least : 0;
   return loss;
 }
 
 std::optional<PackingSpot> GpuPacker::Choose(const GpuAsk& ask, Rng* ties) {
   Ask& known = Known(ask);
   if (known.solution != solution_) {
-    known.cost = prices_.CostOf(ask);
+    if (prices_.solved()) known.cost = prices_.CostOf(ask);
     known.solution = solution_;
   }
   std::optional<PackingSpot> best;
@@ -157,40 +128,13 @@ void GpuPacker::Solve() {
     states.emplace_back(slot.state, slot.nodes);
     idle_milli += static_cast<double>(slot.nodes) * slot.idle_milli;
     slot.stamp = next_stamp_++;
-    slot.has_terms = false;
+    slot.has_room = false;
   }
   prices_.Solve(states, mix_);
-  threat_.Assess(prices_, states, mix_);
-  PriceModels(idle_milli);
   ++solution_;
   const auto pause =
       static_cast<uint64_t>(kMostBetweenSolutions * (0.1 + idle_milli / total_milli_));
   solve_at_ = mix_.arrivals() + std::max(kLeastBetweenSolutions, std::min(pause, mix_.arrivals()));
-}
-
-// Of the pods that would fill what is idle, in the mix: how much those that name models want of
-// each, as a share of what is idle of it.
-void GpuPacker::PriceModels(double idle_milli) {
-  std::array<double, kMaxGpuModels> idle{}, wanted{};
-  for (const Slot& slot : slots_) {
-    if (slot.nodes > 0) idle[slot.state.model] += static_cast<double>(slot.nodes) * slot.idle_milli;
-  }
-  double arrived = 0;
-  for (const AskKind& kind : mix_.kinds()) arrived += kind.count * kind.ask.TotalMilli();
-  for (const AskKind& kind : mix_.kinds()) {
-    if (kind.ask.models == 0) continue;
-    double idle_of_named = 0;
-    for (int model = 0; model < kMaxGpuModels; ++model)
-      if (kind.ask.models >> model & 1) idle_of_named += idle[model];
-    const double milli = kind.count * kind.ask.TotalMilli() * idle_milli / arrived;
-    for (int model = 0; model < kMaxGpuModels; ++model)
-      if (kind.ask.models >> model & 1)
-        wanted[model] += milli * idle[model] / std::max(idle_of_named, 1.0);
-  }
-  for (int model = 0; model < kMaxGpuModels; ++model) {
-    model_price_[model] =
-        kScarcityWeight * std::min(kMaxScarcity, wanted[model] / std::max(idle[model], 1.0));
-  }
 }
 
 }  // namespace muster::cluster

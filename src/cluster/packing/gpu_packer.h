@@ -3,10 +3,8 @@
 // GpuPacker: nodes with GPUs, and which of them a pod should get so that the pods to come find the
 // most room.
 //
-// The order of nodes for a pod, best first: least loss of value (fill_prices.h, cpu_threat.h) plus
-// the price of the model, the fewest idle GPUs, the least free cpu, the lowest position. The price
-// of a model is what of it the pods that name models are expected to need: who names none leaves
-// it to them.
+// The order of nodes for a pod, best first: least loss (packing_prices.h), the fewest idle GPUs,
+// the least free cpu, the lowest position.
 //
 // Life cycle: made with the nodes; tell it of every arrival, whether it is placed or not.
 // Thread:     not shared.
@@ -25,9 +23,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "cluster/packing/cpu_threat.h"
-#include "cluster/packing/fill_prices.h"
 #include "cluster/packing/gpu_state.h"
+#include "cluster/packing/packing_prices.h"
 #include "cluster/packing/pod_mix.h"
 
 namespace muster::cluster {
@@ -59,9 +56,8 @@ class GpuPacker {
     GpuState state;
     size_t nodes = 0;  // 0: the slot is empty
     Stamp stamp = 0;   // new with each state and each solution
-    bool has_terms = false;
-    PriceRow terms;
-    double value = 0;
+    bool has_room = false;
+    PackingPrices::Room room;
     int32_t idle_milli = 0;
   };
   struct Loss {
@@ -81,9 +77,7 @@ class GpuPacker {
   void Leave(uint32_t slot);
   Ask& Known(const GpuAsk& ask);
   const Loss& LossOf(Ask& ask, uint32_t slot);
-  double ValueAfter(const Slot& slot, const Ask& ask, int gpu) const;
   void Solve();
-  void PriceModels(double idle_milli);
 
   std::vector<uint32_t> slot_of_;  // by node
   std::vector<Slot> slots_;
@@ -95,10 +89,8 @@ class GpuPacker {
   Stamp solution_ = 0;
   double total_milli_ = 0;
   PodMix mix_;
-  FillPrices prices_;
-  CpuThreat threat_;
+  PackingPrices prices_;
   uint64_t solve_at_ = 0;  // arrivals
-  std::array<double, kMaxGpuModels> model_price_{};
 };
 
 }  // namespace muster::cluster

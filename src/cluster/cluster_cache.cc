@@ -380,21 +380,24 @@ void ClusterCache::Unlink(const PodInfo& info) {
   if (info.group.empty()) return;
   const auto group = groups_.find({info.ns, info.group});
   group->second.pods.erase(info.name);
-  if (group->second.pods.empty() && !group->second.info.has_value()) groups_.erase(group);
+  if (group->second.pods.empty() && group->second.info() == nullptr) groups_.erase(group);
 }
 
 CacheChange ClusterCache::UpsertGroup(PodGroupInfo info) {
   Group& group = groups_[{info.ns, info.name}];
-  if (group.info == info) return {};
-  group.info = std::move(info);
+  std::optional<PodGroupInfo>& object = group.by_api[static_cast<size_t>(info.api)];
+  if (object == info) return {};
+  object = std::move(info);
   return {.changed = true, .capacity_grew = false};
 }
 
-CacheChange ClusterCache::RemoveGroup(const PodKey& key) {
+CacheChange ClusterCache::RemoveGroup(const PodKey& key, GroupApi api) {
   const auto group = groups_.find(key);
-  if (group == groups_.end() || !group->second.info.has_value()) return {};
-  group->second.info.reset();
-  if (group->second.pods.empty()) groups_.erase(group);
+  if (group == groups_.end()) return {};
+  std::optional<PodGroupInfo>& object = group->second.by_api[static_cast<size_t>(api)];
+  if (!object.has_value()) return {};
+  object.reset();
+  if (group->second.pods.empty() && group->second.info() == nullptr) groups_.erase(group);
   return {.changed = true, .capacity_grew = false};
 }
 

@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,8 +49,17 @@ struct PodRecord {
 // Ordered: a queue looks its pods up in this order.
 using PodRecords = std::map<PodKey, PodRecord>;
 
+// A gang is a name in a namespace, whichever way its pods name it.
 struct Group {
-  std::optional<PodGroupInfo> info;  // absent while the PodGroup object is
+  // What describes it: Volcano's PodGroup or else that of scheduler-plugins; null while there is
+  // neither.
+  const PodGroupInfo* info() const {
+    for (const std::optional<PodGroupInfo>& object : by_api) {
+      if (object.has_value()) return &*object;
+    }
+    return nullptr;
+  }
+  std::array<std::optional<PodGroupInfo>, kGroupApis> by_api;
   // The pods that say they belong to it, by name.
   std::map<std::string, const PodRecord*> pods;
 };
@@ -69,7 +79,7 @@ class ClusterCache {
   CacheChange UpsertPod(PodInfo info);
   CacheChange RemovePod(const PodKey& key);
   CacheChange UpsertGroup(PodGroupInfo info);
-  CacheChange RemoveGroup(const PodKey& key);
+  CacheChange RemoveGroup(const PodKey& key, GroupApi api = GroupApi::kVolcano);
 
   // Counts the pod as placed from now on. False, and nothing changes, if the node is gone or lacks
   // the room, a device is taken, or the pod is unknown or placed already.

@@ -289,11 +289,33 @@ TEST_F(CacheTest, GroupsLiveAsLongAsTheirObjectOrTheirPods) {
   pod.group = "g";
   cache_.UpsertPod(pod);
   ASSERT_NE(cache_.FindGroup({"d", "g"}), nullptr);
-  EXPECT_FALSE(cache_.FindGroup({"d", "g"})->info.has_value());
-  cache_.UpsertGroup({"d", "g", "u", 2, "", {}});
+  EXPECT_EQ(cache_.FindGroup({"d", "g"})->info(), nullptr);
+  PodGroupInfo info;
+  info.ns = "d";
+  info.name = "g";
+  cache_.UpsertGroup(info);
   cache_.RemovePod({"d", "p"});
   ASSERT_NE(cache_.FindGroup({"d", "g"}), nullptr);
   cache_.RemoveGroup({"d", "g"});
+  EXPECT_EQ(cache_.FindGroup({"d", "g"}), nullptr);
+}
+
+TEST_F(CacheTest, VolcanosPodGroupGoesBeforeThatOfSchedulerPlugins) {
+  PodGroupInfo info;
+  info.ns = "d";
+  info.name = "g";
+  info.api = GroupApi::kSchedulerPlugins;
+  info.min_member = 3;
+  EXPECT_TRUE(cache_.UpsertGroup(info).changed);
+  EXPECT_EQ(cache_.FindGroup({"d", "g"})->info()->min_member, 3);
+  info.api = GroupApi::kVolcano;
+  info.min_member = 2;
+  EXPECT_TRUE(cache_.UpsertGroup(info).changed);
+  EXPECT_FALSE(cache_.UpsertGroup(info).changed);
+  EXPECT_EQ(cache_.FindGroup({"d", "g"})->info()->min_member, 2);
+  EXPECT_TRUE(cache_.RemoveGroup({"d", "g"}, GroupApi::kVolcano).changed);
+  EXPECT_EQ(cache_.FindGroup({"d", "g"})->info()->min_member, 3);
+  cache_.RemoveGroup({"d", "g"}, GroupApi::kSchedulerPlugins);
   EXPECT_EQ(cache_.FindGroup({"d", "g"}), nullptr);
 }
 

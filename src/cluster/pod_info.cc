@@ -1,5 +1,8 @@
 #include "cluster/pod_info.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "base/strings.h"
 
 namespace muster::cluster {
@@ -23,6 +26,30 @@ std::string HolderOf(const json::Value& metadata) {
   return "pod " + ns + "/" + metadata["name"].Str();
 }
 
+int64_t Minimum(const json::Value& value, int64_t without) {
+  return std::clamp<int64_t>(value.AsInt(without), 0, std::numeric_limits<int32_t>::max());
+}
+
+// Empty if `min_member` does not cover them.
+std::vector<TaskMinimum> TaskMinimaOf(const json::Value& min_task_member, int64_t min_member) {
+  std::vector<TaskMinimum> minima;
+  int64_t sum = 0;
+  for (const auto& [task, value] : min_task_member.members()) {
+    const int64_t wanted = Minimum(value, 0);
+    if (wanted == 0) continue;
+    minima.push_back({task, wanted});
+    sum += wanted;
+  }
+  if (sum > min_member) return {};
+  std::sort(minima.begin(), minima.end(),
+            [](const TaskMinimum& a, const TaskMinimum& b) { return a.task < b.task; });
+  return minima;
+}
+
+bool IsTermOfQuota(std::string_view name) {
+  return name.starts_with("requests.") || name.starts_with("limits.") || name.starts_with("count/");
+}
+
 }  // namespace
 
 std::string GroupOf(const json::Value& metadata) {
@@ -36,6 +63,7 @@ const json::Fields& PodInfoFields() {
   static const json::Fields fields =
       json::Fields{
           {"metadata", "annotations", kGroupNameAnnotation},
+          {"metadata", "annotations", kTaskSpecAnnotation},
           {"metadata", "annotations", kAssignedDevicesAnnotation},
           {"metadata", "annotations", kGangSandboxAnnotation},
           {"metadata", "creationTimestamp"},
@@ -66,6 +94,7 @@ PodInfo ToPodInfo(const json::Value& pod) {
   out.scheduler_name = spec["schedulerName"].Str("default-scheduler");
   out.node_name = spec["nodeName"].Str();
   out.group = GroupOf(metadata);
+  if (!out.group.empty()) out.task = metadata.Path({"annotations", kTaskSpecAnnotation}).Str();
   out.holder = HolderOf(metadata);
   out.phase = ToPhase(pod.Path({"status", "phase"}).AsString());
   out.deleting = metadata.Has("deletionTimestamp");
@@ -108,19 +137,27 @@ NodeInfo ToNodeInfo(const json::Value& node) {
 }
 
 const json::Fields& PodGroupInfoFields() {
-  static const json::Fields fields{
-      {"metadata", "creationTimestamp"}, {"spec", "minMember"}, {"spec", "priorityClassName"}};
+  static const json::Fields fields{{"metadata", "creationTimestamp"},
+                                   {"spec", "minMember"},
+                                   {"spec", "minTaskMember"},
+                                   {"spec", "minResources"},
+                                   {"spec", "priorityClassName"}};
   return fields;
 }
 
-PodGroupInfo ToPodGroupInfo(const json::Value& pod_group) {
+PodGroupInfo ToPodGroupInfo(const json::Value& pod_group, GroupApi api) {
   const json::Value& metadata = pod_group["metadata"];
+  const json::Value& spec = pod_group["spec"];
   PodGroupInfo out;
   out.ns = metadata["namespace"].Str();
   out.name = metadata["name"].Str();
   out.uid = metadata["uid"].Str();
-  out.min_member = pod_group.Path({"spec", "minMember"}).AsInt(1);
-  out.priority_class = pod_group.Path({"spec", "priorityClassName"}).Str();
+  out.api = api;
+  out.min_member = Minimum(spec["minMember"], 1);
+  out.min_task_member = TaskMinimaOf(spec["minTaskMember"], out.min_member);
+  out.min_resources = ToResourceList(spec["minResources"]);
+  std::erase_if(out.min_resources, [](const auto& entry) { return IsTermOfQuota(entry.first); });
+  out.priority_class = spec["priorityClassName"].Str();
   out.created = ParseTime(metadata["creationTimestamp"].AsString()).value_or(Time{});
   return out;
 }

@@ -27,6 +27,8 @@ namespace muster::cluster {
 // Gang membership: Volcano's annotation, or the label of scheduler-plugins.
 inline constexpr std::string_view kGroupNameAnnotation = "scheduling.k8s.io/group-name";
 inline constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
+// Which task of its gang a pod is (Volcano).
+inline constexpr std::string_view kTaskSpecAnnotation = "volcano.sh/task-spec";
 
 enum class PodPhase : uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
@@ -44,6 +46,7 @@ struct PodInfo {
   std::string scheduler_name;
   std::string node_name;  // "" while not bound
   std::string group;      // name of its PodGroup in `ns`; "" for a pod on its own
+  std::string task;       // of that gang; "" if it names none
   std::string holder;     // who holds its resources: "pytorchjob default/a", "pod default/x"
   PodPhase phase = PodPhase::kPending;
   bool deleting = false;  // has a deletionTimestamp; its resources stay used until it is gone
@@ -81,15 +84,33 @@ struct NodeInfo {
 NodeInfo ToNodeInfo(const json::Value& node);
 const json::Fields& NodeInfoFields();
 
+// Who defined a PodGroup: scheduling.volcano.sh/v1beta1 or scheduling.x-k8s.io/v1alpha1.
+enum class GroupApi : uint8_t { kVolcano, kSchedulerPlugins };
+inline constexpr size_t kGroupApis = 2;
+
+struct TaskMinimum {
+  std::string task;
+  int64_t min_member = 0;
+  bool operator==(const TaskMinimum&) const = default;
+};
+
 struct PodGroupInfo {
   std::string ns, name, uid;
+  GroupApi api = GroupApi::kVolcano;
   int64_t min_member = 1;
+  // Sorted by task, all positive. As in Volcano they count only if minMember covers them all: its
+  // own jobs write every task's replicas here, also when minAvailable asks for fewer.
+  std::vector<TaskMinimum> min_task_member;
+  // What the cluster must have free in sum for the gang to be tried, without terms of quotas
+  // (requests.*, limits.*, count/*), which Volcano's jobs write beside the resources.
+  ResourceList min_resources;
   std::string priority_class;
   Time created{};
   bool operator==(const PodGroupInfo&) const = default;
 };
 
-PodGroupInfo ToPodGroupInfo(const json::Value& pod_group);
+// Numbers that no API server would have taken count as the nearest ones that it would.
+PodGroupInfo ToPodGroupInfo(const json::Value& pod_group, GroupApi api);
 const json::Fields& PodGroupInfoFields();
 
 }  // namespace muster::cluster

@@ -322,5 +322,51 @@ TEST(Devices, AnnotationReadsBackAsWritten) {
   EXPECT_EQ(PodAssignedDevices(pod), assigned);
 }
 
+TEST(PodGroupInfo, ReadsMinimaAndLeavesTermsOfQuotasOut) {
+  const PodGroupInfo info = ToPodGroupInfo(Yaml(R"(
+metadata: {name: g, namespace: d}
+spec:
+  minMember: 4
+  minTaskMember: {worker: 3, ps: 1, evaluator: 0}
+  minResources: {cpu: 2500m, nvidia.com/gpu: "4", requests.cpu: "9", limits.cpu: "9",
+                 requests.nvidia.com/gpu: "9", count/pods: "9"}
+)"),
+                                           GroupApi::kVolcano);
+  EXPECT_EQ(info.min_member, 4);
+  EXPECT_EQ(info.min_task_member, (std::vector<TaskMinimum>{{"ps", 1}, {"worker", 3}}));
+  EXPECT_EQ(info.min_resources, (ResourceList{{"cpu", 2500}, {"nvidia.com/gpu", 4}}));
+}
+
+// Volcano's own jobs write the replicas of every task, whatever minAvailable says.
+TEST(PodGroupInfo, MinimaOfTasksCountOnlyIfMinMemberCoversThem) {
+  const auto tasks = [](const char* spec) {
+    return ToPodGroupInfo(json::Obj({{"spec", Yaml(spec)}}), GroupApi::kVolcano).min_task_member;
+  };
+  EXPECT_EQ(tasks("{minMember: 3, minTaskMember: {a: 1, b: 2}}").size(), 2u);
+  EXPECT_TRUE(tasks("{minMember: 2, minTaskMember: {a: 1, b: 2}}").empty());
+}
+
+TEST(PodGroupInfo, NumbersThatNoServerTakesCountAsTheNearest) {
+  const auto read = [](const char* spec) {
+    return ToPodGroupInfo(json::Obj({{"spec", Yaml(spec)}}), GroupApi::kSchedulerPlugins);
+  };
+  EXPECT_EQ(read("{}").min_member, 1);
+  EXPECT_EQ(read("{minMember: -7}").min_member, 0);
+  EXPECT_EQ(read("{minMember: 9223372036854775807}").min_member, 2147483647);
+  EXPECT_EQ(read("{minMember: many}").min_member, 1);
+  const PodGroupInfo absurd = read(
+      "{minMember: 2147483647, minTaskMember: {a: -1, b: 9223372036854775807}, minResources: "
+      "{cpu: '1e300', memory: '-5', nvidia.com/gpu: lots}}");
+  EXPECT_EQ(absurd.min_task_member, (std::vector<TaskMinimum>{{"b", 2147483647}}));
+  EXPECT_EQ(absurd.min_resources, (ResourceList{{"cpu", kMaxAmount}}));
+}
+
+TEST(PodInfo, ATaskIsOneOfAGang) {
+  json::Value pod = Yaml("{metadata: {name: p, annotations: {volcano.sh/task-spec: ps}}}");
+  EXPECT_EQ(ToPodInfo(pod).task, "");
+  pod = pod.SetPath({"metadata", "annotations", kGroupNameAnnotation}, "g");
+  EXPECT_EQ(ToPodInfo(pod).task, "ps");
+}
+
 }  // namespace
 }  // namespace muster::cluster

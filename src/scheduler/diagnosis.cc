@@ -18,6 +18,9 @@ using cluster::ResourceIndex;
 
 namespace {
 
+// Passing over a placement costs about this much less than placing a pod.
+constexpr size_t kSlotsPerPodOfWork = 64;
+
 // Equal for units that are refused and freed for the same reasons.
 std::string DemandKey(const Unit& unit, PodRules& pod_rules) {
   const auto looks_at = [&](const QueuedPod& pod) {
@@ -25,14 +28,18 @@ std::string DemandKey(const Unit& unit, PodRules& pod_rules) {
   };
   std::string key =
       fmt::format("{} {} {} {}:", unit.is_gang, unit.Needed(), unit.min_member, unit.members);
+  for (const TaskCount& task : unit.tasks) key += fmt::format("{},", task.Needed());
+  for (const auto& [resource, amount] : unit.min_resources)
+    key += fmt::format("{}={},", resource, amount);
   size_t run = 0;
   for (size_t position = 0; position < unit.pods.size(); ++position) {
     ++run;
     if (position + 1 == unit.pods.size() ||
         unit.pods[position + 1].shape != unit.pods[position].shape ||
-        looks_at(unit.pods[position + 1]) != looks_at(unit.pods[position])) {
-      key +=
-          fmt::format("{}x{}/{},", run, unit.pods[position].shape, looks_at(unit.pods[position]));
+        looks_at(unit.pods[position + 1]) != looks_at(unit.pods[position]) ||
+        unit.pods[position + 1].task != unit.pods[position].task) {
+      const QueuedPod& pod = unit.pods[position];
+      key += fmt::format("{}x{}/{}/{},", run, pod.shape, looks_at(pod), pod.task);
       run = 0;
     }
   }
@@ -45,6 +52,15 @@ Infeasible WithGangFacts(const Unit& unit, Infeasible facts) {
   facts.members = unit.members;
   facts.pods_waiting = static_cast<int64_t>(unit.pods.size());
   facts.pods_needed = unit.Needed();
+  if (unit.is_gang && unit.IsMet()) facts.started_with = unit.occupied;
+  const auto lacking =
+      std::find_if(unit.tasks.begin(), unit.tasks.end(),
+                   [](const TaskCount& task) { return task.members < task.min_member; });
+  if (lacking != unit.tasks.end()) {
+    facts.task = lacking->name;
+    facts.task_min_member = lacking->min_member;
+    facts.task_members = lacking->members;
+  }
   return facts;
 }
 
@@ -67,7 +83,7 @@ ResourceIndex Scarcest(const ClusterSnapshot& snapshot, const Failures& failures
 }  // namespace
 
 Diagnosis::Diagnosis(NodeFinder& finder, size_t max_unblock_work)
-    : finder_(finder), unblocking_(finder, max_unblock_work) {}
+    : finder_(finder), work_left_(max_unblock_work) {}
 
 Diagnosis::~Diagnosis() = default;
 
@@ -88,10 +104,11 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   Infeasible out;
   ClusterSnapshot& snapshot = finder_.snapshot();
   out.nodes = static_cast<int64_t>(snapshot.node_count());
+  if (const std::optional<Shortage> shortage = ShortOf(unit, snapshot); shortage.has_value())
+    return ExamineShortage(unit, *shortage, std::move(out));
   const GangAttempt attempt = PlaceWhatFits(unit, finder_);
   out.pods_fitting = static_cast<int64_t>(attempt.placed.size());
-  const size_t position = attempt.first_unplaced.value_or(0);
-  const QueuedPod& unplaced = unit.pods[position];
+  const QueuedPod& unplaced = unit.pods[attempt.first_unplaced.value_or(0)];
   const cluster::Shape& failed = snapshot.Shape(unplaced.shape);
   Failures failures = CountFailures(finder_.pod_rules(), unplaced.shape, unplaced.identity);
   const ResourceIndex scarce = Scarcest(snapshot, failures);
@@ -103,7 +120,6 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
     return out;
   }
 
-  held_.clear();
   holding_.clear();
   if (scarce != kNoIndex) {
     out.resource = snapshot.ResourceName(scarce);
@@ -113,10 +129,28 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
     out.why = Infeasible::Why::kNeverFits;
     return out;
   }
-  for (const HolderIndex holder :
-       unblocking_.Search(unit, position, holding_, out.wanted - out.free)) {
-    out.unblocked_by.push_back(
-        {snapshot.Holder(holder), holder < held_.size() ? held_[holder] : 0});
+  SearchUnblocking(unit, out);
+  return out;
+}
+
+// The gang is not tried before the cluster has its minResources.
+Infeasible Diagnosis::ExamineShortage(const Unit& unit, const Shortage& shortage, Infeasible out) {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  out.for_min_resources = true;
+  out.resource = shortage.resource;
+  out.wanted = shortage.wanted;
+  holding_.clear();
+  const ResourceIndex resource = snapshot.FindResource(shortage.resource);
+  if (resource != kNoIndex) {
+    std::vector<bool> all(snapshot.node_slots(), false);
+    for (NodeIndex node = 0; node < snapshot.node_slots(); ++node)
+      all[node] = snapshot.HasNode(node);
+    DescribeHolders(resource, all, out);
+  }
+  if (out.offered < out.wanted) {
+    out.why = Infeasible::Why::kNeverFits;
+  } else {
+    SearchUnblocking(unit, out);
   }
   return out;
 }
@@ -133,28 +167,30 @@ void Diagnosis::DescribeScarcity(const Unit& unit, const cluster::Shape& failed,
   }
   NodeFilter filter(snapshot, failed);
   std::vector<bool> passes(snapshot.node_slots(), false);
+  for (NodeIndex node = 0; node < snapshot.node_slots(); ++node)
+    passes[node] = snapshot.HasNode(node) && filter.Passes(node);
+  DescribeHolders(resource, passes, out);
+}
+
+// What is free and offered on these nodes, and who has the rest.
+void Diagnosis::DescribeHolders(ResourceIndex resource, const std::vector<bool>& nodes,
+                                Infeasible& out) {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
   for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
-    if (!snapshot.HasNode(node) || !filter.Passes(node)) continue;
-    passes[node] = true;
+    if (!nodes[node]) continue;
     const int64_t free = std::max<int64_t>(snapshot.Free(node, resource), 0);
     out.free += free;
     out.offered += snapshot.Offered(node, resource);
     out.most_free_on_a_node = std::max(out.most_free_on_a_node, free);
   }
-  ListHolders(passes, resource, out);
-}
-
-void Diagnosis::ListHolders(const std::vector<bool>& passes, ResourceIndex resource,
-                            Infeasible& out) {
-  const ClusterSnapshot& snapshot = finder_.snapshot();
-  held_.assign(snapshot.holder_slots(), 0);
+  std::vector<int64_t> held(snapshot.holder_slots(), 0);
   for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
     const cluster::Placement& placement = snapshot.At(index);
-    if (placement.node == kNoIndex || !passes[placement.node]) continue;
-    held_[placement.holder] += snapshot.Shape(placement.shape).AmountOf(resource);
+    if (placement.node == kNoIndex || !nodes[placement.node]) continue;
+    held[placement.holder] += snapshot.Shape(placement.shape).AmountOf(resource);
   }
-  for (HolderIndex holder = 0; holder < held_.size(); ++holder) {
-    if (held_[holder] > 0) holding_.emplace_back(holder, held_[holder]);
+  for (HolderIndex holder = 0; holder < held.size(); ++holder) {
+    if (held[holder] > 0) holding_.emplace_back(holder, held[holder]);
   }
   const size_t listed = std::min(holding_.size(), kMaxHoldersListed);
   std::partial_sort(holding_.begin(), holding_.begin() + static_cast<ptrdiff_t>(listed),
@@ -176,14 +212,10 @@ bool Diagnosis::FitsAlone(const Unit& unit) {
     }
     empty_finder_ = std::make_unique<NodeFinder>(*empty_);
   }
-  const GangAttempt attempt = PlaceGang(unit, *empty_finder_);
+  const GangAttempt attempt = PlaceGang(unit, *empty_finder_, search_);
   TakeBack(attempt, *empty_finder_);
-  // The pods that it wants to be near to, or spreads beside, are not there; that says nothing.
-  return !attempt.placed.empty() ||
-         std::any_of(unit.pods.begin(), unit.pods.end(), [&](const QueuedPod& pod) {
-           const auto& relations = empty_->Shape(pod.shape).constraints.relations;
-           return !relations.affinity.empty() || !relations.spread.empty();
-         });
+  // The pods that it wants to be near to are not there; that says nothing.
+  return !attempt.placed.empty() || attempt.undecided || LooksAtPods(unit, *empty_finder_);
 }
 
 bool Diagnosis::SomeNodeOffers(const Unit& unit) const {
@@ -198,6 +230,55 @@ bool Diagnosis::SomeNodeOffers(const Unit& unit) const {
     }
   }
   return false;
+}
+
+// First one job whose end alone suffices, the smallest such; else jobs from the largest on until it
+// fits.
+void Diagnosis::SearchUnblocking(const Unit& unit, Infeasible& out) {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  // Its own pods do not stand in its way.
+  std::erase_if(holding_,
+                [&](const auto& entry) { return entry.first == unit.pods.front().holder; });
+  const size_t tried = std::min(holding_.size(), kMaxHoldersTried);
+  for (size_t i = tried; i-- > 0;) {
+    // Without enough in sum there is nothing to try.
+    if (out.free + holding_[i].second < out.wanted || !FitsWithout(unit, {holding_[i].first}))
+      continue;
+    out.unblocked_by = {{snapshot.Holder(holding_[i].first), holding_[i].second}};
+    return;
+  }
+  std::vector<HolderIndex> ended;
+  int64_t freed = out.free;
+  for (size_t i = 0; i < tried; ++i) {
+    ended.push_back(holding_[i].first);
+    freed += holding_[i].second;
+    if (ended.size() < 2 || freed < out.wanted || !FitsWithout(unit, ended)) continue;
+    for (size_t j = 0; j <= i; ++j)
+      out.unblocked_by.push_back({snapshot.Holder(holding_[j].first), holding_[j].second});
+    return;
+  }
+}
+
+bool Diagnosis::FitsWithout(const Unit& unit, const std::vector<HolderIndex>& holders) {
+  ClusterSnapshot& snapshot = finder_.snapshot();
+  const size_t work = snapshot.placement_slots() / kSlotsPerPodOfWork + unit.pods.size();
+  if (work > work_left_) return false;
+  work_left_ -= work;
+  std::vector<cluster::Placement> removed;
+  for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
+    const cluster::Placement placement = snapshot.At(index);
+    if (placement.node == kNoIndex) continue;
+    if (std::find(holders.begin(), holders.end(), placement.holder) == holders.end()) continue;
+    removed.push_back(placement);
+    finder_.Remove(index);
+  }
+  const GangAttempt attempt = PlaceGang(unit, finder_, search_);
+  TakeBack(attempt, finder_);
+  for (const cluster::Placement& placement : removed) {
+    finder_.Place(placement.shape, placement.node, placement.holder, placement.devices,
+                  placement.identity);
+  }
+  return !attempt.placed.empty();
 }
 
 }  // namespace muster::scheduler

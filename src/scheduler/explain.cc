@@ -31,8 +31,8 @@ std::string FreeText(const Infeasible& facts) {
   return out;
 }
 
-// "fits when job a ends"
 std::string UnblockText(const Infeasible& facts) {
+  if (facts.unblocked_by.empty()) return "";
   std::string jobs;
   const size_t named = std::min(facts.unblocked_by.size(), kMaxHoldersNamed);
   for (size_t i = 0; i < named; ++i) {
@@ -41,11 +41,7 @@ std::string UnblockText(const Infeasible& facts) {
   }
   if (facts.unblocked_by.size() > named)
     jobs += fmt::format(" and {} more", facts.unblocked_by.size() - named);
-  return fmt::format("fits when {} {}", jobs, facts.unblocked_by.size() == 1 ? "ends" : "end");
-}
-
-std::string AndUnblockText(const Infeasible& facts) {
-  return facts.unblocked_by.empty() ? "" : "; " + UnblockText(facts);
+  return fmt::format("; fits when {} {}", jobs, facts.unblocked_by.size() == 1 ? "ends" : "end");
 }
 
 // "4 pods x 1 nvidia.com/gpu need 4 at once"
@@ -61,14 +57,55 @@ std::string GangDemandText(const Infeasible& facts) {
                      wanted);
 }
 
+// What waits beyond the minimum of a gang that has started.
+std::string ElasticText(const Infeasible& facts) {
+  std::string out =
+      fmt::format("gang {} has started with {} pods (at least {}); {} more wait for ", facts.group,
+                  facts.started_with, facts.min_member, facts.pods_waiting);
+  if (facts.resource.empty()) return out + "a node that takes them.";
+  out += facts.uniform
+             ? fmt::format("{} {} each", cluster::AmountText(facts.resource, facts.wanted_per_pod),
+                           facts.resource)
+             : facts.resource;
+  if (facts.why == Infeasible::Why::kNeverFits)
+    return out + "; no node that passes their rules offers as much.";
+  return out + ": " + FreeText(facts) + UnblockText(facts) + ".";
+}
+
+std::string MinResourcesText(const Infeasible& facts) {
+  const std::string out =
+      fmt::format("gang {}: its minResources want {} {}", facts.group,
+                  cluster::AmountText(facts.resource, facts.wanted), facts.resource);
+  if (facts.why == Infeasible::Why::kNeverFits) {
+    return out +
+           fmt::format(", the cluster offers {}; it is not tried before there are more nodes.",
+                       cluster::AmountText(facts.resource, facts.offered));
+  }
+  return out + ", " + FreeText(facts) + UnblockText(facts) + ".";
+}
+
+std::string MembersMissingText(const Infeasible& facts) {
+  if (facts.task.empty()) {
+    return fmt::format("{}/{} pods of the gang exist: gang {} waits for {} more.", facts.members,
+                       facts.min_member, facts.group, facts.min_member - facts.members);
+  }
+  std::string out = fmt::format("{}/{} pods of task {} exist: gang {} waits for {} more.",
+                                facts.task_members, facts.task_min_member, facts.task, facts.group,
+                                facts.task_min_member - facts.task_members);
+  if (facts.task_members == 0)
+    out += fmt::format(" No pod of it has the annotation volcano.sh/task-spec: {}.", facts.task);
+  return out;
+}
+
 std::string GangText(const Infeasible& facts) {
+  if (facts.for_min_resources) return MinResourcesText(facts);
+  if (facts.started_with > 0) return ElasticText(facts);
   const bool never = facts.why == Infeasible::Why::kNeverFits;
   std::string out = fmt::format("gang {}: ", facts.group);
   if (facts.resource.empty()) {
-    return out +
-           fmt::format("{} of the {} pods that must start at once fit{}.", facts.pods_fitting,
-                       facts.pods_needed,
-                       never ? "; it does not fit even an empty cluster" : AndUnblockText(facts));
+    return out + fmt::format("{} of the {} pods that must start at once fit{}.", facts.pods_fitting,
+                             facts.pods_needed,
+                             never ? "; it does not fit even an empty cluster" : "");
   }
   out += GangDemandText(facts);
   if (never) {
@@ -81,15 +118,13 @@ std::string GangText(const Infeasible& facts) {
   // Enough in sum, yet in pieces too small.
   if (facts.free >= facts.wanted)
     out += fmt::format(", in pieces that take {} of the pods", facts.pods_fitting);
-  return out + AndUnblockText(facts) + ".";
+  return out + UnblockText(facts) + ".";
 }
 
 std::string PodText(const Infeasible& facts) {
   const bool never = facts.why == Infeasible::Why::kNeverFits;
-  if (facts.resource.empty()) {
-    if (never) return "It does not fit even an empty cluster: no node passes its rules.";
-    return facts.unblocked_by.empty() ? "" : "It " + UnblockText(facts) + ".";
-  }
+  if (facts.resource.empty())
+    return never ? "It does not fit even an empty cluster: no node passes its rules." : "";
   const std::string wanted = fmt::format(
       "{} {}", cluster::AmountText(facts.resource, facts.wanted_per_pod), facts.resource);
   if (never)
@@ -100,7 +135,7 @@ std::string PodText(const Infeasible& facts) {
     out += fmt::format(", at most {} on one node",
                        cluster::AmountText(facts.resource, facts.most_free_on_a_node));
   }
-  return out + AndUnblockText(facts) + ".";
+  return out + UnblockText(facts) + ".";
 }
 
 std::string_view WhyName(Infeasible::Why why) {
@@ -145,13 +180,13 @@ std::string Explain(const Infeasible& facts) {
           "PodGroup \"{}\", to which the pod says it belongs, does not exist in its namespace.",
           facts.group);
     case Infeasible::Why::kMembersMissing:
-      return fmt::format("{}/{} pods of the gang exist: gang {} waits for {} more.", facts.members,
-                         facts.min_member, facts.group, facts.min_member - facts.members);
+      return MembersMissingText(facts);
     case Infeasible::Why::kNoFit:
     case Infeasible::Why::kNeverFits:
       break;
   }
   if (facts.nodes == 0) return NodesAvailableText(facts);
+  if (facts.for_min_resources) return GangText(facts);
   const std::string rest = facts.group.empty() ? PodText(facts) : GangText(facts);
   return rest.empty() ? NodesAvailableText(facts) : NodesAvailableText(facts) + " " + rest;
 }
@@ -166,12 +201,20 @@ json::Value ToJson(const Infeasible& facts) {
                                {"nodes", facts.nodes},
                                {"failedByRule", json::Value(std::move(rules))}});
   if (!facts.group.empty()) {
-    out = out.Set("gang", json::Obj({{"name", facts.group},
-                                     {"minMember", facts.min_member},
-                                     {"members", facts.members},
-                                     {"podsWaiting", facts.pods_waiting},
-                                     {"podsNeeded", facts.pods_needed},
-                                     {"podsFitting", facts.pods_fitting}}));
+    json::Value gang = json::Obj({{"name", facts.group},
+                                  {"minMember", facts.min_member},
+                                  {"members", facts.members},
+                                  {"podsWaiting", facts.pods_waiting},
+                                  {"podsNeeded", facts.pods_needed},
+                                  {"podsFitting", facts.pods_fitting}});
+    if (facts.started_with > 0) gang = gang.Set("startedWith", facts.started_with);
+    if (facts.for_min_resources) gang = gang.Set("forMinResources", true);
+    if (!facts.task.empty()) {
+      gang = gang.Set("task", json::Obj({{"name", facts.task},
+                                         {"minMember", facts.task_min_member},
+                                         {"members", facts.task_members}}));
+    }
+    out = out.Set("gang", std::move(gang));
   }
   if (!facts.resource.empty()) {
     out = out.Set(

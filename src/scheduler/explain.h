@@ -57,6 +57,14 @@ struct Infeasible {
   int64_t pods_needed = 1;   // of these, at least
   int64_t pods_fitting = 0;  // that would have fitted
   bool uniform = true;       // all waiting pods ask for the same amount of `resource`
+  // The gang has started with so many pods, and what waits is above its minimum; 0: it has not.
+  int64_t started_with = 0;
+  // kMembersMissing: the task that lacks pods; "" if the gang as a whole does.
+  std::string task;
+  int64_t task_min_member = 0;
+  int64_t task_members = 0;
+  // What is short is what the PodGroup's minResources ask for, all of it in `wanted`.
+  bool for_min_resources = false;
 
   // The scarcest resource among those that were insufficient; "" if no resource was.
   std::string resource;

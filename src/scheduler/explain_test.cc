@@ -128,10 +128,11 @@ TEST(Explain, APartlyPlacedGangSaysWhatTheRestWaitsFor) {
   c.AddNodes(1, {{"nvidia.com/gpu", 4}});
   c.AddGang("g", 2, 6, kOneGpu);
   EXPECT_EQ(c.Plan(), 4u);
-  EXPECT_EQ(c.Message("g"),
-            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang g: at least 1 of 2 pods "
-            "x 1 nvidia.com/gpu need "
-            "1 at once, 0 of 4 free (4 held by pytorchjob default/g).");
+  EXPECT_EQ(
+      c.Message("g"),
+      "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang g has started with 4 pods "
+      "(at least 2); 2 more wait for 1 nvidia.com/gpu each: 0 of 4 free (4 held by pytorchjob "
+      "default/g).");
 }
 
 TEST(Explain, IsReadableByPrograms) {

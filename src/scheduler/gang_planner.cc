@@ -1,7 +1,6 @@
 #include "scheduler/gang_planner.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace muster::scheduler {
 
@@ -31,6 +30,41 @@ bool PlaceSome(const Unit& unit, NodeFinder& finder, std::vector<size_t>& waitin
   return !waiting.empty() && waiting.size() < before;
 }
 
+// Adds to what is placed already.
+void PlaceMore(const Unit& unit, NodeFinder& finder, GangAttempt& attempt) {
+  std::vector<bool> is_placed(unit.pods.size(), false);
+  for (const PlacedPod& placed : attempt.placed) is_placed[placed.pod] = true;
+  std::vector<size_t> waiting;
+  waiting.reserve(unit.pods.size());
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    if (!is_placed[position]) waiting.push_back(position);
+  }
+  // One pod may wait for another one of its gang, whichever comes first.
+  while (PlaceSome(unit, finder, waiting, attempt.placed) && LooksAtPods(unit, finder)) {
+  }
+  if (!waiting.empty()) attempt.first_unplaced = waiting.front();
+  std::sort(attempt.placed.begin(), attempt.placed.end(),
+            [](const PlacedPod& a, const PlacedPod& b) { return a.pod < b.pod; });
+}
+
+bool Suffices(const Unit& unit, const GangAttempt& attempt) {
+  std::vector<size_t> positions;
+  positions.reserve(attempt.placed.size());
+  for (const PlacedPod& placed : attempt.placed) positions.push_back(placed.pod);
+  return unit.Suffices(positions);
+}
+
+// Where pods do not differ, another order or choice of them changes nothing.
+bool AreAlike(const Unit& unit, NodeFinder& finder) {
+  const QueuedPod& first = unit.pods.front();
+  const auto look = [&](const QueuedPod& pod) {
+    return finder.pod_rules().LookOf(pod.shape, pod.identity);
+  };
+  return std::all_of(unit.pods.begin(), unit.pods.end(), [&](const QueuedPod& pod) {
+    return pod.shape == first.shape && pod.task == first.task && look(pod) == look(first);
+  });
+}
+
 }  // namespace
 
 bool LooksAtPods(const Unit& unit, const NodeFinder& finder) {
@@ -40,30 +74,53 @@ bool LooksAtPods(const Unit& unit, const NodeFinder& finder) {
 }
 
 bool HasItsMembers(const Unit& unit) {
-  return !unit.is_gang || (!unit.group_missing && unit.members >= unit.min_member);
+  if (!unit.is_gang) return true;
+  return !unit.group_missing && unit.members >= unit.min_member &&
+         std::all_of(unit.tasks.begin(), unit.tasks.end(),
+                     [](const TaskCount& task) { return task.members >= task.min_member; });
+}
+
+std::optional<Shortage> ShortOf(const Unit& unit, const cluster::ClusterSnapshot& snapshot) {
+  for (const auto& [name, wanted] : unit.min_resources) {
+    const cluster::ResourceIndex resource = snapshot.FindResource(name);
+    if (resource == cluster::kNoIndex) return Shortage{name, wanted};
+    if (LeastAskedFor(unit, snapshot, resource) >= wanted) continue;
+    if (!HasFree(snapshot, resource, wanted)) return Shortage{name, wanted};
+  }
+  return std::nullopt;
 }
 
 GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder) {
   GangAttempt attempt;
   attempt.placed.reserve(unit.pods.size());
-  std::vector<size_t> waiting(unit.pods.size());
-  std::iota(waiting.begin(), waiting.end(), size_t{0});
-  // One pod may wait for another one of its gang, whichever comes first.
-  while (PlaceSome(unit, finder, waiting, attempt.placed) && LooksAtPods(unit, finder)) {
+  PlaceMore(unit, finder, attempt);
+  return attempt;
+}
+
+GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder, SearchBudget& budget) {
+  if (ShortOf(unit, finder.snapshot()).has_value()) return {};
+  GangAttempt attempt = PlaceWhatFits(unit, finder);
+  if (Suffices(unit, attempt)) return attempt;
+  TakeBack(attempt, finder);
+  attempt.placed.clear();
+  if (AreAlike(unit, finder)) return attempt;
+  switch (GangSearch(unit, finder, budget).Run(attempt.placed)) {
+    case GangSearch::Outcome::kFound:
+      attempt.first_unplaced.reset();
+      PlaceMore(unit, finder, attempt);
+      break;
+    case GangSearch::Outcome::kUndecided:
+      attempt.undecided = true;
+      break;
+    case GangSearch::Outcome::kNone:
+      break;
   }
-  if (!waiting.empty()) attempt.first_unplaced = waiting.front();
-  std::sort(attempt.placed.begin(), attempt.placed.end(),
-            [](const PlacedPod& a, const PlacedPod& b) { return a.pod < b.pod; });
   return attempt;
 }
 
 GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder) {
-  GangAttempt attempt = PlaceWhatFits(unit, finder);
-  if (static_cast<int64_t>(attempt.placed.size()) < unit.Needed()) {
-    TakeBack(attempt, finder);
-    attempt.placed.clear();
-  }
-  return attempt;
+  SearchBudget budget;
+  return PlaceGang(unit, finder, budget);
 }
 
 void TakeBack(const GangAttempt& attempt, NodeFinder& finder) {

@@ -166,12 +166,209 @@ TEST(GangPlanner, GangsOfDifferentShapesAreAtomicToo) {
   EXPECT_EQ(c.Plan(), 3u);
 }
 
+// -- Minima of tasks.
+
+void RequireTasks(TestCluster& c, const std::string& gang,
+                  std::vector<cluster::TaskMinimum> minima) {
+  c.ChangeGroup(gang, [&](cluster::PodGroupInfo& group) { group.min_task_member = minima; });
+}
+
+TEST(GangTasks, AreAllThereOrNone) {
+  TestCluster c;
+  c.AddNodes(1, kFourGpus);
+  c.AddGang("g", 3, 0, {});
+  RequireTasks(c, "g", {{"ps", 1}, {"worker", 2}});
+  for (int i = 0; i < 4; ++i)
+    c.AddGangPod("g", "g-worker-" + std::to_string(i), kOneGpu, 0, "worker");
+  c.AddGangPod("g", "g-ps-0", kOneGpu, 0, "ps");
+  // In the order of creation the workers would take all there is.
+  EXPECT_EQ(c.Plan(), 4u);
+  EXPECT_EQ(c.NodeOf("g-ps-0"), "n0");
+  EXPECT_EQ(c.NodeOf("g-worker-0"), "n0");
+  EXPECT_EQ(c.NodeOf("g-worker-3"), "");
+}
+
+TEST(GangTasks, ATaskWithoutItsPodsHoldsTheGangAndIsNamed) {
+  TestCluster c;
+  c.AddNodes(2, kFourGpus);
+  c.AddGang("g", 3, 0, {});
+  RequireTasks(c, "g", {{"ps", 2}, {"worker", 1}});
+  for (int i = 0; i < 3; ++i)
+    c.AddGangPod("g", "g-worker-" + std::to_string(i), kOneGpu, 0, "worker");
+  EXPECT_EQ(c.Plan(), 0u);
+  EXPECT_EQ(c.Message("g"),
+            "0/2 pods of task ps exist: gang g waits for 2 more. No pod of it has the annotation "
+            "volcano.sh/task-spec: ps.");
+  EXPECT_EQ(ToJson(c.WhyNot("g")).Path({"gang", "task", "name"}).AsString(), "ps");
+  c.AddGangPod("g", "g-ps-0", kOneGpu, 0, "ps");
+  EXPECT_EQ(c.Plan(), 0u);
+  EXPECT_EQ(c.Message("g"), "1/2 pods of task ps exist: gang g waits for 1 more.");
+  c.AddGangPod("g", "g-ps-1", kOneGpu, 0, "ps");
+  EXPECT_EQ(c.Plan(), 5u);
+}
+
+TEST(GangTasks, AGangThatLostATaskIsCompletedByThatTask) {
+  TestCluster c;
+  c.AddNodes(1, kFourGpus);
+  c.AddGang("g", 2, 0, {});
+  RequireTasks(c, "g", {{"ps", 1}, {"worker", 1}});
+  c.AddGangPod("g", "g-ps-0", kOneGpu, 0, "ps");
+  for (int i = 0; i < 2; ++i)
+    c.AddGangPod("g", "g-worker-" + std::to_string(i), kOneGpu, 0, "worker");
+  EXPECT_EQ(c.Plan(), 3u);
+  c.Remove("g-ps-0");
+  c.AddPod("other", kOneGpu);
+  EXPECT_EQ(c.Plan(), 1u);
+  // One place is left. Two workers run, which is minMember; without the ps a third is no use.
+  c.AddGangPod("g", "g-worker-2", kOneGpu, 0, "worker");
+  c.AddGangPod("g", "g-ps-0", kOneGpu, 0, "ps");
+  EXPECT_TRUE(c.MakeQueue().front().IsCompleting());
+  EXPECT_EQ(c.Plan(), 1u);
+  EXPECT_EQ(c.NodeOf("g-ps-0"), "n0");
+}
+
+// -- Elastic gangs.
+
+TEST(GangPlanner, WhatIsAboveTheMinimumComesAsThereIsRoom) {
+  TestCluster c;
+  c.AddNodes(1, kFourGpus);
+  c.AddPod("other", {{"nvidia.com/gpu", 3}});
+  c.Plan();
+  c.AddGang("g", 2, 5, kOneGpu);
+  EXPECT_EQ(c.Plan(), 0u);  // one would fit, two are the minimum
+  c.Remove("other");
+  EXPECT_EQ(c.Plan(), 4u);
+  EXPECT_EQ(c.WhyNot("g").started_with, 4);
+  EXPECT_EQ(
+      c.Message("g"),
+      "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang g has started with 4 pods "
+      "(at least 2); 1 more wait for 1 nvidia.com/gpu each: 0 of 4 free (4 held by pytorchjob "
+      "default/g).");
+  c.AddNodes(1, kOneGpu);
+  EXPECT_EQ(c.Plan(), 1u);
+}
+
+// -- minResources.
+
+void RequireResources(TestCluster& c, const std::string& gang, const cluster::ResourceList& wants) {
+  c.ChangeGroup(gang, [&](cluster::PodGroupInfo& group) { group.min_resources = wants; });
+}
+
+TEST(MinResources, HoldTheGangUntilTheyAreFreeInSum) {
+  TestCluster c;
+  c.AddNodes(2, kFourGpus);
+  c.AddPod("other", {{"nvidia.com/gpu", 2}});
+  c.Plan();
+  c.AddGang("g", 2, 2, kOneGpu);
+  RequireResources(c, "g", {{"nvidia.com/gpu", 7}});
+  EXPECT_EQ(c.Plan(), 0u);
+  EXPECT_EQ(c.WhyNot("g").why, Infeasible::Why::kNoFit);
+  EXPECT_EQ(c.Message("g"),
+            "gang g: its minResources want 7 nvidia.com/gpu, 6 of 8 free (2 held by pod "
+            "default/other); fits when pod default/other ends.");
+  c.Remove("other");
+  EXPECT_EQ(c.Plan(), 2u);
+}
+
+TEST(MinResources, ThatTheClusterNeverHasAreToldAtOnce) {
+  TestCluster c;
+  c.AddNodes(2, kFourGpus);
+  c.AddGang("g", 1, 1, kOneGpu);
+  RequireResources(c, "g", {{"nvidia.com/gpu", 9}});
+  c.AddGang("h", 1, 1, kOneGpu);
+  RequireResources(c, "h", {{"example.com/unheard-of", cluster::kMaxAmount}});
+  EXPECT_EQ(c.Plan(), 0u);
+  EXPECT_EQ(c.WhyNot("g").why, Infeasible::Why::kNeverFits);
+  EXPECT_EQ(c.Message("g"),
+            "gang g: its minResources want 9 nvidia.com/gpu, the cluster offers 8; it is not tried "
+            "before there are more nodes.");
+  EXPECT_EQ(c.WhyNot("h").why, Infeasible::Why::kNeverFits);
+}
+
+TEST(MinResources, AreLookedAtBeforeAGangStartsOnly) {
+  TestCluster c;
+  c.AddNodes(1, kFourGpus);
+  c.AddGang("g", 1, 3, kOneGpu);
+  RequireResources(c, "g", {{"nvidia.com/gpu", 4}});
+  EXPECT_EQ(c.Plan(), 3u);
+  c.Remove("g-2");
+  c.AddGangPod("g", "g-2", kOneGpu);
+  EXPECT_EQ(c.Plan(), 1u);
+}
+
+// -- Pods that differ: which of them, and in which order.
+
+TEST(GangSearch, ChoosesThePodsThatFit) {
+  TestCluster c;
+  c.AddNodes(1, kFourGpus);
+  c.AddGang("g", 3, 0, {});
+  c.AddGangPod("g", "large", {{"nvidia.com/gpu", 3}});
+  for (int i = 0; i < 3; ++i) c.AddGangPod("g", "small-" + std::to_string(i), kOneGpu);
+  EXPECT_EQ(c.Plan(), 3u);
+  EXPECT_EQ(c.NodeOf("large"), "");
+}
+
+TEST(GangSearch, PlacesTheHardestFirst) {
+  TestCluster c;
+  c.AddNodes(2, kFourGpus);
+  c.AddGang("g", 4, 0, {});
+  for (int i = 0; i < 2; ++i) c.AddGangPod("g", "small-" + std::to_string(i), kOneGpu);
+  for (int i = 0; i < 2; ++i)
+    c.AddGangPod("g", "large-" + std::to_string(i), {{"nvidia.com/gpu", 3}});
+  EXPECT_EQ(c.Plan(), 4u);
+}
+
+TEST(GangSearch, FindsWhatNoOrderOfBestFitsFinds) {
+  // 6 = 3+3 and 2+2+2: from the hardest on, on the fullest node, it is 3+2 and 3+2 with a 2 left.
+  TestCluster c;
+  c.AddNodes(2, {{"nvidia.com/gpu", 6}, {"cpu", 8000}});
+  c.AddPod("filler", {{"cpu", 8000}});
+  c.AddGang("g", 5, 0, {});
+  for (int i = 0; i < 3; ++i)
+    c.AddGangPod("g", "two-" + std::to_string(i), {{"nvidia.com/gpu", 2}, {"cpu", 1}});
+  for (int i = 0; i < 2; ++i)
+    c.AddGangPod("g", "three-" + std::to_string(i), {{"nvidia.com/gpu", 3}});
+  EXPECT_EQ(c.Plan(), 6u);
+}
+
+TEST(GangSearch, EndsAtItsBoundAndIsNotTakenForAProof) {
+  TestCluster c;
+  // Sums and sizes say yes, the pieces say no: 40 nodes of 5 for 50 pods of 3 or of 4.
+  for (int i = 0; i < 40; ++i)
+    c.AddNodes(1, {{"nvidia.com/gpu", 5}, {"cpu", 1000 + i}, {"memory", 1 << 20}});
+  c.AddGang("g", 50, 0, {});
+  for (int i = 0; i < 50; ++i)
+    c.AddGangPod("g", "p" + std::to_string(i), {{"nvidia.com/gpu", 3 + i % 2}});
+  cluster::ClusterSnapshot snapshot = c.cache.snapshot();
+  NodeFinder finder(snapshot);
+  SearchBudget budget;
+  const GangAttempt attempt = PlaceGang(c.MakeQueue().front(), finder, budget);
+  EXPECT_TRUE(attempt.placed.empty());
+  for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node)
+    EXPECT_EQ(snapshot.FreeDevices(node).Count(), 5);
+}
+
+TEST(GangSearch, ManyPodsThatDifferAreTriedInTheSimpleOrdersOnly) {
+  TestCluster c;
+  c.AddNodes(1, {{"nvidia.com/gpu", 8}});
+  c.AddGang("g", static_cast<int64_t>(kMaxSearchedPods), 0, {});
+  for (size_t i = 0; i <= kMaxSearchedPods; ++i)
+    c.AddGangPod("g", "p" + std::to_string(i), {{"cpu", static_cast<int64_t>(i % 2)}});
+  c.AddNodes(1, {{"cpu", 300}, {"pods", static_cast<int64_t>(kMaxSearchedPods)}});
+  cluster::ClusterSnapshot snapshot = c.cache.snapshot();
+  NodeFinder finder(snapshot);
+  SearchBudget budget;
+  const GangAttempt attempt = PlaceGang(c.MakeQueue().front(), finder, budget);
+  EXPECT_FALSE(attempt.placed.empty());
+  EXPECT_GT(budget.looks_left, kMaxSearchLooks - 100);
+}
+
 TEST(Queue, PriorityClassOfThePodGroupDecides) {
   TestCluster c;
   c.AddNodes(1, kFourGpus);
   c.AddGang("low", 4, 4, kOneGpu, /*priority=*/5);
   c.AddGang("high", 4, 4, kOneGpu, /*priority=*/0);
-  cluster::PodGroupInfo group = *c.cache.FindGroup({"default", "high"})->info;
+  cluster::PodGroupInfo group = *c.cache.FindGroup({"default", "high"})->info();
   group.priority_class = "urgent";
   c.cache.UpsertGroup(group);
   const Queue queue = BuildQueue(c.cache, c.pending, {{"urgent", 100}}, {});

@@ -8,10 +8,21 @@ namespace muster::scheduler {
 
 namespace {
 
+json::Value WithCounts(const json::Value& status, const GangCount& count) {
+  return status.Set("running", count.running)
+      .Set("succeeded", count.succeeded)
+      .Set("failed", count.failed);
+}
+
 std::string_view PhaseOf(int64_t min_member, const GangCount& count) {
-  if (count.members < min_member || count.members == 0)
-    return count.running > 0 ? "Unknown" : "Pending";
-  if (count.occupied < min_member) return count.running > 0 ? "Unknown" : "Inqueue";
+  bool exist = count.members >= min_member && count.members > 0;
+  bool placed = count.occupied >= min_member;
+  for (const TaskCount& task : count.tasks) {
+    exist &= task.members >= task.min_member;
+    placed &= task.Needed() == 0;
+  }
+  if (!exist) return count.running > 0 ? "Unknown" : "Pending";
+  if (!placed) return count.running > 0 ? "Unknown" : "Inqueue";
   const bool over = count.succeeded >= min_member && count.running == 0 && count.pending == 0;
   return over ? "Completed" : "Running";
 }
@@ -23,6 +34,16 @@ json::Value Condition(std::string_view type, bool holds, std::string_view reason
                                {"lastTransitionTime", FormatTime(now)},
                                {"reason", reason}});
   return message.empty() ? out : out.Set("message", message);
+}
+
+// As the controller of scheduler-plugins goes through them: the later ones overrule.
+std::string_view PluginsPhaseOf(int64_t min_member, const GangCount& count) {
+  if (count.succeeded >= min_member && count.succeeded > 0) return "Finished";
+  const int64_t exist = count.running + count.succeeded + count.failed + count.pending;
+  if (exist < min_member || exist == 0) return "Pending";
+  if (count.failed > 0 && count.failed + count.running + count.succeeded >= min_member)
+    return "Failed";
+  return count.running + count.succeeded >= min_member ? "Running" : "Scheduling";
 }
 
 // Puts `condition` in place of the one of its type; an equal one keeps its time.
@@ -44,12 +65,11 @@ json::Value NextGroupStatus(const json::Value& object, const GangCount& count,
   const std::string_view phase = PhaseOf(object.Path({"spec", "minMember"}).AsInt(1), count);
   json::Value conditions = object.Path({"status", "conditions"});
   if (verdict.waits) {
-    conditions =
-        WithCondition(conditions,
-                      Condition("Unschedulable", true,
-                                verdict.lacks_members ? "NotEnoughTasks" : "NotEnoughResources",
-                                verdict.message, now),
-                      now);
+    const std::string_view reason = verdict.lacks_task      ? "NotEnoughPodsOfTask"
+                                    : verdict.lacks_members ? "NotEnoughTasks"
+                                                            : "NotEnoughResources";
+    conditions = WithCondition(conditions,
+                               Condition("Unschedulable", true, reason, verdict.message, now), now);
   } else if (phase == "Running") {
     if (!schema::FindCondition(conditions, "Unschedulable").IsNull()) {
       conditions =
@@ -61,9 +81,17 @@ json::Value NextGroupStatus(const json::Value& object, const GangCount& count,
   }
   json::Value status = object["status"].Set("phase", phase);
   if (!conditions.empty()) status = status.Set("conditions", conditions);
-  return status.Set("running", count.running)
-      .Set("succeeded", count.succeeded)
-      .Set("failed", count.failed);
+  return WithCounts(status, count);
+}
+
+json::Value NextPluginsStatus(const json::Value& object, const GangCount& count,
+                              const std::string& owners, Time now) {
+  const std::string_view phase = PluginsPhaseOf(object.Path({"spec", "minMember"}).AsInt(0), count);
+  json::Value status = object["status"].Set("phase", phase);
+  if (!owners.empty()) status = status.Set("occupiedBy", owners);
+  if (phase == "Scheduling" && status["scheduleStartTime"].IsNull())
+    status = status.Set("scheduleStartTime", FormatTime(now));
+  return WithCounts(status, count);
 }
 
 }  // namespace muster::scheduler

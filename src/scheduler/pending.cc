@@ -18,24 +18,38 @@ bool WaitsForOurs(const PodRecord& pod, const std::vector<std::string>& schedule
          scheduler_names.end();
 }
 
+const cluster::PodGroupInfo* InfoOf(const ClusterCache& cache, const PodKey& key) {
+  const cluster::Group* group = cache.FindGroup(key);
+  return group == nullptr ? nullptr : group->info();
+}
+
 Unit MakeGang(const ClusterCache& cache, const PodKey& key, const PriorityClasses& priorities) {
   Unit unit;
   unit.ns = key.ns;
   unit.name = key.name;
   unit.is_gang = true;
-  const GangCount count = CountGang(cache, key);
+  GangCount count = CountGang(cache, key);
   unit.members = count.members;
   unit.occupied = count.occupied;
+  unit.tasks = std::move(count.tasks);
   unit.priority = INT64_MIN;
-  const cluster::Group* group = cache.FindGroup(key);
-  unit.group_missing = group == nullptr || !group->info.has_value();
+  const cluster::PodGroupInfo* info = InfoOf(cache, key);
+  unit.group_missing = info == nullptr;
   if (unit.group_missing) return unit;
-  unit.min_member = group->info->min_member;
-  unit.created = group->info->created;
-  if (const auto found = priorities.find(group->info->priority_class); found != priorities.end()) {
+  unit.min_member = info->min_member;
+  unit.created = info->created;
+  // A gang that has begun was admitted: what it needs now is what its pods ask for.
+  if (unit.occupied == 0) unit.min_resources = info->min_resources;
+  if (const auto found = priorities.find(info->priority_class); found != priorities.end()) {
     unit.priority = found->second;
   }
   return unit;
+}
+
+size_t TaskOf(const std::vector<TaskCount>& tasks, const std::string& name) {
+  const auto found = std::find_if(tasks.begin(), tasks.end(),
+                                  [&](const TaskCount& task) { return task.name == name; });
+  return found == tasks.end() ? kNoTask : static_cast<size_t>(found - tasks.begin());
 }
 
 }  // namespace
@@ -56,6 +70,10 @@ GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
   GangCount count;
   const cluster::Group* group = cache.FindGroup(key);
   if (group == nullptr) return count;
+  if (const cluster::PodGroupInfo* info = group->info(); info != nullptr) {
+    for (const cluster::TaskMinimum& task : info->min_task_member)
+      count.tasks.push_back({task.task, task.min_member, 0, 0});
+  }
   for (const auto& [name, record] : group->pods) {
     const PodRecord& pod = *record;
     const bool succeeded = pod.info.phase == cluster::PodPhase::kSucceeded;
@@ -64,10 +82,24 @@ GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
     if (pod.info.phase == cluster::PodPhase::kRunning) ++count.running;
     if (pod.info.phase == cluster::PodPhase::kPending) ++count.pending;
     if (pod.info.phase == cluster::PodPhase::kFailed || (pod.info.deleting && !succeeded)) continue;
+    const bool occupies = succeeded || pod.IsPlaced();
     ++count.members;
-    if (succeeded || pod.IsPlaced()) ++count.occupied;
+    if (occupies) ++count.occupied;
+    const size_t task = TaskOf(count.tasks, pod.info.task);
+    if (task == kNoTask) continue;
+    ++count.tasks[task].members;
+    if (occupies) ++count.tasks[task].occupied;
   }
   return count;
+}
+
+bool IsWhole(const ClusterCache& cache, const PodKey& group) {
+  const cluster::PodGroupInfo* info = InfoOf(cache, group);
+  if (info == nullptr) return false;
+  const GangCount count = CountGang(cache, group);
+  return count.occupied >= info->min_member &&
+         std::all_of(count.tasks.begin(), count.tasks.end(),
+                     [](const TaskCount& task) { return task.Needed() == 0; });
 }
 
 Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
@@ -85,7 +117,7 @@ Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
       unit.name = key.name;
       unit.priority = pod.info.priority;
       unit.created = pod.info.created;
-      unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created});
+      unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created, kNoTask});
       continue;
     }
     const auto [at, added] = gangs.try_emplace({key.ns, pod.info.group}, queue.size());
@@ -96,7 +128,8 @@ Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
     }
     Unit& unit = queue[at->second];
     if (!priority_is_given[at->second]) unit.priority = std::max(unit.priority, pod.info.priority);
-    unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created});
+    unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created,
+                         TaskOf(unit.tasks, pod.info.task)});
   }
   // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours
   // on the nodes.

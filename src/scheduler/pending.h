@@ -41,8 +41,11 @@ struct GangCount {
   int64_t members = 0;                                          // exist
   int64_t occupied = 0;                                         // bound, assumed or succeeded
   int64_t running = 0, succeeded = 0, failed = 0, pending = 0;  // by phase
+  std::vector<TaskCount> tasks;                                 // those with a minimum
 };
 GangCount CountGang(const cluster::ClusterCache& cache, const cluster::PodKey& group);
+// As many members as its minima ask for have a place. False without a PodGroup.
+bool IsWhole(const cluster::ClusterCache& cache, const cluster::PodKey& group);
 
 // In no particular order: the planner sorts. A gang's priority is that of its PriorityClass, or of
 // its highest pod.

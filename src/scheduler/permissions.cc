@@ -44,9 +44,11 @@ json::Value SchedulerRules() {
       Rule("", {"namespaces", "nodes", "pods"}, read),
       Rule("scheduling.k8s.io", {"priorityclasses"}, read),
       Rule("scheduling.volcano.sh", {"podgroups"}, read),
+      Rule("scheduling.x-k8s.io", {"podgroups"}, read),
       Rule("", {"pods/binding"}, {"create"}),
       Rule("", {"pods/status"}, {"patch"}),
       Rule("scheduling.volcano.sh", {"podgroups/status"}, {"patch"}),
+      Rule("scheduling.x-k8s.io", {"podgroups/status"}, {"patch"}),
       Rule("", {"events"}, {"create", "patch"}),
   });
 }

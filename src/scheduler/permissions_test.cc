@@ -91,6 +91,8 @@ TEST(Permissions, AreWhatTheSchedulerAsksFor) {
   }
   api.Put("/apis/scheduling.volcano.sh/v1beta1/podgroups",
           Yaml("{metadata: {name: g, namespace: d}, spec: {minMember: 2}}"));
+  api.Put("/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+          Yaml("{metadata: {name: h, namespace: d}, spec: {minMember: 2}}"));
   api.Put("/api/v1/pods",
           Yaml("{metadata: {name: member, namespace: d, annotations: "
                "{scheduling.k8s.io/group-name: g}}, spec: {schedulerName: volcano, containers: "

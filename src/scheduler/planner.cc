@@ -11,12 +11,13 @@ namespace muster::scheduler {
 
 namespace {
 
-UnitPlan PlanUnit(const Unit& unit, size_t position, NodeFinder& finder, bool& complete) {
+UnitPlan PlanUnit(const Unit& unit, size_t position, NodeFinder& finder, SearchBudget& budget,
+                  bool& complete) {
   UnitPlan plan;
   plan.unit = position;
   complete = false;
   if (!HasItsMembers(unit)) return plan;
-  const GangAttempt attempt = PlaceGang(unit, finder);
+  const GangAttempt attempt = PlaceGang(unit, finder, budget);
   const cluster::ClusterSnapshot& snapshot = finder.snapshot();
   plan.assignments.reserve(attempt.placed.size());
   for (const PlacedPod& placed : attempt.placed) {
@@ -33,9 +34,11 @@ Unit Rest(const Unit& unit, const UnitPlan& plan) {
   Unit rest = unit;
   rest.pods.clear();
   rest.occupied += static_cast<int64_t>(plan.assignments.size());
+  rest.min_resources.clear();
   size_t next = 0;
   for (size_t position = 0; position < unit.pods.size(); ++position) {
     if (next < plan.assignments.size() && plan.assignments[next].pod == position) {
+      if (unit.pods[position].task != kNoTask) ++rest.tasks[unit.pods[position].task].occupied;
       ++next;
     } else {
       rest.pods.push_back(unit.pods[position]);
@@ -45,8 +48,8 @@ Unit Rest(const Unit& unit, const UnitPlan& plan) {
 }
 
 // Units that look at other pods may fit now, beside those that were placed after they were refused.
-void PlaceAfterOthers(const Queue& queue, NodeFinder& finder, PlanResult& result,
-                      std::vector<size_t>& refused) {
+void PlaceAfterOthers(const Queue& queue, NodeFinder& finder, SearchBudget& budget,
+                      PlanResult& result, std::vector<size_t>& refused) {
   bool progress = refused.size() < result.units.size();
   while (progress) {
     progress = false;
@@ -55,7 +58,7 @@ void PlaceAfterOthers(const Queue& queue, NodeFinder& finder, PlanResult& result
       const Unit& unit = queue[plan.unit];
       if (!plan.assignments.empty() || !LooksAtPods(unit, finder)) return false;
       bool complete = false;
-      plan = PlanUnit(unit, plan.unit, finder, complete);
+      plan = PlanUnit(unit, plan.unit, finder, budget, complete);
       progress |= !plan.assignments.empty();
       return complete;
     });
@@ -72,15 +75,16 @@ PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const Pla
             [&](size_t a, size_t b) { return GoesBefore(queue[a], queue[b]); });
 
   NodeFinder finder(snapshot);
+  SearchBudget budget;
   PlanResult result;
   result.units.reserve(queue.size());
   std::vector<size_t> refused;  // positions in result.units
   for (const size_t position : order) {
     bool complete = false;
-    result.units.push_back(PlanUnit(queue[position], position, finder, complete));
+    result.units.push_back(PlanUnit(queue[position], position, finder, budget, complete));
     if (!complete) refused.push_back(result.units.size() - 1);
   }
-  PlaceAfterOthers(queue, finder, result, refused);
+  PlaceAfterOthers(queue, finder, budget, result, refused);
   // Explained at the end, so that what a unit reads about free room is still true when it reads it.
   if (!config.explain) return result;
   Diagnosis diagnosis(finder, config.max_unblock_work);

@@ -16,8 +16,8 @@
 //        then the least cpu, then the lower index.
 // Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go. If it looks
 //        at other pods, it is tried again after them.
-// Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least
-//        Unit::Needed(); else none.
+// Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least what
+//        its minima ask for; else none.
 // Cost:  O(nodes) for the first pod of a shape, O(log nodes) for each further one; with rules about
 //        other pods as node_finder.h says.
 // Thread: any.

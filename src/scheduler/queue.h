@@ -2,6 +2,10 @@
 //
 // What waits to be placed: units. A unit is a pod on its own, or the pending pods of one gang.
 //
+// A gang may have tasks with minima of their own (a parameter server and four workers): it starts
+// when all of them and the gang's own minimum can be met at once. What there is above the minima
+// is elastic: placed one by one, as room comes.
+//
 // Order: gangs of which a part is bound already (a crash or a lost node interrupted them; they hold
 //        resources and can use them only when complete), then priority from high to low, then
 //        creation from old to new, then name.
@@ -9,6 +13,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,12 +24,24 @@
 
 namespace muster::scheduler {
 
+inline constexpr size_t kNoTask = ~size_t{0};
+
+// A task with a minimum. `members` and `occupied` as in Unit.
+struct TaskCount {
+  std::string name;
+  int64_t min_member = 0;
+  int64_t members = 0;
+  int64_t occupied = 0;
+  int64_t Needed() const { return std::max<int64_t>(min_member - occupied, 0); }
+};
+
 struct QueuedPod {
   cluster::PodKey key;
   cluster::ShapeIndex shape = cluster::kNoIndex;
   cluster::HolderIndex holder = cluster::kNoIndex;
   cluster::IdentityIndex identity = cluster::kNoIndex;
   Time created{};
+  size_t task = kNoTask;  // position in Unit::tasks
 };
 
 struct Unit {
@@ -35,15 +52,21 @@ struct Unit {
   int64_t min_member = 1;      // PodGroup.spec.minMember
   int64_t members = 1;   // pods of the gang that exist and have not failed, pending ones included
   int64_t occupied = 0;  // of these, bound, assumed or succeeded
+  std::vector<TaskCount> tasks;         // PodGroup.spec.minTaskMember
+  cluster::ResourceList min_resources;  // PodGroup.spec.minResources, while nothing is occupied
   int64_t priority = 0;
   Time created{};
   std::vector<QueuedPod>
       // pending ones, in the order in which they are placed (creation, length of the name, name)
       pods;
 
-  // How many of `pods` must be placed for any of them to be.
+  // How many of `pods` must be placed, at least, for any of them to be.
   int64_t Needed() const;
-  bool IsCompleting() const { return is_gang && occupied > 0 && occupied < min_member; }
+  // So many of `pods` at these positions are enough.
+  bool Suffices(const std::vector<size_t>& positions) const;
+  // The minima are met by what is occupied: the rest comes one by one.
+  bool IsMet() const;
+  bool IsCompleting() const { return is_gang && occupied > 0 && !IsMet(); }
   std::string KeyText() const { return ns + "/" + name; }
 };
 

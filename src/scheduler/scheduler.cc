@@ -29,8 +29,8 @@ constexpr size_t kStepsPerTask = 256;
 // The longest pause after a long plan.
 constexpr Duration kMaxPlanPause = seconds(1);
 
-// PodGroups and PriorityClasses may not exist on a server, and namespaces may be out of reach;
-// without them pods of gangs wait, no namespace has labels, and the rest goes on.
+// PodGroups of either kind and PriorityClasses may not exist on a server, and namespaces may be out
+// of reach; without them pods of gangs wait, no namespace has labels, and the rest goes on.
 constexpr Duration kOptionalSyncGrace = seconds(3);
 
 constexpr std::string_view kGatedMessage =
@@ -70,19 +70,29 @@ struct Scheduler::Impl {
         nodes(informers.Get(client::resources::kNodes, cluster::NodeInfoFields())),
         pods(informers.Get(client::resources::kPods,
                            json::Fields(cluster::PodInfoFields()).Add(WaitReasonFields()))),
-        groups(informers.Get(client::resources::kPodGroups,
-                             json::Fields(cluster::PodGroupInfoFields()).Add({{"status"}}))),
+        groups(GroupInformersOf(informers)),
         priorities(informers.Get(client::resources::kPriorityClasses, {{"value"}})),
         namespaces(informers.Get(client::resources::kNamespaces, {{"metadata", "labels"}})),
-        publisher(api, pods, groups,
-                  [this](const ObjectKey& key, const json::Value& object) {
-                    return GroupStatus(key, object);
-                  }),
+        publisher(
+            api, pods, groups,
+            [this](const ObjectKey& key, cluster::GroupApi group_api, const json::Value& object) {
+              return GroupStatus(key, group_api, object);
+            }),
         binder(api, {.binding_of = [this](const PodKey& pod) { return BindingOf(pod); },
                      .on_bound = [this](const PodKey& pod,
                                         const json::Value& binding) { OnBound(pod, binding); },
                      .on_released = [this](const PodKey& pod,
                                            const Status& why) { OnReleased(pod, why); }}) {}
+
+  static GroupInformers GroupInformersOf(client::InformerSet& informers) {
+    GroupInformers out{};
+    for (size_t group_api = 0; group_api < out.size(); ++group_api) {
+      out[group_api] =
+          &informers.Get(kGroupResources[group_api],
+                         json::Fields(cluster::PodGroupInfoFields()).Add({{"status"}}));
+    }
+    return out;
+  }
 
   // -- What the informers say.
 
@@ -97,7 +107,11 @@ struct Scheduler::Impl {
                : cache.UpsertNamespace(key.name, cluster::ToLabels(after["metadata"]["labels"])));
     });
     Follow(pods, [this](const ObjectKey& key, const json::Value& after) { OnPod(key, after); });
-    Follow(groups, [this](const ObjectKey& key, const json::Value& after) { OnGroup(key, after); });
+    for (size_t group_api = 0; group_api < groups.size(); ++group_api) {
+      Follow(*groups[group_api], [this, group_api](const ObjectKey& key, const json::Value& after) {
+        OnGroup(key, static_cast<cluster::GroupApi>(group_api), after);
+      });
+    }
     Follow(priorities, [this](const ObjectKey& key, const json::Value& after) {
       priority_classes.erase(key.name);
       if (!after.IsNull()) priority_classes[key.name] = after["value"].AsInt();
@@ -116,7 +130,9 @@ struct Scheduler::Impl {
 
   bool Synced() {
     if (!nodes.Synced() || !pods.Synced()) return false;
-    if (groups.Synced() && priorities.Synced() && namespaces.Synced()) return true;
+    const bool groups_synced = std::all_of(groups.begin(), groups.end(),
+                                           [](const auto* informer) { return informer->Synced(); });
+    if (groups_synced && priorities.Synced() && namespaces.Synced()) return true;
     const Time now = api.loop().Now();
     if (!grace_until.has_value()) {
       grace_until = now + kOptionalSyncGrace;
@@ -149,8 +165,16 @@ struct Scheduler::Impl {
 
   // Pods that are not pending themselves can make a gang complete or incomplete.
   void GangChanged(const PodKey& group) {
-    publisher.GroupChanged(ToObjectKey(group));
+    PublishGroup(group);
     if (group_verdicts.contains(group)) Wake();
+  }
+
+  void PublishGroup(const PodKey& key) {
+    const cluster::Group* group = cache.FindGroup(key);
+    if (group == nullptr) return;
+    for (const std::optional<cluster::PodGroupInfo>& object : group->by_api) {
+      if (object.has_value()) publisher.GroupChanged(ToObjectKey(key), object->api);
+    }
   }
 
   // Puts the pod where it belongs: to be planned, held by gates, or neither.
@@ -171,15 +195,15 @@ struct Scheduler::Impl {
     if (!is_pending && !is_gated) publisher.ForgetPod(ToObjectKey(key));
   }
 
-  void OnGroup(const ObjectKey& key, const json::Value& after) {
+  void OnGroup(const ObjectKey& key, cluster::GroupApi group_api, const json::Value& after) {
     const PodKey group = ToPodKey(key);
-    const cluster::CacheChange change = after.IsNull()
-                                            ? cache.RemoveGroup(group)
-                                            : cache.UpsertGroup(cluster::ToPodGroupInfo(after));
+    const cluster::CacheChange change =
+        after.IsNull() ? cache.RemoveGroup(group, group_api)
+                       : cache.UpsertGroup(cluster::ToPodGroupInfo(after, group_api));
     if (after.IsNull()) group_verdicts.erase(group);
     // Also when only the status changed: it may be a write of ours that was made from less than is
     // known by now, and that was on its way while the right one was compared with an older state.
-    publisher.GroupChanged(ToObjectKey(group));
+    publisher.GroupChanged(ToObjectKey(group), group_api);
     if (!change.changed) return;
     GangChanged(group);
     Wake();
@@ -297,7 +321,7 @@ struct Scheduler::Impl {
     if (!decided.empty()) {
       for (const PodKey& pod : decided) verdicts.erase(pod);
       binder.Bind(decided, unit.occupied > 0);
-      if (unit.is_gang) publisher.GroupChanged({unit.ns, unit.name});
+      if (unit.is_gang) PublishGroup({unit.ns, unit.name});
     }
     metrics.scheduled += decided.size();
     Report(decided.empty() ? "unschedulable" : "scheduled");
@@ -306,10 +330,7 @@ struct Scheduler::Impl {
 
   // While the plan was made and taken over, members of the gang may have gone.
   bool StillWhole(const Unit& unit, const std::vector<PodKey>& decided) const {
-    if (!unit.is_gang || decided.empty()) return true;
-    const cluster::Group* group = cache.FindGroup({unit.ns, unit.name});
-    return group != nullptr && group->info.has_value() &&
-           CountGang(cache, {unit.ns, unit.name}).occupied >= group->info->min_member;
+    return !unit.is_gang || decided.empty() || IsWhole(cache, {unit.ns, unit.name});
   }
 
   void PutBack(const PodKey& pod) {
@@ -326,7 +347,7 @@ struct Scheduler::Impl {
       const Unit& unit = round->queue[plan.unit];
       if (unit.is_gang) {
         group_verdicts[{unit.ns, unit.name}] = round->verdict;
-        publisher.GroupChanged({unit.ns, unit.name});
+        PublishGroup({unit.ns, unit.name});
       }
     }
     const Infeasible::Why why = round->verdict->why;
@@ -434,17 +455,30 @@ struct Scheduler::Impl {
 
   // -- What others ask.
 
-  json::Value GroupStatus(const ObjectKey& key, const json::Value& object) {
+  json::Value GroupStatus(const ObjectKey& key, cluster::GroupApi group_api,
+                          const json::Value& object) {
     const PodKey group = ToPodKey(key);
     const GangCount count = CountGang(cache, group);
     if (count.occupied == count.members) group_verdicts.erase(group);  // nobody waits
+    if (group_api == cluster::GroupApi::kSchedulerPlugins)
+      return NextPluginsStatus(object, count, OwnersOf(group), api.loop().Now());
     GangVerdict verdict;
     if (const auto found = group_verdicts.find(group); found != group_verdicts.end()) {
       verdict.waits = true;
       verdict.lacks_members = found->second->why == Infeasible::Why::kMembersMissing;
+      verdict.lacks_task = verdict.lacks_members && !found->second->task.empty();
       verdict.message = Explain(*found->second);
     }
     return NextGroupStatus(object, count, verdict, api.loop().Now());
+  }
+
+  // "namespace/owner" of the gang's pods, comma-separated, as upstream writes it.
+  std::string OwnersOf(const PodKey& group) const {
+    const cluster::Group* members = cache.FindGroup(group);
+    if (members == nullptr || members->pods.empty()) return "";
+    // "pytorchjob default/a"; a pod without an owner is its own holder.
+    const std::string& holder = members->pods.begin()->second->info.holder;
+    return holder.starts_with("pod ") ? "" : holder.substr(holder.find(' ') + 1);
   }
 
   json::Value Reason(std::string_view kind, const PodKey& key, const Infeasible& infeasible) const {
@@ -472,7 +506,7 @@ struct Scheduler::Impl {
   const SchedulerConfig config;
   client::Informer& nodes;
   client::Informer& pods;
-  client::Informer& groups;
+  const GroupInformers groups;
   client::Informer& priorities;
   client::Informer& namespaces;
 

@@ -41,7 +41,7 @@ const json::Fields& WaitReasonFields() {
 }
 
 StatusPublisher::StatusPublisher(client::ApiClient& api, client::Informer& pods,
-                                 client::Informer& groups, GroupStatus group_status)
+                                 const GroupInformers& groups, GroupStatus group_status)
     : api_(api),
       pods_(pods),
       groups_(groups),
@@ -49,7 +49,7 @@ StatusPublisher::StatusPublisher(client::ApiClient& api, client::Informer& pods,
       events_(api, "default-scheduler", "") {}
 
 void StatusPublisher::PodWaits(const client::ObjectKey& pod, WaitReason reason, Duration delay) {
-  const Subject subject{false, pod};
+  const Subject subject{std::nullopt, pod};
   const auto [at, added] = entries_.try_emplace(subject);
   Entry& entry = at->second;
   entry.forgotten = false;
@@ -69,7 +69,7 @@ void StatusPublisher::PodBound(const client::ObjectKey& pod, std::string_view no
 }
 
 void StatusPublisher::ForgetPod(const client::ObjectKey& pod) {
-  const auto at = entries_.find({false, pod});
+  const auto at = entries_.find({std::nullopt, pod});
   if (at == entries_.end()) return;
   at->second.dirty = false;
   at->second.forgotten = true;
@@ -81,8 +81,8 @@ void StatusPublisher::EraseIfDone(std::map<Subject, Entry>::iterator at) {
   if (entry.forgotten && !entry.queued && !entry.in_flight && !entry.dirty) entries_.erase(at);
 }
 
-void StatusPublisher::GroupChanged(const client::ObjectKey& group) {
-  const Subject subject{true, group};
+void StatusPublisher::GroupChanged(const client::ObjectKey& group, cluster::GroupApi group_api) {
+  const Subject subject{group_api, group};
   const auto [at, added] = entries_.try_emplace(subject);
   // Its pods are about to come, one event each.
   if (added) at->second.next_allowed = api_.loop().Now() + kGroupWriteInterval;
@@ -154,7 +154,8 @@ void StatusPublisher::Pump() {
 void StatusPublisher::Write(const Subject& subject, Entry& entry) {
   entry.dirty = false;
   const Time now = api_.loop().Now();
-  const bool written = subject.is_group ? WriteGroup(subject, entry) : WritePod(subject, entry);
+  const bool written =
+      subject.group.has_value() ? WriteGroup(subject, entry) : WritePod(subject, entry);
   if (!written) return;
   entry.in_flight = true;
   ++in_flight_;
@@ -162,7 +163,7 @@ void StatusPublisher::Write(const Subject& subject, Entry& entry) {
   if (now - entry.next_allowed > kMaxRewriteInterval) entry.interval = kFirstRewriteInterval;
   // The status of a gang is what people and controllers wait for: it may follow faster than a pod's
   // reason.
-  const Duration interval = subject.is_group ? kGroupWriteInterval : entry.interval;
+  const Duration interval = subject.group.has_value() ? kGroupWriteInterval : entry.interval;
   entry.next_allowed = now + interval;
   entry.interval = std::min(entry.interval * 2, kMaxRewriteInterval);
 }
@@ -186,12 +187,13 @@ bool StatusPublisher::WritePod(const Subject& subject, Entry& entry) {
 }
 
 bool StatusPublisher::WriteGroup(const Subject& subject, Entry& entry) {
-  const json::Value* group = groups_.Find(subject.key);
+  const size_t group_api = static_cast<size_t>(*subject.group);
+  const json::Value* group = groups_[group_api]->Find(subject.key);
   entry.forgotten = group == nullptr;
   if (group == nullptr) return false;
-  const json::Value status = group_status_(subject.key, *group);
+  const json::Value status = group_status_(subject.key, *subject.group, *group);
   if (status == (*group)["status"]) return false;
-  const client::Target target{client::resources::kPodGroups, subject.key.ns, subject.key.name,
+  const client::Target target{kGroupResources[group_api], subject.key.ns, subject.key.name,
                               "status"};
   api_.Patch(target, client::PatchType::kMerge, json::Obj({{"status", status}}),
              lifetime_.Guard([this, subject](Result<json::Value> answer) {

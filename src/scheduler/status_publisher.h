@@ -16,11 +16,13 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +31,7 @@
 #include "client/event_recorder.h"
 #include "client/informer.h"
 #include "client/lifetime.h"
+#include "cluster/pod_info.h"
 #include "json/value.h"
 
 namespace muster::scheduler {
@@ -40,6 +43,12 @@ inline constexpr Duration kMaxRewriteInterval = seconds(30);
 // stays this long.
 inline constexpr Duration kPassingReasonDelay = milliseconds(500);
 inline constexpr Duration kGroupWriteInterval = milliseconds(100);
+
+// The PodGroups that we know, by GroupApi.
+using GroupInformers = std::array<client::Informer*, cluster::kGroupApis>;
+inline const std::array<client::Resource, cluster::kGroupApis> kGroupResources = {
+    client::resources::kPodGroups,
+    client::Resource{"scheduling.x-k8s.io", "v1alpha1", "podgroups"}};
 
 struct WaitReason {
   std::string reason;  // "Unschedulable", "SchedulingGated", "SchedulerError"
@@ -54,23 +63,23 @@ class StatusPublisher {
  public:
   // Makes the PodGroup's new status from the object as it is; the same as before when nothing
   // changes.
-  using GroupStatus =
-      std::function<json::Value(const client::ObjectKey& group, const json::Value& object)>;
+  using GroupStatus = std::function<json::Value(
+      const client::ObjectKey& group, cluster::GroupApi group_api, const json::Value& object)>;
 
-  StatusPublisher(client::ApiClient& api, client::Informer& pods, client::Informer& groups,
+  StatusPublisher(client::ApiClient& api, client::Informer& pods, const GroupInformers& groups,
                   GroupStatus group_status);
 
   // Written after `delay` at the earliest, and then as it is by that time.
   void PodWaits(const client::ObjectKey& pod, WaitReason reason, Duration delay = {});
   void PodBound(const client::ObjectKey& pod, std::string_view node);
   void ForgetPod(const client::ObjectKey& pod);
-  void GroupChanged(const client::ObjectKey& group);
+  void GroupChanged(const client::ObjectKey& group, cluster::GroupApi group_api);
 
   bool Idle() const { return ready_.empty() && in_flight_ == 0 && delayed_.empty(); }
 
  private:
   struct Subject {
-    bool is_group = false;
+    std::optional<cluster::GroupApi> group;  // absent: it is a pod
     client::ObjectKey key;
     auto operator<=>(const Subject&) const = default;
   };
@@ -98,7 +107,7 @@ class StatusPublisher {
 
   client::ApiClient& api_;
   client::Informer& pods_;
-  client::Informer& groups_;
+  const GroupInformers groups_;
   GroupStatus group_status_;
   client::EventRecorder events_;
   std::map<Subject, Entry> entries_;

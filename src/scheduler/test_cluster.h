@@ -91,10 +91,19 @@ class TestCluster {
     for (int i = 0; i < pods; ++i)
       AddGangPod(name, name + "-" + std::to_string(i), requests, priority);
   }
+  // Changes what the PodGroup asks for.
+  template <class Change>
+  void ChangeGroup(const std::string& name, Change change) {
+    cluster::PodGroupInfo group = *cache.FindGroup({"default", name})->info();
+    change(group);
+    cache.UpsertGroup(std::move(group));
+  }
   void AddGangPod(const std::string& gang, const std::string& name,
-                  const cluster::ResourceList& requests, int64_t priority = 0) {
+                  const cluster::ResourceList& requests, int64_t priority = 0,
+                  const std::string& task = "") {
     cluster::PodInfo pod = MakePod(name, requests);
     pod.group = gang;
+    pod.task = task;
     pod.holder = "pytorchjob default/" + gang;
     pod.priority = priority;
     AddPod(std::move(pod));

@@ -60,6 +60,17 @@ TEST(OwnCrdsTest, DescribeVolcanosPodGroup) {
   EXPECT_TRUE(resources["additionalProperties"]["x-kubernetes-int-or-string"].AsBool());
 }
 
+TEST(OwnCrdsTest, DescribeThePodGroupOfSchedulerPlugins) {
+  const json::Value crd = Crd("podgroups.scheduling.x-k8s.io");
+  EXPECT_EQ(crd["spec"]["names"]["shortNames"], json::Strings({"pg", "pgs"}));
+  EXPECT_EQ(crd["spec"]["versions"].At(0)["name"].AsString(), "v1alpha1");
+  const json::Value& properties = Root(crd)["properties"];
+  for (const char* field : {"minMember", "minResources", "scheduleTimeoutSeconds"})
+    EXPECT_TRUE(properties["spec"]["properties"].Has(field)) << field;
+  for (const char* field : {"phase", "occupiedBy", "scheduleStartTime"})
+    EXPECT_TRUE(properties["status"]["properties"].Has(field)) << field;
+}
+
 TEST(OwnCrdsTest, SchemasAreStructuralAndComplete) {
   for (const json::Value& crd : OwnCrds()) {
     Walk(Root(crd), "", [](const json::Value& schema, const std::string& path) {

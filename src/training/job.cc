@@ -101,6 +101,13 @@ const Replica* Job::Find(std::string_view type) const {
   return found == replicas.end() ? nullptr : &*found;
 }
 
+int64_t Job::MinReplicas() const {
+  const Replica* workers = Find(kWorker);
+  if (!elastic.has_value() || workers == nullptr) return TotalReplicas();
+  return TotalReplicas() - workers->count +
+         std::clamp<int64_t>(elastic->min_replicas, 0, workers->count);
+}
+
 int64_t Job::TotalReplicas() const {
   int64_t total = 0;
   for (const Replica& replica : replicas) total += replica.count;

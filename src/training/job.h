@@ -79,6 +79,8 @@ struct Job {
   const Replica* Find(std::string_view type) const;
   bool HasMaster() const { return Find(kMaster) != nullptr; }
   int64_t TotalReplicas() const;
+  // The fewest with which it can train: all of them, or of an elastic job minReplicas workers.
+  int64_t MinReplicas() const;
   // Processes per pod as a number; 1 where torchrun counts itself (auto, gpu, cpu).
   int64_t NprocPerNode() const;
   // The port pytorchjob-port of the replica's default container.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "cluster/pod_info.h"
 #include "cluster/quantity.h"
 #include "training/env.h"
 
@@ -126,8 +127,8 @@ json::Value MakePod(const Job& job, const Replica& replica, int64_t index, int64
   const json::Value ours = LabelsOf(job, replica, index);
   for (const json::Member& label : ours.members()) labels = labels.Set(label.first, label.second);
   const json::Value annotations = from["annotations"]
-                                      .Set(kGroupNameAnnotation, job.name)
-                                      .Set(kTaskSpecAnnotation, replica.LowerType())
+                                      .Set(cluster::kGroupNameAnnotation, job.name)
+                                      .Set(cluster::kTaskSpecAnnotation, replica.LowerType())
                                       .Set(kEpochAnnotation, std::to_string(epoch))
                                       .Set(kMembersAnnotation, std::to_string(job.TotalReplicas()));
   return json::Obj(
@@ -170,8 +171,12 @@ json::Value MakeService(const Job& job, const Replica& replica, int64_t index) {
 
 json::Value PodGroupSpec(const Job& job) {
   const json::Value& policy = job.run_policy.scheduling_policy;
-  const int64_t members = policy["minAvailable"].AsInt(job.TotalReplicas());
+  const int64_t members = policy["minAvailable"].AsInt(job.MinReplicas());
   json::Value spec = json::Obj({{"minMember", members}, {"queue", policy["queue"].Str("default")}});
+  // Without its master no part of the job can begin.
+  if (job.HasMaster() && members > 0 && members < job.TotalReplicas()) {
+    spec = spec.Set("minTaskMember", json::Obj({{job.Find(kMaster)->LowerType(), 1}}));
+  }
   if (const std::string priority = policy["priorityClass"].Str(); !priority.empty()) {
     spec = spec.Set("priorityClassName", priority);
   }

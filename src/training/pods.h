@@ -22,8 +22,6 @@ inline constexpr std::string_view kEpochAnnotation = "training.muster.dev/epoch"
 // How many pods the job had when this one was made: a scaled job is told from one that lost a
 // member.
 inline constexpr std::string_view kMembersAnnotation = "training.muster.dev/members";
-inline constexpr std::string_view kGroupNameAnnotation = "scheduling.k8s.io/group-name";
-inline constexpr std::string_view kTaskSpecAnnotation = "volcano.sh/task-spec";
 
 // The labels that pods, services and selectors share.
 json::Value LabelsOf(const Job& job, const Replica& replica, int64_t index);

@@ -111,11 +111,22 @@ TEST(Pods, SchedulingPolicyShapesThePodGroup) {
                        Yaml("{minAvailable: 2, queue: team, priorityClass: high}"));
   EXPECT_EQ(MakePodGroup(Parsed(object))["spec"],
             Yaml(
-                R"({minMember: 2, queue: team, priorityClassName: high,
+                R"({minMember: 2, queue: team, priorityClassName: high, minTaskMember: {master: 1},
                       minResources: {nvidia.com/gpu: "2"}})"));
   object = object.SetPath({"spec", "runPolicy", "schedulingPolicy", "minResources"},
                           Yaml(R"({cpu: "7"})"));
   EXPECT_EQ(MakePodGroup(Parsed(object))["spec"]["minResources"], Yaml(R"({cpu: "7"})"));
+}
+
+// torchrun begins with minReplicas workers: so does the gang, and takes more as there is room.
+TEST(Pods, AnElasticJobIsAnElasticGang) {
+  const json::Value object =
+      DdpJob().SetPath({"spec", "elasticPolicy"}, Yaml("{minReplicas: 1, maxReplicas: 4}"));
+  EXPECT_EQ(MakePodGroup(Parsed(object))["spec"],
+            Yaml(R"({minMember: 2, queue: default, minTaskMember: {master: 1},
+                     minResources: {nvidia.com/gpu: "2"}})"));
+  const json::Value more = object.SetPath({"spec", "elasticPolicy", "minReplicas"}, 3);
+  EXPECT_EQ(MakePodGroup(Parsed(more))["spec"]["minMember"].AsInt(), 3);
 }
 
 TEST(Pods, SelectorTextIsSorted) {

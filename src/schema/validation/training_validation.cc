@@ -143,6 +143,10 @@ void ValidatePyTorchJobUpdate(const Value& before, const Value& after, FieldErro
 void ValidatePodGroup(const Value& group, FieldErrors& errors) {
   const Path spec("spec");
   errors.NotNegative(spec.Child("minMember"), group["spec"]["minMember"]);
+  const Value& tasks = group["spec"]["minTaskMember"];
+  for (const json::Member& task : tasks.members())
+    errors.NotNegative(spec.Child("minTaskMember").Key(task.first), task.second);
+  errors.NotNegative(spec.Child("scheduleTimeoutSeconds"), group["spec"]["scheduleTimeoutSeconds"]);
 }
 
 }  // namespace muster::schema

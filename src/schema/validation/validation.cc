@@ -23,7 +23,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr std::array<KindRules, 16> kRules = {{
+constexpr std::array<KindRules, 17> kRules = {{
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -45,6 +45,7 @@ constexpr std::array<KindRules, 16> kRules = {{
      ValidateCustomResourceDefinition, ValidateCustomResourceDefinitionUpdate},
     {"kubeflow.org", "PyTorchJob", CheckDns1035Label, ValidatePyTorchJob, ValidatePyTorchJobUpdate},
     {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
+    {"scheduling.x-k8s.io", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"", "Binding", CheckDns1123Subdomain, nullptr},
 }};
 

@@ -1,0 +1,234 @@
+#include "scheduler/gang_search.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "scheduler/rules.h"
+
+namespace muster::scheduler {
+
+using cluster::ClusterSnapshot;
+using cluster::kNoIndex;
+using cluster::NodeIndex;
+using cluster::ResourceIndex;
+
+namespace {
+
+// What placing a pod and taking it back costs, in looks.
+constexpr size_t kLooksPerPlacement = 8;
+// Measuring a kind passes over all nodes without changing any: so many for one look.
+constexpr size_t kNodesPerLook = 16;
+
+}  // namespace
+
+bool SearchBudget::Take(size_t looks) {
+  const bool enough = looks <= looks_left;
+  looks_left = enough ? looks_left - looks : 0;
+  return enough;
+}
+
+int64_t LeastAskedFor(const Unit& unit, const ClusterSnapshot& snapshot, ResourceIndex resource) {
+  std::vector<int64_t> amounts;
+  amounts.reserve(unit.pods.size());
+  for (const QueuedPod& pod : unit.pods)
+    amounts.push_back(snapshot.Shape(pod.shape).AmountOf(resource));
+  const size_t needed = std::min(static_cast<size_t>(unit.Needed()), amounts.size());
+  std::partial_sort(amounts.begin(), amounts.begin() + static_cast<ptrdiff_t>(needed),
+                    amounts.end());
+  int64_t sum = 0;
+  for (size_t i = 0; i < needed; ++i) sum = std::min(sum + amounts[i], cluster::kMaxAmount);
+  return sum;
+}
+
+bool HasFree(const ClusterSnapshot& snapshot, ResourceIndex resource, int64_t wanted) {
+  for (NodeIndex node = 0; node < snapshot.node_slots() && wanted > 0; ++node) {
+    if (snapshot.HasNode(node)) wanted -= std::max<int64_t>(snapshot.Free(node, resource), 0);
+  }
+  return wanted <= 0;
+}
+
+GangSearch::GangSearch(const Unit& unit, NodeFinder& finder, SearchBudget& budget)
+    : unit_(unit), finder_(finder), budget_(budget) {}
+
+GangSearch::Outcome GangSearch::Run(std::vector<PlacedPod>& placed) {
+  MakeKinds();
+  for (Kind& kind : kinds_) {
+    if (!budget_.Take(1 + finder_.snapshot().node_slots() / kNodesPerLook))
+      return Outcome::kUndecided;
+    Measure(kind);
+  }
+  if (CannotFit()) return Outcome::kNone;
+  std::stable_sort(kinds_.begin(), kinds_.end(),
+                   [](const Kind& a, const Kind& b) { return a.capacity < b.capacity; });
+  if (PlaceInOrder(EasiestThatSuffice(), placed)) return Outcome::kFound;
+  if (unit_.pods.size() > kMaxSearchedPods) return Outcome::kUndecided;
+  if (PlaceRest(0, 0, 0, placed)) return Outcome::kFound;
+  return budget_.looks_left == 0 || looks_at_pods_ ? Outcome::kUndecided : Outcome::kNone;
+}
+
+void GangSearch::MakeKinds() {
+  std::map<std::tuple<cluster::ShapeIndex, LookIndex, size_t>, size_t> known;
+  for (size_t position = 0; position < unit_.pods.size(); ++position) {
+    const QueuedPod& pod = unit_.pods[position];
+    const LookIndex look = finder_.pod_rules().LookOf(pod.shape, pod.identity);
+    const auto [at, added] = known.try_emplace({pod.shape, look, pod.task}, kinds_.size());
+    if (added) {
+      Kind& kind = kinds_.emplace_back();
+      kind.shape = pod.shape;
+      kind.look = look;
+      kind.task = pod.task;
+      looks_at_pods_ |= look != kNoIndex;
+      nodes_are_alike_ &= look == kNoIndex && !finder_.snapshot().Shape(pod.shape).names_nodes;
+    }
+    kinds_[at->second].pods.push_back(position);
+  }
+}
+
+void GangSearch::Measure(Kind& kind) {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  const cluster::Shape& shape = snapshot.Shape(kind.shape);
+  const int64_t wanted = static_cast<int64_t>(kind.pods.size());
+  NodeFilter filter(snapshot, shape);
+  for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
+    if (!snapshot.HasNode(node) || !snapshot.FitsAmounts(shape, node) || !filter.Passes(node))
+      continue;
+    kind.nodes.push_back(node);
+    int64_t room = wanted;
+    for (const cluster::ResourceAmount& request : shape.requests)
+      room = std::min(room, snapshot.Free(node, request.resource) / request.amount);
+    kind.capacity += room;
+  }
+}
+
+// Proofs that cost little; a gang that waits for room is mostly refused by one of them.
+bool GangSearch::CannotFit() const {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  std::vector<int64_t> of_task(unit_.tasks.size(), 0);
+  int64_t most = 0;
+  for (const Kind& kind : kinds_) {
+    const int64_t room = std::min(static_cast<int64_t>(kind.pods.size()), kind.capacity);
+    most += room;
+    if (kind.task != kNoTask) of_task[kind.task] += room;
+  }
+  if (most < unit_.Needed()) return true;
+  for (size_t task = 0; task < of_task.size(); ++task) {
+    if (of_task[task] < unit_.tasks[task].Needed()) return true;
+  }
+  for (ResourceIndex resource = 0; resource < snapshot.resource_count(); ++resource) {
+    if (!HasFree(snapshot, resource, LeastAskedFor(unit_, snapshot, resource))) return true;
+  }
+  return false;
+}
+
+std::vector<size_t> GangSearch::EasiestThatSuffice() const {
+  std::vector<size_t> taken(kinds_.size(), 0);
+  int64_t missing = unit_.Needed();
+  const auto take = [&](size_t kind, int64_t wanted) {
+    const int64_t more =
+        std::min(static_cast<int64_t>(kinds_[kind].pods.size() - taken[kind]), wanted);
+    taken[kind] += static_cast<size_t>(more);
+    missing -= more;
+    return more;
+  };
+  for (size_t task = 0; task < unit_.tasks.size(); ++task) {
+    int64_t of_task = unit_.tasks[task].Needed();
+    for (size_t kind = kinds_.size(); kind-- > 0;) {
+      if (kinds_[kind].task == task) of_task -= take(kind, of_task);
+    }
+  }
+  for (size_t kind = kinds_.size(); kind-- > 0;) take(kind, missing);
+  std::vector<size_t> positions;
+  for (size_t kind = 0; kind < kinds_.size(); ++kind) {
+    const std::vector<size_t>& pods = kinds_[kind].pods;
+    positions.insert(positions.end(), pods.begin(),
+                     pods.begin() + static_cast<ptrdiff_t>(taken[kind]));
+  }
+  return positions;
+}
+
+bool GangSearch::PlaceInOrder(const std::vector<size_t>& positions,
+                              std::vector<PlacedPod>& placed) {
+  for (const size_t position : positions) {
+    const QueuedPod& pod = unit_.pods[position];
+    const NodeIndex node = finder_.Best(pod.shape, pod.identity);
+    if (node == kNoIndex) {
+      TakeBack(placed);
+      return false;
+    }
+    placed.push_back(Place(position, node));
+  }
+  return true;
+}
+
+bool GangSearch::PlaceRest(size_t index, size_t used, size_t first,
+                           std::vector<PlacedPod>& placed) {
+  if (index == kinds_.size()) return true;
+  const Kind& kind = kinds_[index];
+  // As few of the hard ones as will do.
+  if (SufficesWithout(index, placed) && PlaceRest(index + 1, 0, 0, placed)) return true;
+  if (used == kind.pods.size()) return false;
+  std::vector<NodeIndex> tried;
+  for (size_t at = first; at < kind.nodes.size(); ++at) {
+    const NodeIndex node = kind.nodes[at];
+    if (!budget_.Take(1 + tried.size())) return false;
+    if (!Takes(kind, node) || IsLikeOneOf(tried, node)) continue;
+    if (!budget_.Take(kLooksPerPlacement)) return false;
+    tried.push_back(node);
+    placed.push_back(Place(kind.pods[used], node));
+    if (PlaceRest(index, used + 1, at, placed)) return true;
+    finder_.Remove(placed.back().placement);
+    placed.pop_back();
+  }
+  return false;
+}
+
+// Enough could still be placed if no further pod of kind `index` were.
+bool GangSearch::SufficesWithout(size_t index, const std::vector<PlacedPod>& placed) const {
+  int64_t most = static_cast<int64_t>(placed.size());
+  std::vector<int64_t> of_task(unit_.tasks.size(), 0);
+  for (const PlacedPod& pod : placed) {
+    if (unit_.pods[pod.pod].task != kNoTask) ++of_task[unit_.pods[pod.pod].task];
+  }
+  for (size_t later = index + 1; later < kinds_.size(); ++later) {
+    const Kind& kind = kinds_[later];
+    const int64_t room = std::min(static_cast<int64_t>(kind.pods.size()), kind.capacity);
+    most += room;
+    if (kind.task != kNoTask) of_task[kind.task] += room;
+  }
+  if (most < unit_.Needed()) return false;
+  for (size_t task = 0; task < of_task.size(); ++task) {
+    if (of_task[task] < unit_.tasks[task].Needed()) return false;
+  }
+  return true;
+}
+
+bool GangSearch::Takes(const Kind& kind, NodeIndex node) const {
+  if (!finder_.snapshot().FitsAmounts(finder_.snapshot().Shape(kind.shape), node)) return false;
+  if (kind.look == kNoIndex) return true;
+  const PodRules& rules = finder_.pod_rules();
+  return rules.CheckPorts(kind.look, node) == Rule::kPasses &&
+         rules.CheckTopology(kind.look, node) == Rule::kPasses;
+}
+
+bool GangSearch::IsLikeOneOf(const std::vector<NodeIndex>& nodes, NodeIndex node) const {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  return nodes_are_alike_ && std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex other) {
+           return snapshot.ClassOf(other) == snapshot.ClassOf(node) &&
+                  std::ranges::equal(snapshot.FreeRow(other), snapshot.FreeRow(node));
+         });
+}
+
+PlacedPod GangSearch::Place(size_t position, NodeIndex node) {
+  const QueuedPod& pod = unit_.pods[position];
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  return {position,
+          finder_.Place(pod.shape, node, pod.holder,
+                        snapshot.PickDevices(snapshot.Shape(pod.shape), node), pod.identity)};
+}
+
+void GangSearch::TakeBack(std::vector<PlacedPod>& placed) {
+  for (; !placed.empty(); placed.pop_back()) finder_.Remove(placed.back().placement);
+}
+
+}  // namespace muster::scheduler

@@ -18,9 +18,6 @@ using cluster::ResourceIndex;
 
 namespace {
 
-// Passing over a placement costs about this much less than placing a pod.
-constexpr size_t kSlotsPerPodOfWork = 64;
-
 // Equal for units that are refused and freed for the same reasons.
 std::string DemandKey(const Unit& unit, PodRules& pod_rules) {
   const auto looks_at = [&](const QueuedPod& pod) {
@@ -83,7 +80,7 @@ ResourceIndex Scarcest(const ClusterSnapshot& snapshot, const Failures& failures
 }  // namespace
 
 Diagnosis::Diagnosis(NodeFinder& finder, size_t max_unblock_work)
-    : finder_(finder), work_left_(max_unblock_work) {}
+    : finder_(finder), unblocking_(finder, max_unblock_work) {}
 
 Diagnosis::~Diagnosis() = default;
 
@@ -108,7 +105,8 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
     return ExamineShortage(unit, *shortage, std::move(out));
   const GangAttempt attempt = PlaceWhatFits(unit, finder_);
   out.pods_fitting = static_cast<int64_t>(attempt.placed.size());
-  const QueuedPod& unplaced = unit.pods[attempt.first_unplaced.value_or(0)];
+  const size_t position = attempt.first_unplaced.value_or(0);
+  const QueuedPod& unplaced = unit.pods[position];
   const cluster::Shape& failed = snapshot.Shape(unplaced.shape);
   Failures failures = CountFailures(finder_.pod_rules(), unplaced.shape, unplaced.identity);
   const ResourceIndex scarce = Scarcest(snapshot, failures);
@@ -120,6 +118,7 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
     return out;
   }
 
+  held_.clear();
   holding_.clear();
   if (scarce != kNoIndex) {
     out.resource = snapshot.ResourceName(scarce);
@@ -129,8 +128,16 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
     out.why = Infeasible::Why::kNeverFits;
     return out;
   }
-  SearchUnblocking(unit, out);
+  SearchUnblocking(unit, position, out);
   return out;
+}
+
+void Diagnosis::SearchUnblocking(const Unit& unit, size_t position, Infeasible& out) {
+  for (const HolderIndex holder :
+       unblocking_.Search(unit, position, holding_, out.wanted - out.free)) {
+    out.unblocked_by.push_back(
+        {finder_.snapshot().Holder(holder), holder < held_.size() ? held_[holder] : 0});
+  }
 }
 
 // The gang is not tried before the cluster has its minResources.
@@ -139,6 +146,7 @@ Infeasible Diagnosis::ExamineShortage(const Unit& unit, const Shortage& shortage
   out.for_min_resources = true;
   out.resource = shortage.resource;
   out.wanted = shortage.wanted;
+  held_.clear();
   holding_.clear();
   const ResourceIndex resource = snapshot.FindResource(shortage.resource);
   if (resource != kNoIndex) {
@@ -150,7 +158,7 @@ Infeasible Diagnosis::ExamineShortage(const Unit& unit, const Shortage& shortage
   if (out.offered < out.wanted) {
     out.why = Infeasible::Why::kNeverFits;
   } else {
-    SearchUnblocking(unit, out);
+    SearchUnblocking(unit, 0, out);
   }
   return out;
 }
@@ -183,14 +191,20 @@ void Diagnosis::DescribeHolders(ResourceIndex resource, const std::vector<bool>&
     out.offered += snapshot.Offered(node, resource);
     out.most_free_on_a_node = std::max(out.most_free_on_a_node, free);
   }
-  std::vector<int64_t> held(snapshot.holder_slots(), 0);
+  ListHolders(nodes, resource, out);
+}
+
+void Diagnosis::ListHolders(const std::vector<bool>& passes, ResourceIndex resource,
+                            Infeasible& out) {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  held_.assign(snapshot.holder_slots(), 0);
   for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
     const cluster::Placement& placement = snapshot.At(index);
-    if (placement.node == kNoIndex || !nodes[placement.node]) continue;
-    held[placement.holder] += snapshot.Shape(placement.shape).AmountOf(resource);
+    if (placement.node == kNoIndex || !passes[placement.node]) continue;
+    held_[placement.holder] += snapshot.Shape(placement.shape).AmountOf(resource);
   }
-  for (HolderIndex holder = 0; holder < held.size(); ++holder) {
-    if (held[holder] > 0) holding_.emplace_back(holder, held[holder]);
+  for (HolderIndex holder = 0; holder < held_.size(); ++holder) {
+    if (held_[holder] > 0) holding_.emplace_back(holder, held_[holder]);
   }
   const size_t listed = std::min(holding_.size(), kMaxHoldersListed);
   std::partial_sort(holding_.begin(), holding_.begin() + static_cast<ptrdiff_t>(listed),
@@ -214,8 +228,12 @@ bool Diagnosis::FitsAlone(const Unit& unit) {
   }
   const GangAttempt attempt = PlaceGang(unit, *empty_finder_, search_);
   TakeBack(attempt, *empty_finder_);
-  // The pods that it wants to be near to are not there; that says nothing.
-  return !attempt.placed.empty() || attempt.undecided || LooksAtPods(unit, *empty_finder_);
+  // The pods that it wants to be near to, or spreads beside, are not there; that says nothing.
+  return !attempt.placed.empty() || attempt.undecided ||
+         std::any_of(unit.pods.begin(), unit.pods.end(), [&](const QueuedPod& pod) {
+           const auto& relations = empty_->Shape(pod.shape).constraints.relations;
+           return !relations.affinity.empty() || !relations.spread.empty();
+         });
 }
 
 bool Diagnosis::SomeNodeOffers(const Unit& unit) const {
@@ -230,55 +248,6 @@ bool Diagnosis::SomeNodeOffers(const Unit& unit) const {
     }
   }
   return false;
-}
-
-// First one job whose end alone suffices, the smallest such; else jobs from the largest on until it
-// fits.
-void Diagnosis::SearchUnblocking(const Unit& unit, Infeasible& out) {
-  const ClusterSnapshot& snapshot = finder_.snapshot();
-  // Its own pods do not stand in its way.
-  std::erase_if(holding_,
-                [&](const auto& entry) { return entry.first == unit.pods.front().holder; });
-  const size_t tried = std::min(holding_.size(), kMaxHoldersTried);
-  for (size_t i = tried; i-- > 0;) {
-    // Without enough in sum there is nothing to try.
-    if (out.free + holding_[i].second < out.wanted || !FitsWithout(unit, {holding_[i].first}))
-      continue;
-    out.unblocked_by = {{snapshot.Holder(holding_[i].first), holding_[i].second}};
-    return;
-  }
-  std::vector<HolderIndex> ended;
-  int64_t freed = out.free;
-  for (size_t i = 0; i < tried; ++i) {
-    ended.push_back(holding_[i].first);
-    freed += holding_[i].second;
-    if (ended.size() < 2 || freed < out.wanted || !FitsWithout(unit, ended)) continue;
-    for (size_t j = 0; j <= i; ++j)
-      out.unblocked_by.push_back({snapshot.Holder(holding_[j].first), holding_[j].second});
-    return;
-  }
-}
-
-bool Diagnosis::FitsWithout(const Unit& unit, const std::vector<HolderIndex>& holders) {
-  ClusterSnapshot& snapshot = finder_.snapshot();
-  const size_t work = snapshot.placement_slots() / kSlotsPerPodOfWork + unit.pods.size();
-  if (work > work_left_) return false;
-  work_left_ -= work;
-  std::vector<cluster::Placement> removed;
-  for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
-    const cluster::Placement placement = snapshot.At(index);
-    if (placement.node == kNoIndex) continue;
-    if (std::find(holders.begin(), holders.end(), placement.holder) == holders.end()) continue;
-    removed.push_back(placement);
-    finder_.Remove(index);
-  }
-  const GangAttempt attempt = PlaceGang(unit, finder_, search_);
-  TakeBack(attempt, finder_);
-  for (const cluster::Placement& placement : removed) {
-    finder_.Place(placement.shape, placement.node, placement.holder, placement.devices,
-                  placement.identity);
-  }
-  return !attempt.placed.empty();
 }
 
 }  // namespace muster::scheduler

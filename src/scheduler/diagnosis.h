@@ -3,8 +3,8 @@
 // Finds out why units do not fit and what would let them: the facts behind explain.h.
 //
 // Three questions, each answered by trying, never by guessing: which rules exclude which nodes now;
-// would the unit fit if nothing else ran; which running jobs' end makes it fit. Units that ask for
-// the same share one answer.
+// would the unit fit if nothing else ran; which running jobs' end makes it fit (unblocking.h).
+// Units that ask for the same share one answer.
 //
 // Life cycle: made after a plan's placements are done, on its working copy; used for that plan's
 // refused units.
@@ -24,12 +24,9 @@
 #include "scheduler/gang_planner.h"
 #include "scheduler/node_finder.h"
 #include "scheduler/queue.h"
+#include "scheduler/unblocking.h"
 
 namespace muster::scheduler {
-
-// Holders whose end is tried, per unit; those with the most come first.
-inline constexpr size_t kMaxHoldersTried = 32;
-static_assert(kMaxHoldersTried <= kMaxHoldersListed);
 
 class Diagnosis {
  public:
@@ -46,20 +43,23 @@ class Diagnosis {
   void DescribeScarcity(const Unit& unit, const cluster::Shape& failed, Infeasible& out);
   void DescribeHolders(cluster::ResourceIndex resource, const std::vector<bool>& nodes,
                        Infeasible& out);
+  void ListHolders(const std::vector<bool>& passes, cluster::ResourceIndex resource,
+                   Infeasible& out);
+  // `position` in Unit::pods: of a pod that found no node.
+  void SearchUnblocking(const Unit& unit, size_t position, Infeasible& out);
   bool FitsAlone(const Unit& unit);
   bool SomeNodeOffers(const Unit& unit) const;
-  void SearchUnblocking(const Unit& unit, Infeasible& out);
-  // False also when the bound on work is used up.
-  bool FitsWithout(const Unit& unit, const std::vector<cluster::HolderIndex>& holders);
 
   NodeFinder& finder_;
-  size_t work_left_;
-  SearchBudget search_;  // for all attempts together
+  Unblocking unblocking_;
+  SearchBudget search_;  // of FitsAlone()
   std::map<std::string, Infeasible> by_demand_;
   // The cluster with nothing placed, made when first asked for.
   std::unique_ptr<cluster::ClusterSnapshot> empty_;
   std::unique_ptr<NodeFinder> empty_finder_;
-  // Holders of the scarce resource on the nodes in question, as found by DescribeScarcity.
+  // Of the scarce resource on the nodes in question, as found by DescribeScarcity: all by holder,
+  // and the holders with the most.
+  std::vector<int64_t> held_;
   std::vector<std::pair<cluster::HolderIndex, int64_t>> holding_;
 };
 

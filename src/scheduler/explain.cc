@@ -31,8 +31,8 @@ std::string FreeText(const Infeasible& facts) {
   return out;
 }
 
+// "fits when job a ends"
 std::string UnblockText(const Infeasible& facts) {
-  if (facts.unblocked_by.empty()) return "";
   std::string jobs;
   const size_t named = std::min(facts.unblocked_by.size(), kMaxHoldersNamed);
   for (size_t i = 0; i < named; ++i) {
@@ -41,7 +41,11 @@ std::string UnblockText(const Infeasible& facts) {
   }
   if (facts.unblocked_by.size() > named)
     jobs += fmt::format(" and {} more", facts.unblocked_by.size() - named);
-  return fmt::format("; fits when {} {}", jobs, facts.unblocked_by.size() == 1 ? "ends" : "end");
+  return fmt::format("fits when {} {}", jobs, facts.unblocked_by.size() == 1 ? "ends" : "end");
+}
+
+std::string AndUnblockText(const Infeasible& facts) {
+  return facts.unblocked_by.empty() ? "" : "; " + UnblockText(facts);
 }
 
 // "4 pods x 1 nvidia.com/gpu need 4 at once"
@@ -69,7 +73,7 @@ std::string ElasticText(const Infeasible& facts) {
              : facts.resource;
   if (facts.why == Infeasible::Why::kNeverFits)
     return out + "; no node that passes their rules offers as much.";
-  return out + ": " + FreeText(facts) + UnblockText(facts) + ".";
+  return out + ": " + FreeText(facts) + AndUnblockText(facts) + ".";
 }
 
 std::string MinResourcesText(const Infeasible& facts) {
@@ -81,7 +85,7 @@ std::string MinResourcesText(const Infeasible& facts) {
            fmt::format(", the cluster offers {}; it is not tried before there are more nodes.",
                        cluster::AmountText(facts.resource, facts.offered));
   }
-  return out + ", " + FreeText(facts) + UnblockText(facts) + ".";
+  return out + ", " + FreeText(facts) + AndUnblockText(facts) + ".";
 }
 
 std::string MembersMissingText(const Infeasible& facts) {
@@ -103,9 +107,10 @@ std::string GangText(const Infeasible& facts) {
   const bool never = facts.why == Infeasible::Why::kNeverFits;
   std::string out = fmt::format("gang {}: ", facts.group);
   if (facts.resource.empty()) {
-    return out + fmt::format("{} of the {} pods that must start at once fit{}.", facts.pods_fitting,
-                             facts.pods_needed,
-                             never ? "; it does not fit even an empty cluster" : "");
+    return out +
+           fmt::format("{} of the {} pods that must start at once fit{}.", facts.pods_fitting,
+                       facts.pods_needed,
+                       never ? "; it does not fit even an empty cluster" : AndUnblockText(facts));
   }
   out += GangDemandText(facts);
   if (never) {
@@ -118,13 +123,15 @@ std::string GangText(const Infeasible& facts) {
   // Enough in sum, yet in pieces too small.
   if (facts.free >= facts.wanted)
     out += fmt::format(", in pieces that take {} of the pods", facts.pods_fitting);
-  return out + UnblockText(facts) + ".";
+  return out + AndUnblockText(facts) + ".";
 }
 
 std::string PodText(const Infeasible& facts) {
   const bool never = facts.why == Infeasible::Why::kNeverFits;
-  if (facts.resource.empty())
-    return never ? "It does not fit even an empty cluster: no node passes its rules." : "";
+  if (facts.resource.empty()) {
+    if (never) return "It does not fit even an empty cluster: no node passes its rules.";
+    return facts.unblocked_by.empty() ? "" : "It " + UnblockText(facts) + ".";
+  }
   const std::string wanted = fmt::format(
       "{} {}", cluster::AmountText(facts.resource, facts.wanted_per_pod), facts.resource);
   if (never)
@@ -135,7 +142,7 @@ std::string PodText(const Infeasible& facts) {
     out += fmt::format(", at most {} on one node",
                        cluster::AmountText(facts.resource, facts.most_free_on_a_node));
   }
-  return out + UnblockText(facts) + ".";
+  return out + AndUnblockText(facts) + ".";
 }
 
 std::string_view WhyName(Infeasible::Why why) {

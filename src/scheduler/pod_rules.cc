@@ -277,14 +277,17 @@ LookIndex PodRules::LookOf(ShapeIndex shape, IdentityIndex identity) {
 
 // -- Verdicts.
 
+bool PodRules::PortsCollide(const Look& look, const std::vector<HostPort>& taken) const {
+  const std::vector<HostPort>& wanted = snapshot_.Shape(look.shape).constraints.relations.ports;
+  return std::any_of(wanted.begin(), wanted.end(), [&](const HostPort& port) {
+    return std::any_of(taken.begin(), taken.end(),
+                       [&](const HostPort& other) { return cluster::Collide(port, other); });
+  });
+}
+
 Rule PodRules::CheckPorts(LookIndex index, NodeIndex node) const {
   if (index == kNoIndex) return Rule::kPasses;
-  for (const HostPort& wanted : snapshot_.Shape(looks_[index].shape).constraints.relations.ports) {
-    for (const HostPort& taken : ports_on_[node]) {
-      if (cluster::Collide(wanted, taken)) return Rule::kPorts;
-    }
-  }
-  return Rule::kPasses;
+  return PortsCollide(looks_[index], ports_on_[node]) ? Rule::kPorts : Rule::kPasses;
 }
 
 Rule PodRules::CheckTopology(LookIndex index, NodeIndex node) const {
@@ -327,6 +330,51 @@ uint64_t PodRules::Loosened(LookIndex index) const {
     for (const CounterIndex counter : *counters) sum += counters_[counter].loosened;
   }
   return sum;
+}
+
+// -- Who keeps a pod away.
+
+size_t PodRules::TermCount(LookIndex index) const {
+  const Look& look = looks_[index];
+  return 1 + look.anti_affinity.size() + look.blockers.size() + look.spread.size();
+}
+
+PodRules::CounterIndex PodRules::CounterOf(const Look& look, size_t term) const {
+  size_t position = term - 1;
+  for (const auto* counters : {&look.anti_affinity, &look.blockers}) {
+    if (position < counters->size()) return (*counters)[position];
+    position -= counters->size();
+  }
+  return look.spread[position];
+}
+
+uint32_t PodRules::ExcludedDomain(LookIndex index, size_t term, NodeIndex node) const {
+  const Look& look = looks_[index];
+  if (term == 0) return PortsCollide(look, ports_on_[node]) ? node : kNoIndex;
+  const Counter& counter = counters_[CounterOf(look, term)];
+  const uint32_t domain = counter.topology->domain_of[node];
+  if (domain == kNoIndex) return kNoIndex;
+  if (counter.kind != Counter::Kind::kSpread) return counter.count[domain] > 0 ? domain : kNoIndex;
+  const size_t position = term - 1 - look.anti_affinity.size() - look.blockers.size();
+  return counter.Allows(node, look.counts_itself[position]) ? kNoIndex : domain;
+}
+
+uint32_t PodRules::CountsIn(LookIndex index, size_t term, const Placement& placement) {
+  const Look& look = looks_[index];
+  if (term == 0) {
+    const PodRelations& relations = snapshot_.Shape(placement.shape).constraints.relations;
+    return PortsCollide(look, relations.ports) ? placement.node : kNoIndex;
+  }
+  const CounterIndex which = CounterOf(look, term);
+  const Counter& counter = counters_[which];
+  if (counter.kind == Counter::Kind::kSpread && counter.eligible[placement.node] == 0)
+    return kNoIndex;
+  const std::vector<size_t>& bans = bans_of_[placement.shape];
+  const bool counts = counter.selectors.empty()  // then its owners are meant
+                          ? std::any_of(bans.begin(), bans.end(),
+                                        [&](size_t ban) { return bans_[ban].owners == which; })
+                          : Means(which, placement.identity);
+  return counts ? counter.topology->domain_of[placement.node] : kNoIndex;
 }
 
 }  // namespace muster::scheduler

@@ -48,6 +48,14 @@ class PodRules {
   // Grows whenever nodes may have passed from excluded to allowed other than the node of a change.
   uint64_t Loosened(LookIndex look) const;
 
+  // The terms by which placed pods can keep a pod of this look away: its ports, its anti-affinity,
+  // the anti-affinity of others, its spread.
+  size_t TermCount(LookIndex look) const;
+  // The node's domain if the term excludes it now, else kNoIndex. For ports a node is a domain.
+  uint32_t ExcludedDomain(LookIndex look, size_t term, cluster::NodeIndex node) const;
+  // The domain in which the placed pod counts against the look, else kNoIndex.
+  uint32_t CountsIn(LookIndex look, size_t term, const cluster::Placement& placement);
+
   void Placed(const cluster::Placement& placement) { Count(placement, +1); }
   void Removed(const cluster::Placement& placement) { Count(placement, -1); }
 
@@ -113,6 +121,9 @@ class PodRules {
     std::vector<size_t> bans;  // that mean the identity
   };
 
+  // By the numbers of TermCount(), without the ports.
+  CounterIndex CounterOf(const Look& look, size_t term) const;
+  bool PortsCollide(const Look& look, const std::vector<cluster::HostPort>& taken) const;
   void Count(const cluster::Placement& placement, int64_t sign);
   const Topology& TopologyOf(const std::string& key);
   const Terms& TermsOf(cluster::ShapeIndex shape);

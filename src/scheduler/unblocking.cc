@@ -1,0 +1,262 @@
+#include "scheduler/unblocking.h"
+
+#include <algorithm>
+#include <set>
+
+#include "scheduler/gang_planner.h"
+#include "scheduler/obstacles.h"
+#include "scheduler/rules.h"
+
+namespace muster::scheduler {
+
+using cluster::ClusterSnapshot;
+using cluster::HolderIndex;
+using cluster::kNoIndex;
+using cluster::NodeIndex;
+using cluster::Placement;
+using cluster::PlacementIndex;
+using Holding = std::vector<std::pair<HolderIndex, int64_t>>;
+
+namespace {
+
+// Passing over a placement costs about this much less than placing a pod.
+constexpr size_t kSlotsPerPodOfWork = 64;
+
+// Of the unit itself: its own pods do not stand in its way.
+std::set<HolderIndex> OwnHolders(const Unit& unit) {
+  std::set<HolderIndex> own;
+  for (const QueuedPod& pod : unit.pods) own.insert(pod.holder);
+  return own;
+}
+
+bool Contains(const Unblocking::Holders& holders, HolderIndex holder) {
+  return std::find(holders.begin(), holders.end(), holder) != holders.end();
+}
+
+std::set<HolderIndex> Running(const ClusterSnapshot& snapshot) {
+  std::set<HolderIndex> running;
+  for (PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
+    if (snapshot.At(index).node != kNoIndex) running.insert(snapshot.At(index).holder);
+  }
+  return running;
+}
+
+// On one node: by how much it lacks each amount, and who could give it back.
+struct NodeNeed {
+  NodeIndex node = kNoIndex;
+  std::vector<cluster::ResourceAmount> lacking;
+  std::vector<PlacementIndex> placed;
+};
+
+// `out` has to end anyway. With them those who cover most of what the node lacks, until nothing is
+// lacking; empty if they cannot.
+Unblocking::Holders CoverAmounts(const ClusterSnapshot& snapshot, NodeNeed need,
+                                 const std::set<HolderIndex>& own, Unblocking::Holders out) {
+  std::map<HolderIndex, std::vector<int64_t>> gives;  // by position in `lacking`
+  for (const PlacementIndex index : need.placed) {
+    const Placement& placement = snapshot.At(index);
+    if (own.contains(placement.holder)) continue;
+    std::vector<int64_t>& amounts = gives[placement.holder];
+    amounts.resize(need.lacking.size(), 0);
+    for (size_t i = 0; i < need.lacking.size(); ++i)
+      amounts[i] += snapshot.Shape(placement.shape).AmountOf(need.lacking[i].resource);
+  }
+  const auto take = [&](std::map<HolderIndex, std::vector<int64_t>>::iterator giver) {
+    for (size_t i = 0; i < need.lacking.size(); ++i) need.lacking[i].amount -= giver->second[i];
+    gives.erase(giver);
+  };
+  for (const HolderIndex holder : out) {
+    if (const auto found = gives.find(holder); found != gives.end()) take(found);
+  }
+  while (true) {
+    auto best = gives.end();
+    double most = 0;
+    for (auto giver = gives.begin(); giver != gives.end(); ++giver) {
+      double covers = 0;
+      for (size_t i = 0; i < need.lacking.size(); ++i) {
+        if (need.lacking[i].amount <= 0) continue;
+        covers += std::min(1.0, static_cast<double>(giver->second[i]) /
+                                    static_cast<double>(need.lacking[i].amount));
+      }
+      if (covers > most) {
+        most = covers;
+        best = giver;
+      }
+    }
+    if (best == gives.end()) break;
+    out.push_back(best->first);
+    take(best);
+  }
+  const bool covered = std::all_of(need.lacking.begin(), need.lacking.end(),
+                                   [](const auto& lack) { return lack.amount <= 0; });
+  return covered ? out : Unblocking::Holders{};
+}
+
+}  // namespace
+
+class Unblocking::Ended {
+ public:
+  Ended(NodeFinder& finder, const Holders& holders) : finder_(finder) {
+    const ClusterSnapshot& snapshot = finder.snapshot();
+    for (PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
+      const Placement placement = snapshot.At(index);
+      if (placement.node == kNoIndex || !Contains(holders, placement.holder)) continue;
+      removed_.push_back(placement);
+      finder.Remove(index);
+    }
+  }
+  ~Ended() {
+    for (const Placement& placement : removed_) {
+      finder_.Place(placement.shape, placement.node, placement.holder, placement.devices,
+                    placement.identity);
+    }
+  }
+  Ended(const Ended&) = delete;
+  Ended& operator=(const Ended&) = delete;
+
+ private:
+  NodeFinder& finder_;
+  std::vector<Placement> removed_;
+};
+
+bool Unblocking::Spend(size_t pods) {
+  const size_t work = finder_.snapshot().placement_slots() / kSlotsPerPodOfWork + pods;
+  if (work > work_left_) return false;
+  work_left_ -= work;
+  return true;
+}
+
+bool Unblocking::FitsWithout(const Unit& unit, const Holders& holders) {
+  if (!Spend(unit.pods.size())) return false;
+  const Ended ended(finder_, holders);
+  const GangAttempt attempt = PlaceGang(unit, finder_, search_);
+  TakeBack(attempt, finder_);
+  return !attempt.placed.empty();
+}
+
+Unblocking::Holders Unblocking::Search(const Unit& unit, size_t pod, const Holding& holding,
+                                       int64_t missing) {
+  const std::set<HolderIndex> own = OwnHolders(unit);
+  Holding others = holding;
+  std::erase_if(others, [&](const auto& each) { return own.contains(each.first); });
+  Holders candidates;  // to be tried alone, from the least on
+  for (const auto& [holder, amount] : others) {
+    if (candidates.size() == kMaxHoldersTried) break;
+    if (amount >= missing) candidates.push_back(holder);
+  }
+  std::reverse(candidates.begin(), candidates.end());
+  if (Spend(1)) {
+    const Obstacles obstacles(finder_, unit.pods[pod]);
+    for (const HolderIndex holder : obstacles.holders()) {
+      if (candidates.size() == 2 * kMaxHoldersTried) break;
+      if (!own.contains(holder) && !Contains(candidates, holder)) candidates.push_back(holder);
+    }
+  }
+  // The end of one job may help the pods of a gang in several ways.
+  if (unit.Needed() > 1) {
+    for (const HolderIndex holder : Running(finder_.snapshot())) {
+      if (candidates.size() >= kMaxHoldersTried) break;
+      if (!own.contains(holder) && !Contains(candidates, holder)) candidates.push_back(holder);
+    }
+  }
+  Holders found = SearchOne(unit, candidates);
+  if (found.empty() && unit.Needed() > 1) found = SearchLargest(unit, others, missing);
+  if (found.empty()) found = SearchByNode(unit);
+  return found.size() < 2 ? found : Shrink(unit, std::move(found));
+}
+
+Unblocking::Holders Unblocking::SearchOne(const Unit& unit, const Holders& candidates) {
+  for (const HolderIndex holder : candidates) {
+    if (FitsWithout(unit, {holder})) return {holder};
+  }
+  return {};
+}
+
+Unblocking::Holders Unblocking::SearchLargest(const Unit& unit, const Holding& holding,
+                                              int64_t missing) {
+  Holders ended;
+  int64_t freed = 0;
+  for (const auto& [holder, amount] : holding) {
+    if (ended.size() == kMaxHoldersTried) break;
+    ended.push_back(holder);
+    freed += amount;
+    if (ended.size() > 1 && freed >= missing && FitsWithout(unit, ended)) return ended;
+  }
+  return {};
+}
+
+Unblocking::Holders Unblocking::SearchByNode(const Unit& unit) {
+  Holders ended;
+  while (ended.size() <= kMaxHoldersTried && Spend(unit.pods.size())) {
+    const Ended gone(finder_, ended);
+    const GangAttempt attempt = PlaceWhatFits(unit, finder_);
+    const bool fits = static_cast<int64_t>(attempt.placed.size()) >= unit.Needed();
+    const Holders more = fits ? Holders{} : FewestFor(unit, attempt.first_unplaced.value_or(0));
+    TakeBack(attempt, finder_);
+    if (fits) return ended;
+    if (more.empty()) return {};
+    ended.insert(ended.end(), more.begin(), more.end());
+  }
+  return {};
+}
+
+Unblocking::Holders Unblocking::FewestFor(const Unit& unit, size_t position) {
+  const ClusterSnapshot& snapshot = finder_.snapshot();
+  const QueuedPod& pod = unit.pods[position];
+  const cluster::Shape& shape = snapshot.Shape(pod.shape);
+  if (!shape.unknown_resource.empty() || !Spend(1)) return {};
+  const std::set<HolderIndex> own = OwnHolders(unit);
+  const Obstacles obstacles(finder_, pod);
+  NodeFilter filter(snapshot, shape);
+  std::map<NodeIndex, NodeNeed> needs;
+  for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
+    if (!snapshot.HasNode(node) || !filter.Passes(node) || !snapshot.OffersAmounts(shape, node))
+      continue;
+    NodeNeed& need = needs[node];
+    need.node = node;
+    for (const cluster::ResourceAmount& request : shape.requests) {
+      const int64_t lacking = request.amount - snapshot.Free(node, request.resource);
+      if (lacking > 0) need.lacking.push_back({request.resource, lacking});
+    }
+  }
+  for (PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
+    const auto need = needs.find(snapshot.At(index).node);
+    if (need != needs.end() && !need->second.lacking.empty()) need->second.placed.push_back(index);
+  }
+  std::vector<std::pair<size_t, Holders>> sets;
+  for (auto& [node, need] : needs) {
+    Holders in_the_way = obstacles.KeepingFrom(node);
+    std::erase_if(in_the_way, [&](HolderIndex holder) { return own.contains(holder); });
+    Holders set = CoverAmounts(snapshot, std::move(need), own, std::move(in_the_way));
+    if (!set.empty() && set.size() <= kMaxHoldersTried)
+      sets.emplace_back(set.size(), std::move(set));
+  }
+  std::stable_sort(sets.begin(), sets.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  Holders last;
+  size_t tried = 0;
+  for (auto& [size, set] : sets) {
+    if (set == last) continue;
+    if (++tried > kMaxNodesTried || !Spend(1)) return {};
+    const Ended ended(finder_, set);
+    if (finder_.Best(pod.shape, pod.identity) != kNoIndex) return set;
+    last = std::move(set);
+  }
+  return {};
+}
+
+// Leaves out, from the last found on, whoever need not end.
+Unblocking::Holders Unblocking::Shrink(const Unit& unit, Holders holders) {
+  for (size_t i = 0; i < holders.size() && holders.size() > 1;) {
+    Holders fewer = holders;
+    fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
+    if (FitsWithout(unit, fewer)) {
+      holders = std::move(fewer);
+    } else {
+      ++i;
+    }
+  }
+  return holders;
+}
+
+}  // namespace muster::scheduler

@@ -138,7 +138,8 @@ class ClusterSnapshot {
   // The most free devices of the node that NVLinks join; 0 where no device has a link.
   int64_t MostJoined(NodeIndex node) const { return most_joined_[node]; }
 
-  // -- Structure: only ClusterCache, which owns the interning, calls these.
+  // -- Structure: only ClusterCache, which owns the interning, calls these (SetNode also who tries
+  // out more nodes of a class on a copy).
   ResourceIndex AddResource(std::string_view name);  // kNoIndex when there are kMaxResourceNames
   // REQUIRES: no placement is on it (the cache takes them off and puts them back).
   void SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> info, ClassIndex node_class);

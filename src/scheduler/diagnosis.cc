@@ -1,11 +1,15 @@
 #include "scheduler/diagnosis.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/core.h>
 
+#include "scheduler/affinity_faults.h"
 #include "scheduler/failures.h"
 #include "scheduler/gang_planner.h"
+#include "scheduler/more_nodes.h"
+#include "scheduler/node_kinds.h"
 #include "scheduler/rules.h"
 
 namespace muster::scheduler {
@@ -77,10 +81,18 @@ ResourceIndex Scarcest(const ClusterSnapshot& snapshot, const Failures& failures
   return scarcest;
 }
 
+// Where node affinity is what keeps the pod from every node that would hold it.
+std::string AffinityFault(const ClusterSnapshot& snapshot, const cluster::Shape& shape) {
+  const cluster::NodeAffinity& affinity = shape.constraints.affinity;
+  if (affinity.IsTrivial()) return "";
+  std::string fault = ContradictionIn(affinity);
+  return fault.empty() ? UnmetRequirement(affinity, snapshot) : fault;
+}
+
 }  // namespace
 
-Diagnosis::Diagnosis(NodeFinder& finder, size_t max_unblock_work)
-    : finder_(finder), unblocking_(finder, max_unblock_work) {}
+Diagnosis::Diagnosis(NodeFinder& finder, size_t max_work, bool detail)
+    : finder_(finder), detail_(detail), more_nodes_work_(max_work), unblocking_(finder, max_work) {}
 
 Diagnosis::~Diagnosis() = default;
 
@@ -111,6 +123,7 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   Failures failures = CountFailures(finder_.pod_rules(), unplaced.shape, unplaced.identity);
   const ResourceIndex scarce = Scarcest(snapshot, failures);
   out.failed_by_rule = std::move(failures.by_rule);
+  if (detail_) AddDetail(unplaced, scarce, out);
   TakeBack(attempt, finder_);
   if (!failed.unknown_resource.empty()) {
     out.why = Infeasible::Why::kNeverFits;
@@ -126,8 +139,13 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   }
   if (!FitsAlone(unit)) {
     out.why = Infeasible::Why::kNeverFits;
+    out.affinity_fault = AffinityFault(snapshot, failed);
+    // Where it does not even fit an empty cluster, so many more than that.
+    if (out.affinity_fault.empty())
+      AddMoreNodes(unit, position, empty_ == nullptr ? snapshot : *empty_, out);
     return out;
   }
+  if (detail_) AddMoreNodes(unit, position, snapshot, out);
   SearchUnblocking(unit, position, out);
   return out;
 }
@@ -163,6 +181,18 @@ Infeasible Diagnosis::ExamineShortage(const Unit& unit, const Shortage& shortage
   return out;
 }
 
+void Diagnosis::AddDetail(const QueuedPod& pod, ResourceIndex scarce, Infeasible& out) {
+  out.kinds = GroupNodes(finder_.pod_rules(), pod.shape, pod.identity, scarce);
+  out.excluded_by_one = ExcludedByOneRule(finder_.pod_rules(), pod.shape, pod.identity);
+}
+
+void Diagnosis::AddMoreNodes(const Unit& unit, size_t position, const ClusterSnapshot& snapshot,
+                             Infeasible& out) {
+  out.more_nodes = NodesToAdd(unit, position, snapshot, more_nodes_work_);
+  if (out.more_nodes.has_value() && out.more_nodes->like.empty())
+    out.more_nodes->count = std::max<int64_t>(unit.Needed() - out.pods_fitting, 1);
+}
+
 // Who has how much of the scarce resource on the nodes that pass the other rules.
 void Diagnosis::DescribeScarcity(const Unit& unit, const cluster::Shape& failed, Infeasible& out) {
   const ClusterSnapshot& snapshot = finder_.snapshot();
@@ -184,13 +214,17 @@ void Diagnosis::DescribeScarcity(const Unit& unit, const cluster::Shape& failed,
 void Diagnosis::DescribeHolders(ResourceIndex resource, const std::vector<bool>& nodes,
                                 Infeasible& out) {
   const ClusterSnapshot& snapshot = finder_.snapshot();
+  std::set<std::string> models;
   for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
     if (!nodes[node]) continue;
     const int64_t free = std::max<int64_t>(snapshot.Free(node, resource), 0);
     out.free += free;
     out.offered += snapshot.Offered(node, resource);
     out.most_free_on_a_node = std::max(out.most_free_on_a_node, free);
+    if (cluster::IsExtendedResource(out.resource)) models.insert(ModelOf(snapshot.Node(node)));
   }
+  models.erase("");
+  out.models.assign(models.begin(), models.end());
   ListHolders(nodes, resource, out);
 }
 

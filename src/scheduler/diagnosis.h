@@ -30,8 +30,9 @@ namespace muster::scheduler {
 
 class Diagnosis {
  public:
-  // `max_unblock_work` bounds the search for what would unblock units, in pods looked at.
-  Diagnosis(NodeFinder& finder, size_t max_unblock_work);
+  // `max_work` bounds the search for what would unblock units, in pods looked at, and as much again
+  // for nodes that could be added. `detail`: also what only `muster explain` shows.
+  Diagnosis(NodeFinder& finder, size_t max_work, bool detail);
   ~Diagnosis();
 
   // REQUIRES: the unit does not fit the working copy, or lacks members.
@@ -47,10 +48,15 @@ class Diagnosis {
                    Infeasible& out);
   // `position` in Unit::pods: of a pod that found no node.
   void SearchUnblocking(const Unit& unit, size_t position, Infeasible& out);
+  void AddDetail(const QueuedPod& pod, cluster::ResourceIndex scarce, Infeasible& out);
+  void AddMoreNodes(const Unit& unit, size_t position, const cluster::ClusterSnapshot& snapshot,
+                    Infeasible& out);
   bool FitsAlone(const Unit& unit);
   bool SomeNodeOffers(const Unit& unit) const;
 
   NodeFinder& finder_;
+  const bool detail_;
+  size_t more_nodes_work_;
   Unblocking unblocking_;
   SearchBudget search_;  // of FitsAlone()
   std::map<std::string, Infeasible> by_demand_;

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/strings.h"
 #include "cluster/resources.h"
 
 namespace muster::scheduler {
@@ -28,6 +29,34 @@ std::string FreeText(const Infeasible& facts) {
   std::string out = fmt::format("{} of {} free", cluster::AmountText(facts.resource, facts.free),
                                 cluster::AmountText(facts.resource, facts.offered));
   if (!facts.holders.empty()) out += " (" + HoldersText(facts) + ")";
+  return out;
+}
+
+// "8 nvidia.com/gpu, 96 cpu, 1Ti memory": devices first, without the slots for pods.
+std::string AmountsText(const cluster::ResourceList& amounts, std::string_view after_first) {
+  std::vector<std::string> texts;
+  for (const bool extended : {true, false}) {
+    for (const auto& [resource, amount] : amounts) {
+      if (cluster::IsExtendedResource(resource) != extended || amount == 0 ||
+          resource == cluster::resource::kPods)
+        continue;
+      texts.push_back(fmt::format("{}{} {}", cluster::AmountText(resource, amount),
+                                  texts.empty() ? after_first : "", resource));
+    }
+  }
+  return Join(texts, ", ");
+}
+
+// "2 more nodes like n0 (8 nvidia.com/gpu, 96 cpu)", "a node with 8 free nvidia.com/gpu and zone=a"
+std::string MoreNodesText(const MoreNodes& nodes) {
+  if (!nodes.like.empty()) {
+    return fmt::format("{} more node{} like {} ({})", nodes.count, nodes.count == 1 ? "" : "s",
+                       nodes.like, AmountsText(nodes.amounts, ""));
+  }
+  std::string out =
+      nodes.count == 1 ? "a node with " : fmt::format("{} more nodes, each with ", nodes.count);
+  out += AmountsText(nodes.amounts, " free");
+  for (const auto& [key, value] : nodes.labels) out += fmt::format(" and {}={}", key, value);
   return out;
 }
 
@@ -101,6 +130,20 @@ std::string MembersMissingText(const Infeasible& facts) {
   return out;
 }
 
+// ": it needs 8 more nvidia.com/gpu, as of 2 more nodes like n0 (4 nvidia.com/gpu, 8 cpu)"
+std::string NeedsText(const Infeasible& facts) {
+  if (!facts.affinity_fault.empty()) return ": " + facts.affinity_fault;
+  std::string out;
+  if (!facts.resource.empty() && facts.wanted > facts.offered) {
+    out =
+        fmt::format("{} more {}", cluster::AmountText(facts.resource, facts.wanted - facts.offered),
+                    facts.resource);
+  }
+  if (facts.more_nodes.has_value())
+    out += (out.empty() ? "" : ", as of ") + MoreNodesText(*facts.more_nodes);
+  return out.empty() ? "" : ": it needs " + out;
+}
+
 std::string GangText(const Infeasible& facts) {
   if (facts.for_min_resources) return MinResourcesText(facts);
   if (facts.started_with > 0) return ElasticText(facts);
@@ -114,10 +157,8 @@ std::string GangText(const Infeasible& facts) {
   }
   out += GangDemandText(facts);
   if (never) {
-    return out + fmt::format(
-                     ", the cluster offers {}; it does not fit even an empty cluster, it needs "
-                     "more nodes.",
-                     cluster::AmountText(facts.resource, facts.offered));
+    return out + fmt::format(", the cluster offers {}; it does not fit even an empty cluster{}.",
+                             cluster::AmountText(facts.resource, facts.offered), NeedsText(facts));
   }
   out += ", " + FreeText(facts);
   // Enough in sum, yet in pieces too small.
@@ -129,43 +170,24 @@ std::string GangText(const Infeasible& facts) {
 std::string PodText(const Infeasible& facts) {
   const bool never = facts.why == Infeasible::Why::kNeverFits;
   if (facts.resource.empty()) {
-    if (never) return "It does not fit even an empty cluster: no node passes its rules.";
+    if (never)
+      return fmt::format("It does not fit even an empty cluster{}.",
+                         facts.affinity_fault.empty() ? ": no node passes its rules"
+                                                      : ": " + facts.affinity_fault);
     return facts.unblocked_by.empty() ? "" : "It " + UnblockText(facts) + ".";
   }
   const std::string wanted = fmt::format(
       "{} {}", cluster::AmountText(facts.resource, facts.wanted_per_pod), facts.resource);
   if (never)
     return fmt::format(
-        "It does not fit even an empty cluster: no node that passes its rules offers {}.", wanted);
+        "It does not fit even an empty cluster: no node that passes its rules offers {}{}.", wanted,
+        facts.more_nodes.has_value() ? "; it needs " + MoreNodesText(*facts.more_nodes) : "");
   std::string out = fmt::format("Waits for {}: {}", wanted, FreeText(facts));
   if (facts.free >= facts.wanted_per_pod) {
     out += fmt::format(", at most {} on one node",
                        cluster::AmountText(facts.resource, facts.most_free_on_a_node));
   }
   return out + AndUnblockText(facts) + ".";
-}
-
-std::string_view WhyName(Infeasible::Why why) {
-  switch (why) {
-    case Infeasible::Why::kNoFit:
-      return "NoFit";
-    case Infeasible::Why::kNeverFits:
-      return "NeverFits";
-    case Infeasible::Why::kMembersMissing:
-      return "MembersMissing";
-    case Infeasible::Why::kGroupMissing:
-      return "PodGroupMissing";
-  }
-  return "";
-}
-
-json::Value HoldingsJson(const Infeasible& facts, const std::vector<Holding>& holdings) {
-  json::Array out;
-  for (const Holding& holding : holdings) {
-    out.push_back(json::Obj({{"holder", holding.holder},
-                             {"amount", cluster::AmountText(facts.resource, holding.amount)}}));
-  }
-  return json::Value(std::move(out));
 }
 
 }  // namespace
@@ -198,47 +220,36 @@ std::string Explain(const Infeasible& facts) {
   return rest.empty() ? NodesAvailableText(facts) : NodesAvailableText(facts) + " " + rest;
 }
 
-json::Value ToJson(const Infeasible& facts) {
-  json::Array rules;
-  for (const RuleCount& count : facts.failed_by_rule) {
-    rules.push_back(json::Obj({{"reason", count.reason}, {"nodes", count.nodes}}));
-  }
-  json::Value out = json::Obj({{"why", WhyName(facts.why)},
-                               {"message", Explain(facts)},
-                               {"nodes", facts.nodes},
-                               {"failedByRule", json::Value(std::move(rules))}});
-  if (!facts.group.empty()) {
-    json::Value gang = json::Obj({{"name", facts.group},
-                                  {"minMember", facts.min_member},
-                                  {"members", facts.members},
-                                  {"podsWaiting", facts.pods_waiting},
-                                  {"podsNeeded", facts.pods_needed},
-                                  {"podsFitting", facts.pods_fitting}});
-    if (facts.started_with > 0) gang = gang.Set("startedWith", facts.started_with);
-    if (facts.for_min_resources) gang = gang.Set("forMinResources", true);
-    if (!facts.task.empty()) {
-      gang = gang.Set("task", json::Obj({{"name", facts.task},
-                                         {"minMember", facts.task_min_member},
-                                         {"members", facts.task_members}}));
+std::vector<std::string> DetailLines(const Infeasible& facts) {
+  std::vector<std::string> lines;
+  for (const NodeKind& kind : facts.kinds) {
+    std::string line = fmt::format("{} x {}: ", kind.nodes, kind.kind);
+    for (size_t i = 0; i < kind.failed_by_rule.size(); ++i) {
+      const RuleCount& count = kind.failed_by_rule[i];
+      // Of one reason that all of them have, the number would say nothing new.
+      if (i > 0) line += ", ";
+      if (count.nodes < kind.nodes) line += fmt::format("{} ", count.nodes);
+      line += count.reason;
+      if (count.reason != "Insufficient " + facts.resource) continue;
+      line += fmt::format(", {} free at most on one",
+                          cluster::AmountText(facts.resource, kind.most_free_on_a_node));
     }
-    out = out.Set("gang", std::move(gang));
+    if (kind.failed_by_rule.empty()) line += "would take it";
+    lines.push_back(std::move(line));
   }
-  if (!facts.resource.empty()) {
-    out = out.Set(
-        "resource",
-        json::Obj(
-            {{"name", facts.resource},
-             {"wantedPerPod", cluster::AmountText(facts.resource, facts.wanted_per_pod)},
-             {"wanted", cluster::AmountText(facts.resource, facts.wanted)},
-             {"free", cluster::AmountText(facts.resource, facts.free)},
-             {"offered", cluster::AmountText(facts.resource, facts.offered)},
-             {"mostFreeOnANode", cluster::AmountText(facts.resource, facts.most_free_on_a_node)},
-             {"holders", facts.holder_count},
-             {"heldBy", HoldingsJson(facts, facts.holders)}}));
+  for (const RuleCount& count : facts.excluded_by_one) {
+    lines.push_back(fmt::format("{} node{} would take it but for one rule: {}", count.nodes,
+                                count.nodes == 1 ? "" : "s", count.reason));
   }
-  if (!facts.unblocked_by.empty())
-    out = out.Set("fitsWhenTheseEnd", HoldingsJson(facts, facts.unblocked_by));
-  return out;
+  if (!facts.resource.empty() && facts.wanted > facts.free) {
+    lines.push_back(fmt::format(
+        "lacks {} {}{}", cluster::AmountText(facts.resource, facts.wanted - facts.free),
+        facts.resource, facts.models.empty() ? "" : " of " + Join(facts.models, " or ")));
+  }
+  if (facts.more_nodes.has_value())
+    lines.push_back("fits with " + MoreNodesText(*facts.more_nodes));
+  if (!facts.unblocked_by.empty()) lines.push_back(UnblockText(facts));
+  return lines;
 }
 
 }  // namespace muster::scheduler

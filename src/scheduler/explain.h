@@ -1,7 +1,8 @@
 // src/scheduler/explain.h
 //
-// Why something waits, and what would change it. One fact sheet (Infeasible), two renderings: the
-// sentence that the condition, the event and `muster explain` show, and JSON for programs.
+// Why something waits, and what would change it. One fact sheet (Infeasible), three renderings: the
+// sentence that the condition, the event and `muster explain` show, the detail that the latter
+// shows below it, and JSON for programs (fields: docs/explain.md).
 //
 //   0/5 nodes are available: 2 node(s) had untolerated taint {k: v}, 3 Insufficient nvidia.com/gpu.
 //   Waits for ...
@@ -13,9 +14,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cluster/resources.h"
 #include "json/value.h"
 
 namespace muster::scheduler {
@@ -33,6 +37,28 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
+// Nodes of one kind (node_kinds.h).
+struct NodeKind {
+  std::string kind;  // "8 GPU H100"
+  int64_t nodes = 0;
+  std::vector<std::string> names;  // the first kMaxNodesListed
+  std::vector<RuleCount> failed_by_rule;
+  int64_t free = 0;  // of Infeasible::resource, on those that pass all other rules
+  int64_t most_free_on_a_node = 0;
+  bool operator==(const NodeKind&) const = default;
+};
+
+// Nodes that would have to be added.
+struct MoreNodes {
+  int64_t count = 1;
+  std::string like;               // a node that is there; "" if none would do
+  std::string kind;               // of that node
+  cluster::ResourceList amounts;  // that they offer; without `like`, that must be free on each
+  std::vector<std::pair<std::string, std::string>> labels;  // without `like`: that they must have
+  bool operator==(const MoreNodes&) const = default;
+};
+
+inline constexpr size_t kMaxNodesListed = 5;   // names of nodes of one kind
 inline constexpr size_t kMaxHoldersNamed = 5;  // in a text; JSON has the first kMaxHoldersListed
 inline constexpr size_t kMaxHoldersListed = 50;
 
@@ -77,6 +103,19 @@ struct Infeasible {
       holders;  // of `resource` on these nodes, largest first, at most kMaxHoldersListed
   int64_t holder_count = 0;  // all of them
 
+  // What no node can satisfy, or none does: affinity_faults.h. "" if that is not the cause.
+  std::string affinity_fault;
+  // Models of the devices of nodes that pass all other rules, where they name one.
+  std::vector<std::string> models;
+
+  // The detail, if it was asked for (PlannerConfig::detail).
+  std::vector<NodeKind> kinds;             // all nodes
+  std::vector<RuleCount> excluded_by_one;  // nodes that take the pod but for this one rule
+
+  // Adding these makes it fit; what never fits would then fit if nothing else ran. Worked out for
+  // what never fits, and with the detail.
+  std::optional<MoreNodes> more_nodes;
+
   // The end of all of these makes it fit; empty if not worked out, or if nothing that runs would
   // help.
   std::vector<Holding> unblocked_by;
@@ -86,6 +125,8 @@ struct Infeasible {
 
 // The whole message. Amounts of cpu and bytes are written as quantities.
 std::string Explain(const Infeasible& infeasible);
+// Lines that say more than the message; empty without the detail.
+std::vector<std::string> DetailLines(const Infeasible& infeasible);
 // Only the upstream sentence.
 std::string NodesAvailableText(const Infeasible& infeasible);
 json::Value ToJson(const Infeasible& infeasible);

@@ -19,10 +19,33 @@ std::string InsufficientText(const cluster::ClusterSnapshot& snapshot,
                                          : "Insufficient " + snapshot.ResourceName(resource);
 }
 
+// kube-scheduler sorts the texts "N reason", not the numbers.
+std::vector<RuleCount> InOrder(const std::map<std::string, int64_t>& counts) {
+  std::vector<RuleCount> out;
+  for (const auto& [reason, nodes] : counts) out.push_back({reason, nodes});
+  const auto text = [](const RuleCount& count) {
+    return fmt::format("{} {}", count.nodes, count.reason);
+  };
+  std::sort(out.begin(), out.end(),
+            [&](const RuleCount& a, const RuleCount& b) { return text(a) < text(b); });
+  return out;
+}
+
 }  // namespace
 
-Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex index,
+Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex shape,
                        cluster::IdentityIndex identity) {
+  const cluster::ClusterSnapshot& snapshot = pod_rules.snapshot();
+  std::vector<cluster::NodeIndex> nodes;
+  for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
+    if (snapshot.HasNode(node)) nodes.push_back(node);
+  }
+  return CountFailures(pod_rules, shape, identity, nodes);
+}
+
+Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex index,
+                       cluster::IdentityIndex identity,
+                       const std::vector<cluster::NodeIndex>& nodes) {
   const cluster::ClusterSnapshot& snapshot = pod_rules.snapshot();
   const cluster::Shape& shape = snapshot.Shape(index);
   const LookIndex look = pod_rules.LookOf(index, identity);
@@ -34,8 +57,7 @@ Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex index,
   Failures out;
   out.insufficient.assign(snapshot.resource_count(), 0);
   int64_t passing = 0;
-  for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
-    if (!snapshot.HasNode(node)) continue;
+  for (const cluster::NodeIndex node : nodes) {
     RuleVerdict verdict = filter.Check(node);
     if (looks && verdict.rule == Rule::kPasses) verdict.rule = pod_rules.CheckPorts(look, node);
     if (verdict.rule != Rule::kPasses) {
@@ -63,14 +85,36 @@ Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex index,
   if (!shape.unknown_resource.empty() && passing > 0)
     counts["Insufficient " + shape.unknown_resource] = passing;
 
-  // kube-scheduler sorts the texts "N reason", not the numbers.
-  for (const auto& [reason, nodes] : counts) out.by_rule.push_back({reason, nodes});
-  const auto text = [](const RuleCount& count) {
-    return fmt::format("{} {}", count.nodes, count.reason);
-  };
-  std::sort(out.by_rule.begin(), out.by_rule.end(),
-            [&](const RuleCount& a, const RuleCount& b) { return text(a) < text(b); });
+  out.by_rule = InOrder(counts);
   return out;
+}
+
+std::vector<RuleCount> ExcludedByOneRule(PodRules& pod_rules, cluster::ShapeIndex index,
+                                         cluster::IdentityIndex identity) {
+  const cluster::ClusterSnapshot& snapshot = pod_rules.snapshot();
+  const cluster::Shape& shape = snapshot.Shape(index);
+  const LookIndex look = pod_rules.LookOf(index, identity);
+  std::map<std::string, int64_t> counts;
+  for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
+    if (!snapshot.HasNode(node)) continue;
+    std::vector<std::string> reasons;
+    const cluster::NodeClass& node_class = snapshot.Class(snapshot.ClassOf(node));
+    for (const RuleVerdict& verdict :
+         AllFailedRules(shape, node_class, snapshot.Node(node).labels_view()))
+      reasons.push_back(ReasonText(verdict));
+    for (const Rule rule :
+         {pod_rules.CheckPorts(look, node), pod_rules.CheckTopology(look, node)}) {
+      if (rule != Rule::kPasses) reasons.push_back(ReasonText({rule, nullptr}));
+    }
+    for (const cluster::ResourceAmount& request : shape.requests) {
+      if (snapshot.Free(node, request.resource) < request.amount)
+        reasons.push_back(InsufficientText(snapshot, request.resource));
+    }
+    if (!shape.unknown_resource.empty())
+      reasons.push_back("Insufficient " + shape.unknown_resource);
+    if (reasons.size() == 1) ++counts[reasons.front()];
+  }
+  return InOrder(counts);
 }
 
 }  // namespace muster::scheduler

@@ -22,5 +22,13 @@ struct Failures {
 };
 Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex shape,
                        cluster::IdentityIndex identity);
+// Of these nodes only. REQUIRES: HasNode() of each.
+Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex shape,
+                       cluster::IdentityIndex identity,
+                       const std::vector<cluster::NodeIndex>& nodes);
+
+// Nodes that one rule alone excludes, by that rule: what lifting it would open.
+std::vector<RuleCount> ExcludedByOneRule(PodRules& pod_rules, cluster::ShapeIndex shape,
+                                         cluster::IdentityIndex identity);
 
 }  // namespace muster::scheduler

@@ -92,11 +92,11 @@ TEST(GangPlanner, TellsAGangThatIsLargerThanTheClusterAtOnce) {
   c.AddGang("huge", 10, 10, kOneGpu);
   c.Plan();
   EXPECT_EQ(c.WhyNot("huge").why, Infeasible::Why::kNeverFits);
-  EXPECT_EQ(
-      c.Message("huge"),
-      "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang huge: 10 pods x 1 "
-      "nvidia.com/gpu need 10 at "
-      "once, the cluster offers 4; it does not fit even an empty cluster, it needs more nodes.");
+  EXPECT_EQ(c.Message("huge"),
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang huge: 10 pods x 1 "
+            "nvidia.com/gpu need 10 at "
+            "once, the cluster offers 4; it does not fit even an empty cluster: it needs 6 more "
+            "nvidia.com/gpu, as of 2 more nodes like n0 (4 nvidia.com/gpu).");
 }
 
 TEST(GangPlanner, LowerUnitsMayGoWhileAGangWaits) {

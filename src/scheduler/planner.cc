@@ -87,9 +87,10 @@ PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const Pla
   PlaceAfterOthers(queue, finder, budget, result, refused);
   // Explained at the end, so that what a unit reads about free room is still true when it reads it.
   if (!config.explain) return result;
-  Diagnosis diagnosis(finder, config.max_unblock_work);
+  Diagnosis diagnosis(finder, config.max_unblock_work, config.detail);
   for (const size_t position : refused) {
     UnitPlan& plan = result.units[position];
+    if (config.explain_only.value_or(plan.unit) != plan.unit) continue;
     plan.infeasible = diagnosis.Explain(Rest(queue[plan.unit], plan));
   }
   return result;

@@ -42,6 +42,10 @@ struct PlannerConfig {
   size_t max_unblock_work = 100'000;
   // Off in benchmarks of bare decisions.
   bool explain = true;
+  // Of one unit only: its position in the queue.
+  std::optional<size_t> explain_only = std::nullopt;
+  // With what `muster explain` shows below the sentence.
+  bool detail = false;
 };
 
 struct Assignment {

@@ -29,6 +29,23 @@ RuleVerdict CheckRules(const cluster::Shape& shape, const cluster::NodeClass& no
   return {};
 }
 
+std::vector<RuleVerdict> AllFailedRules(const cluster::Shape& shape,
+                                        const cluster::NodeClass& node_class,
+                                        const cluster::NodeLabels& labels) {
+  std::vector<RuleVerdict> failed;
+  if (node_class.unschedulable && !ToleratesCordon(shape))
+    failed.push_back({Rule::kUnschedulable, nullptr});
+  for (const cluster::Taint& taint : node_class.taints) {
+    // Says the same as the cordon.
+    if (node_class.unschedulable && taint.key == cluster::kUnschedulableTaint) continue;
+    if (cluster::FirstUntolerated({taint}, shape.constraints.tolerations) != nullptr)
+      failed.push_back({Rule::kTaint, &taint});
+  }
+  if (!cluster::Matches(shape.constraints.affinity, labels))
+    failed.push_back({Rule::kAffinity, nullptr});
+  return failed;
+}
+
 NodeFilter::NodeFilter(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& shape)
     : snapshot_(snapshot), shape_(shape), by_class_(snapshot.class_slots()) {}
 

@@ -39,6 +39,11 @@ struct RuleVerdict {
 RuleVerdict CheckRules(const cluster::Shape& shape, const cluster::NodeClass& node_class,
                        const cluster::NodeLabels& labels);
 
+// All that exclude the pod, not only the first.
+std::vector<RuleVerdict> AllFailedRules(const cluster::Shape& shape,
+                                        const cluster::NodeClass& node_class,
+                                        const cluster::NodeLabels& labels);
+
 // The rules for one shape on all nodes of a snapshot, each class looked at once.
 class NodeFilter {
  public:

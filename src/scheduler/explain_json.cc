@@ -1,0 +1,133 @@
+// Infeasible as JSON; the fields are described in docs/explain.md.
+
+#include <fmt/core.h>
+
+#include "cluster/resources.h"
+#include "scheduler/explain.h"
+
+namespace muster::scheduler {
+
+namespace {
+
+std::string_view WhyName(Infeasible::Why why) {
+  switch (why) {
+    case Infeasible::Why::kNoFit:
+      return "NoFit";
+    case Infeasible::Why::kNeverFits:
+      return "NeverFits";
+    case Infeasible::Why::kMembersMissing:
+      return "MembersMissing";
+    case Infeasible::Why::kGroupMissing:
+      return "PodGroupMissing";
+  }
+  return "";
+}
+
+json::Value HoldingsJson(const Infeasible& facts, const std::vector<Holding>& holdings) {
+  json::Array out;
+  for (const Holding& holding : holdings) {
+    json::Value entry = json::Obj({{"holder", holding.holder}});
+    if (!facts.resource.empty())
+      entry = entry.Set("amount", cluster::AmountText(facts.resource, holding.amount));
+    out.push_back(std::move(entry));
+  }
+  return json::Value(std::move(out));
+}
+
+json::Value RulesJson(const std::vector<RuleCount>& counts) {
+  json::Array rules;
+  for (const RuleCount& count : counts)
+    rules.push_back(json::Obj({{"reason", count.reason}, {"nodes", count.nodes}}));
+  return json::Value(std::move(rules));
+}
+
+json::Value StringsJson(const std::vector<std::string>& texts) {
+  json::Array out;
+  for (const std::string& text : texts) out.emplace_back(text);
+  return json::Value(std::move(out));
+}
+
+json::Value AmountsJson(const cluster::ResourceList& amounts) {
+  json::Value out = json::Obj({});
+  for (const auto& [resource, amount] : amounts)
+    out = out.Set(resource, cluster::AmountText(resource, amount));
+  return out;
+}
+
+json::Value KindsJson(const Infeasible& facts) {
+  json::Array out;
+  for (const NodeKind& kind : facts.kinds) {
+    json::Value row = json::Obj({{"kind", kind.kind},
+                                 {"nodes", kind.nodes},
+                                 {"names", StringsJson(kind.names)},
+                                 {"failedByRule", RulesJson(kind.failed_by_rule)}});
+    if (!facts.resource.empty()) {
+      row = row.Set("free", cluster::AmountText(facts.resource, kind.free))
+                .Set("mostFreeOnANode",
+                     cluster::AmountText(facts.resource, kind.most_free_on_a_node));
+    }
+    out.push_back(std::move(row));
+  }
+  return json::Value(std::move(out));
+}
+
+json::Value MoreNodesJson(const MoreNodes& nodes) {
+  json::Value out =
+      json::Obj({{"count", nodes.count},
+                 {nodes.like.empty() ? "free" : "offers", AmountsJson(nodes.amounts)}});
+  if (!nodes.like.empty()) return out.Set("like", nodes.like).Set("kind", nodes.kind);
+  json::Value labels = json::Obj({});
+  for (const auto& [key, value] : nodes.labels) labels = labels.Set(key, value);
+  return out.Set("labels", labels);
+}
+
+}  // namespace
+
+json::Value ToJson(const Infeasible& facts) {
+  json::Value out = json::Obj({{"why", WhyName(facts.why)},
+                               {"message", Explain(facts)},
+                               {"nodes", facts.nodes},
+                               {"failedByRule", RulesJson(facts.failed_by_rule)}});
+  if (!facts.group.empty()) {
+    json::Value gang = json::Obj({{"name", facts.group},
+                                  {"minMember", facts.min_member},
+                                  {"members", facts.members},
+                                  {"podsWaiting", facts.pods_waiting},
+                                  {"podsNeeded", facts.pods_needed},
+                                  {"podsFitting", facts.pods_fitting}});
+    if (facts.started_with > 0) gang = gang.Set("startedWith", facts.started_with);
+    if (facts.for_min_resources) gang = gang.Set("forMinResources", true);
+    if (!facts.task.empty()) {
+      gang = gang.Set("task", json::Obj({{"name", facts.task},
+                                         {"minMember", facts.task_min_member},
+                                         {"members", facts.task_members}}));
+    }
+    out = out.Set("gang", std::move(gang));
+  }
+  if (!facts.resource.empty()) {
+    out = out.Set(
+        "resource",
+        json::Obj(
+            {{"name", facts.resource},
+             {"wantedPerPod", cluster::AmountText(facts.resource, facts.wanted_per_pod)},
+             {"wanted", cluster::AmountText(facts.resource, facts.wanted)},
+             {"free", cluster::AmountText(facts.resource, facts.free)},
+             {"offered", cluster::AmountText(facts.resource, facts.offered)},
+             {"mostFreeOnANode", cluster::AmountText(facts.resource, facts.most_free_on_a_node)},
+             {"models", StringsJson(facts.models)},
+             {"holders", facts.holder_count},
+             {"heldBy", HoldingsJson(facts, facts.holders)}}));
+  }
+  if (!facts.affinity_fault.empty()) out = out.Set("affinityFault", facts.affinity_fault);
+  if (!facts.kinds.empty()) {
+    out = out.Set("nodeKinds", KindsJson(facts))
+              .Set("excludedByOneRule", RulesJson(facts.excluded_by_one));
+  }
+  if (facts.more_nodes.has_value())
+    out = out.Set("fitsWithNodes", MoreNodesJson(*facts.more_nodes));
+  if (!facts.unblocked_by.empty())
+    out = out.Set("fitsWhenTheseEnd", HoldingsJson(facts, facts.unblocked_by));
+  return out;
+}
+
+}  // namespace muster::scheduler

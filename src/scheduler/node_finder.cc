@@ -48,9 +48,10 @@ void Pop(std::vector<NodeOrder>& heap) {
 
 }  // namespace
 
-NodeFinder::NodeFinder(cluster::ClusterSnapshot& snapshot)
+NodeFinder::NodeFinder(cluster::ClusterSnapshot& snapshot, std::shared_ptr<const Packing> packing)
     : snapshot_(snapshot),
       pod_rules_(snapshot),
+      packing_(snapshot, std::move(packing)),
       by_shape_(snapshot.shape_slots()),
       changed_at_(snapshot.node_slots(), 0),
       older_(snapshot.node_slots(), kNoIndex),
@@ -58,9 +59,10 @@ NodeFinder::NodeFinder(cluster::ClusterSnapshot& snapshot)
   CHECK(snapshot.node_slots() <= kMaxNodes);
 }
 
-NodeOrder NodeFinder::OrderOf(const cluster::Shape& shape, NodeIndex node) const {
+NodeOrder NodeFinder::OrderOf(const Candidates& candidates, const cluster::Shape& shape,
+                              NodeIndex node) {
   const uint64_t preference = 0;
-  const uint64_t price = 0;
+  const uint64_t price = packing_.Price(candidates.ask, node);
   uint64_t unwanted = 0;
   int64_t devices = 0;
   if (shape.device_resource != kNoIndex) {
@@ -134,7 +136,7 @@ void NodeFinder::MakeGroups() {
 NodeOrder NodeFinder::CollectFromNodes(Candidates& candidates, const cluster::Shape& shape) {
   for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node) {
     if (!snapshot_.HasNode(node) || !Takes(candidates, shape, node)) continue;
-    scratch_.push_back(OrderOf(shape, node));
+    scratch_.push_back(OrderOf(candidates, shape, node));
   }
   return kNothingOutside;
 }
@@ -142,7 +144,7 @@ NodeOrder NodeFinder::CollectFromNodes(Candidates& candidates, const cluster::Sh
 NodeOrder NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::Shape& shape) {
   if (!has_groups_) MakeGroups();
   for (NodeIndex node = newest_; node != kNoIndex; node = older_[node]) {
-    if (Takes(candidates, shape, node)) scratch_.push_back(OrderOf(shape, node));
+    if (Takes(candidates, shape, node)) scratch_.push_back(OrderOf(candidates, shape, node));
   }
   feasible_groups_.clear();
   for (size_t index = 0; index < groups_.size(); ++index) {
@@ -152,7 +154,7 @@ NodeOrder NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::S
     if (group.first == group.nodes.size()) continue;
     const NodeIndex node = group.nodes[group.first];
     if (!Takes(candidates, shape, node)) continue;
-    feasible_groups_.emplace_back(OrderOf(shape, node), index);
+    feasible_groups_.emplace_back(OrderOf(candidates, shape, node), index);
   }
   std::sort(feasible_groups_.begin(), feasible_groups_.end());
 
@@ -185,6 +187,7 @@ NodeOrder NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::S
 void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
   if (!candidates.scanned) {
     candidates.class_passes.assign(snapshot_.class_slots(), Tristate::kUnknown);
+    candidates.ask = packing_.AskFor(shape);
   } else if (candidates.loosened == pod_rules_.Loosened(candidates.look)) {
     candidates.limit = std::min(candidates.limit * 2, kMaxCandidates);
   }
@@ -208,7 +211,7 @@ void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
 void NodeFinder::TakeInChanges(Candidates& candidates, const cluster::Shape& shape) {
   for (NodeIndex node = newest_; node != kNoIndex && changed_at_[node] > candidates.seen;
        node = older_[node]) {
-    if (Takes(candidates, shape, node)) Push(candidates.heap, OrderOf(shape, node));
+    if (Takes(candidates, shape, node)) Push(candidates.heap, OrderOf(candidates, shape, node));
   }
   candidates.seen = clock_;
 }
@@ -242,12 +245,13 @@ NodeIndex NodeFinder::Best(cluster::ShapeIndex index, cluster::IdentityIndex ide
     }
     const NodeOrder best = candidates.heap.front();
     const NodeIndex node = NodeOf(best);
-    if (OrderOf(shape, node) == best && HasRoom(candidates, shape, node)) return node;
+    if (OrderOf(candidates, shape, node) == best && HasRoom(candidates, shape, node)) return node;
     Pop(candidates.heap);
   }
 }
 
 void NodeFinder::Touch(NodeIndex node) {
+  packing_.Touch(node);
   changed_at_[node] = ++clock_;
   if (newest_ == node) return;
   if (newer_[node] != kNoIndex) older_[newer_[node]] = older_[node];

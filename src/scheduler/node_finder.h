@@ -27,10 +27,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "cluster/snapshot.h"
+#include "scheduler/packing_view.h"
 #include "scheduler/pod_rules.h"
 
 namespace muster::scheduler {
@@ -62,7 +64,8 @@ static_assert(kPreferenceBits + 2 + kPriceBits <= 64 && kDeviceBits + kCpuBits +
 class NodeFinder {
  public:
   // REQUIRES: snapshot.node_slots() <= kMaxNodes.
-  explicit NodeFinder(cluster::ClusterSnapshot& snapshot);
+  explicit NodeFinder(cluster::ClusterSnapshot& snapshot,
+                      std::shared_ptr<const Packing> packing = nullptr);
 
   // kNoIndex if no node takes a pod of this shape. Without an identity, no selector finds the pod.
   cluster::NodeIndex Best(cluster::ShapeIndex shape,
@@ -89,6 +92,7 @@ class NodeFinder {
     LookIndex look = cluster::kNoIndex;  // of pods that look at others
     uint64_t loosened = 0;               // PodRules::Loosened() at the last pass
     std::vector<Tristate> class_passes;  // by class
+    PackingView::Ask ask;
   };
 
   // Nodes that were in one state when the groups were made. Those that changed since are looked at
@@ -98,7 +102,8 @@ class NodeFinder {
     size_t first = 0;                       // those before it have changed
   };
 
-  NodeOrder OrderOf(const cluster::Shape& shape, cluster::NodeIndex node) const;
+  NodeOrder OrderOf(const Candidates& candidates, const cluster::Shape& shape,
+                    cluster::NodeIndex node);
   Candidates& CandidatesOf(cluster::ShapeIndex shape, cluster::IdentityIndex identity);
   bool Takes(Candidates& candidates, const cluster::Shape& shape, cluster::NodeIndex node);
   bool HasRoom(const Candidates& candidates, const cluster::Shape& shape,
@@ -115,6 +120,7 @@ class NodeFinder {
 
   cluster::ClusterSnapshot& snapshot_;
   PodRules pod_rules_;
+  PackingView packing_;
   std::vector<Candidates> by_shape_;  // of pods that look at no others
   std::deque<Candidates> by_look_;
   std::vector<NodeOrder> scratch_;

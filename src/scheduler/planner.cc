@@ -74,9 +74,10 @@ PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const Pla
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return GoesBefore(queue[a], queue[b]); });
 
-  NodeFinder finder(snapshot);
-  SearchBudget budget;
   PlanResult result;
+  result.packing = Learn(snapshot, queue, config.packing);
+  NodeFinder finder(snapshot, result.packing);
+  SearchBudget budget;
   result.units.reserve(queue.size());
   std::vector<size_t> refused;  // positions in result.units
   for (const size_t position : order) {

@@ -11,9 +11,10 @@
 //        to other pods, and the anti-affinity of pods that are there. A pod that came with a
 //        spec.nodeName is bound and never gets here.
 // Choice: a pod that wants no devices stays off nodes with devices while another node takes it; one
-//        that wants several goes where NVLinks join as many free ones. Then the node that is
-//        fullest, so that whole nodes stay free for large jobs: where the fewest devices are free,
-//        then the least cpu, then the lower index.
+//        that wants several goes where NVLinks join as many free ones. Then the node where it takes
+//        the least from the pods to come (packing.h, once there are pods to learn from), then the
+//        node that is fullest, so that whole nodes stay free for large jobs: where the fewest
+//        devices are free, then the least cpu, then the lower index.
 // Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go. If it looks
 //        at other pods, it is tried again after them.
 // Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least what
@@ -25,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +34,7 @@
 #include "base/time.h"
 #include "cluster/snapshot.h"
 #include "scheduler/explain.h"
+#include "scheduler/packing.h"
 #include "scheduler/queue.h"
 
 namespace muster::scheduler {
@@ -46,6 +49,8 @@ struct PlannerConfig {
   std::optional<size_t> explain_only = std::nullopt;
   // With what `muster explain` shows below the sentence.
   bool detail = false;
+  // What the plan before came to; null at first.
+  std::shared_ptr<const Packing> packing = nullptr;
 };
 
 struct Assignment {
@@ -65,6 +70,7 @@ struct UnitPlan {
 struct PlanResult {
   std::vector<UnitPlan>
       units;  // in the order in which they were considered; one for each unit of the queue
+  std::shared_ptr<const Packing> packing;  // for the next plan
 };
 
 // `now` is part of the signature for rules that depend on it (reservations); the rules above do

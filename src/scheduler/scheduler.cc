@@ -234,11 +234,16 @@ struct Scheduler::Impl {
     next->started = now;
     round = next;
     ++metrics.plans;
+    PlannerConfig planner = config.planner;
+    planner.packing = packing;
     pool.Run(
-        [next, now, snapshot = cache.snapshot(), planner = config.planner]() mutable {
+        [next, now, snapshot = cache.snapshot(), planner = std::move(planner)]() mutable {
           next->result = Plan(std::move(snapshot), next->queue, planner, now);
         },
-        api.loop(), lifetime.Guard([this] { TakeOver(); }));
+        api.loop(), lifetime.Guard([this] {
+          packing = round->result.packing;
+          TakeOver();
+        }));
   }
 
   std::set<UnitKey> BackedOff(Time now) {
@@ -522,6 +527,7 @@ struct Scheduler::Impl {
   bool dirty = false;
   bool wake_posted = false;
   std::shared_ptr<Round> round;
+  std::shared_ptr<const Packing> packing;  // of the last plan
   Time not_before{};
   std::optional<Time> grace_until;
   SchedulerMetrics metrics;

@@ -129,6 +129,7 @@ class Simulation {
     ++outcome_.plans;
     const scheduler::PlanResult plan =
         scheduler::Plan(cache_.snapshot(), queue, config_, Time(now_));
+    config_.packing = plan.packing;
     size_t placed = 0;
     for (const scheduler::UnitPlan& unit : plan.units) {
       if (unit.assignments.empty()) continue;

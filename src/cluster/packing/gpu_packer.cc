@@ -116,7 +116,7 @@ void GpuPacker::Place(const GpuAsk& ask, const PackingSpot& spot) {
 }
 
 void GpuPacker::Arrived(const GpuAsk& ask) {
-  mix_.Add(ask);
+  mix_.Arrived(ask);
   if (mix_.arrivals() >= solve_at_ && !mix_.kinds().empty()) Solve();
 }
 

@@ -5,10 +5,14 @@
 
 namespace muster::cluster {
 
-void PodMix::Add(const GpuAsk& ask) {
+void PodMix::Arrived(const GpuAsk& ask) {
   ++arrivals_;
   if (++weight_ > kFadeAfter) Fade();
-  (ask.gpus > 0 ? with_gpus_ : without_gpus_).Add(ask);
+  Add(ask);
+}
+
+void PodMix::Add(const GpuAsk& ask, double count) {
+  (ask.gpus > 0 ? with_gpus_ : without_gpus_).Add(ask, count);
 }
 
 void PodMix::Fade() {
@@ -17,10 +21,10 @@ void PodMix::Fade() {
   for (AskKind& kind : without_gpus_.kinds) kind.count /= 2;
 }
 
-void PodMix::Counts::Add(const GpuAsk& ask) {
+void PodMix::Counts::Add(const GpuAsk& ask, double count) {
   const auto [at, is_new] = index.try_emplace(ask, kinds.size());
   if (is_new) kinds.push_back({ask, 0});
-  ++kinds[at->second].count;
+  kinds[at->second].count += count;
   if (kinds.size() > kMaxAskKinds) DropRarest();
 }
 

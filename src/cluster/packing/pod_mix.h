@@ -6,7 +6,7 @@
 // Life cycle: lives as long as its learner; empty at first.
 // Thread:     not shared.
 // Invariants: at most kMaxAskKinds kinds of either, the rarest make room; what came long ago fades:
-//             every kFadeAfter arrivals all counts are halved.
+//             every kFadeAfter that arrived all counts are halved.
 
 #pragma once
 
@@ -29,7 +29,10 @@ struct AskKind {
 
 class PodMix {
  public:
-  void Add(const GpuAsk& ask);
+  // For a mix that is learned as pods come.
+  void Arrived(const GpuAsk& ask);
+  // For a mix of what there is: nothing fades.
+  void Add(const GpuAsk& ask, double count = 1);
   const std::vector<AskKind>& kinds() const { return with_gpus_.kinds; }
   const std::vector<AskKind>& kinds_without_gpus() const { return without_gpus_.kinds; }
   uint64_t arrivals() const { return arrivals_; }
@@ -38,7 +41,7 @@ class PodMix {
   struct Counts {
     std::map<GpuAsk, size_t> index;
     std::vector<AskKind> kinds;
-    void Add(const GpuAsk& ask);
+    void Add(const GpuAsk& ask, double count);
     void DropRarest();
   };
   void Fade();

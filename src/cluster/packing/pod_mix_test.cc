@@ -11,10 +11,10 @@ GpuAsk Share(int cpu_milli) { return {.cpu_milli = cpu_milli, .gpus = 1, .gpu_mi
 
 TEST(PodMix, CountsKindsThoseWithoutGpusApart) {
   PodMix mix;
-  mix.Add(Share(1));
-  mix.Add(Share(2));
-  mix.Add(Share(1));
-  mix.Add({.cpu_milli = 1});
+  mix.Arrived(Share(1));
+  mix.Arrived(Share(2));
+  mix.Arrived(Share(1));
+  mix.Arrived({.cpu_milli = 1});
   EXPECT_EQ(mix.arrivals(), 4U);
   ASSERT_EQ(mix.kinds().size(), 2U);
   EXPECT_EQ(mix.kinds()[0].count, 2);
@@ -26,10 +26,10 @@ TEST(PodMix, CountsKindsThoseWithoutGpusApart) {
 TEST(PodMix, TheRarestKindMakesRoom) {
   PodMix mix;
   for (int i = 0; i < static_cast<int>(kMaxAskKinds); ++i) {
-    mix.Add(Share(i));
-    if (i != 7) mix.Add(Share(i));
+    mix.Arrived(Share(i));
+    if (i != 7) mix.Arrived(Share(i));
   }
-  mix.Add(Share(100'000));
+  mix.Arrived(Share(100'000));
   ASSERT_EQ(mix.kinds().size(), kMaxAskKinds);
   const auto has = [&](int cpu_milli) {
     return std::any_of(mix.kinds().begin(), mix.kinds().end(),
@@ -38,14 +38,14 @@ TEST(PodMix, TheRarestKindMakesRoom) {
   EXPECT_FALSE(has(7));
   EXPECT_TRUE(has(8));
   EXPECT_TRUE(has(100'000));
-  mix.Add(Share(100'000));  // the index still leads to it
+  mix.Arrived(Share(100'000));  // the index still leads to it
   EXPECT_EQ(mix.kinds().size(), kMaxAskKinds);
 }
 
 TEST(PodMix, WhatCameLongAgoFades) {
   PodMix mix;
-  for (int i = 0; i < static_cast<int>(kFadeAfter); ++i) mix.Add(Share(1));
-  for (int i = 0; i < static_cast<int>(kFadeAfter); ++i) mix.Add(Share(2));
+  for (int i = 0; i < static_cast<int>(kFadeAfter); ++i) mix.Arrived(Share(1));
+  for (int i = 0; i < static_cast<int>(kFadeAfter); ++i) mix.Arrived(Share(2));
   ASSERT_EQ(mix.kinds().size(), 2U);
   EXPECT_LT(mix.kinds()[0].count, 0.3 * kFadeAfter);
   EXPECT_GT(mix.kinds()[1].count, 2 * mix.kinds()[0].count);

@@ -293,7 +293,7 @@ TEST_F(CommandsTest, ExplainSaysWhatANodeHasFreeAndWhyItTakesNoPods) {
     cluster_.api.Put(
         "/api/v1/nodes",
         Yaml("{metadata: {name: n1}, spec: {" + spec + "}, status: {conditions: [" + ready +
-             "], allocatable: {cpu: '4', memory: 8Gi, nvidia.com/gpu: '8'}}}"));
+             "], allocatable: {cpu: '4', memory: 8Gi, pods: '10', nvidia.com/gpu: '8'}}}"));
   };
   cluster_.api.Put(
       "/api/v1/pods",
@@ -301,7 +301,10 @@ TEST_F(CommandsTest, ExplainSaysWhatANodeHasFreeAndWhyItTakesNoPods) {
            " resources: {requests: {cpu: 500m, memory: 1Gi, nvidia.com/gpu: '1'}}}]}}"));
   put("", "{type: Ready, status: 'True'}");
   const std::string free =
-      "  free: 3500m of 4 cpu\n  free: 7Gi of 8Gi memory\n  free: 7 of 8 nvidia.com/gpu\n";
+      "  free: 3500m of 4 cpu\n  free: 7Gi of 8Gi memory\n  free: 7 of 8 nvidia.com/gpu\n"
+      "  free: 9 of 10 pods\n"
+      "  the largest pod that fits: 7 nvidia.com/gpu, 3500m cpu, 7Gi memory\n"
+      "  pod default/a has 1 pod with 500m cpu, 1Gi memory, 1 nvidia.com/gpu\n";
   EXPECT_EQ(cluster_.Run("explain", {"node", "n1"}).out, "Node n1 is Ready\n" + free);
   put("unschedulable: true, taints: [{key: a, value: b, effect: NoSchedule}]",
       "{type: Ready, status: 'True'}, {type: DiskPressure, status: 'True', message: full}");

@@ -32,8 +32,8 @@ std::string FreeText(const Infeasible& facts) {
   return out;
 }
 
-// "8 nvidia.com/gpu, 96 cpu, 1Ti memory": devices first, without the slots for pods.
-std::string AmountsText(const cluster::ResourceList& amounts, std::string_view after_first) {
+// "8 free nvidia.com/gpu, 96 cpu, 1Ti memory": devices first, without the slots for pods.
+std::string FreeAmountsText(const cluster::ResourceList& amounts) {
   std::vector<std::string> texts;
   for (const bool extended : {true, false}) {
     for (const auto& [resource, amount] : amounts) {
@@ -41,21 +41,21 @@ std::string AmountsText(const cluster::ResourceList& amounts, std::string_view a
           resource == cluster::resource::kPods)
         continue;
       texts.push_back(fmt::format("{}{} {}", cluster::AmountText(resource, amount),
-                                  texts.empty() ? after_first : "", resource));
+                                  texts.empty() ? " free" : "", resource));
     }
   }
   return Join(texts, ", ");
 }
 
-// "2 more nodes like n0 (8 nvidia.com/gpu, 96 cpu)", "a node with 8 free nvidia.com/gpu and zone=a"
+// "2 more nodes like n0 (8 GPU H100)", "a node with 8 free nvidia.com/gpu, 64 cpu and zone=a"
 std::string MoreNodesText(const MoreNodes& nodes) {
   if (!nodes.like.empty()) {
     return fmt::format("{} more node{} like {} ({})", nodes.count, nodes.count == 1 ? "" : "s",
-                       nodes.like, AmountsText(nodes.amounts, ""));
+                       nodes.like, nodes.kind);
   }
   std::string out =
       nodes.count == 1 ? "a node with " : fmt::format("{} more nodes, each with ", nodes.count);
-  out += AmountsText(nodes.amounts, " free");
+  out += FreeAmountsText(nodes.amounts);
   for (const auto& [key, value] : nodes.labels) out += fmt::format(" and {}={}", key, value);
   return out;
 }
@@ -130,7 +130,7 @@ std::string MembersMissingText(const Infeasible& facts) {
   return out;
 }
 
-// ": it needs 8 more nvidia.com/gpu, as of 2 more nodes like n0 (4 nvidia.com/gpu, 8 cpu)"
+// ": it needs 8 more nvidia.com/gpu, as of 2 more nodes like n0 (4 GPU)"
 std::string NeedsText(const Infeasible& facts) {
   if (!facts.affinity_fault.empty()) return ": " + facts.affinity_fault;
   std::string out;

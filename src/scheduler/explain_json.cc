@@ -41,12 +41,6 @@ json::Value RulesJson(const std::vector<RuleCount>& counts) {
   return json::Value(std::move(rules));
 }
 
-json::Value StringsJson(const std::vector<std::string>& texts) {
-  json::Array out;
-  for (const std::string& text : texts) out.emplace_back(text);
-  return json::Value(std::move(out));
-}
-
 json::Value AmountsJson(const cluster::ResourceList& amounts) {
   json::Value out = json::Obj({});
   for (const auto& [resource, amount] : amounts)
@@ -59,7 +53,7 @@ json::Value KindsJson(const Infeasible& facts) {
   for (const NodeKind& kind : facts.kinds) {
     json::Value row = json::Obj({{"kind", kind.kind},
                                  {"nodes", kind.nodes},
-                                 {"names", StringsJson(kind.names)},
+                                 {"names", json::Strings(kind.names)},
                                  {"failedByRule", RulesJson(kind.failed_by_rule)}});
     if (!facts.resource.empty()) {
       row = row.Set("free", cluster::AmountText(facts.resource, kind.free))
@@ -114,7 +108,7 @@ json::Value ToJson(const Infeasible& facts) {
              {"free", cluster::AmountText(facts.resource, facts.free)},
              {"offered", cluster::AmountText(facts.resource, facts.offered)},
              {"mostFreeOnANode", cluster::AmountText(facts.resource, facts.most_free_on_a_node)},
-             {"models", StringsJson(facts.models)},
+             {"models", json::Strings(facts.models)},
              {"holders", facts.holder_count},
              {"heldBy", HoldingsJson(facts, facts.holders)}}));
   }

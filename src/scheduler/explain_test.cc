@@ -192,7 +192,7 @@ TEST(Explain, TheDetailGroupsNodesAndSaysWhatWouldHelp) {
       "6 nodes would take it but for one rule: Insufficient nvidia.com/gpu\n"
       "6 nodes would take it but for one rule: node(s) had untolerated taint {dedicated: ml}\n"
       "lacks 1 nvidia.com/gpu of H100\n"
-      "fits with 1 more node like gpu-0 (8 nvidia.com/gpu, 96 cpu, 1Ti memory)\n"
+      "fits with 1 more node like gpu-0 (8 GPU H100)\n"
       "fits when pod default/x0 ends");
   EXPECT_TRUE(DetailLines(Infeasible{}).empty());
 }
@@ -255,8 +255,8 @@ TEST(Explain, SaysWhichNodesToAdd) {
                                    "8 free nvidia.com/gpu."),
             std::string::npos)
       << c.Message("wide");
-  EXPECT_NE(c.Message("many").find("it needs 24 more cpu, as of 3 more nodes like n0 (4 "
-                                   "nvidia.com/gpu, 8 cpu)."),
+  EXPECT_NE(c.Message("many").find("it needs 24 more cpu, as of 3 more nodes like n0 (4 GPU "
+                                   "Simulated)."),
             std::string::npos)
       << c.Message("many");
 }

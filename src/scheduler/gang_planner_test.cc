@@ -96,7 +96,7 @@ TEST(GangPlanner, TellsAGangThatIsLargerThanTheClusterAtOnce) {
             "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. gang huge: 10 pods x 1 "
             "nvidia.com/gpu need 10 at "
             "once, the cluster offers 4; it does not fit even an empty cluster: it needs 6 more "
-            "nvidia.com/gpu, as of 2 more nodes like n0 (4 nvidia.com/gpu).");
+            "nvidia.com/gpu, as of 2 more nodes like n0 (4 GPU Simulated).");
 }
 
 TEST(GangPlanner, LowerUnitsMayGoWhileAGangWaits) {

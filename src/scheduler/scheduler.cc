@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "base/check.h"
 #include "base/log.h"
 #include "client/lifetime.h"
@@ -447,12 +449,14 @@ struct Scheduler::Impl {
     const cluster::PodRecord* record = cache.FindPod(pod);
     if (record == nullptr || !IsPending(*record, config.scheduler_names)) return Wake();
     pending[pod] = record;
-    publisher.PodWaits(ToObjectKey(pod),
-                       {"SchedulerError", "the binding was refused: " + refusal.message()});
-    if (!record->info.group.empty()) GangChanged({pod.ns, record->info.group});
     const Time now = api.loop().Now();
     Backoff& backoff = backoffs[UnitOf(record->info)];
     if (backoff.until <= now) backoff.until = now + BindBackoff(++backoff.attempts);
+    publisher.PodWaits(
+        ToObjectKey(pod),
+        {"SchedulerError", fmt::format("the binding was refused: {}; next try in {} s",
+                                       refusal.message(), Seconds(backoff.until - now))});
+    if (!record->info.group.empty()) GangChanged({pod.ns, record->info.group});
     // Others may use the room now, this unit when its time has come.
     Wake();
     api.loop().After(backoff.until - now, lifetime.Guard([this] { Wake(); }));

@@ -53,6 +53,9 @@ TEST_F(SchedulerTest, AClockThatIsSetBackDoesNotLengthenABackoff) {
   };
   AddPod("p", 1);
   loop_.RunFor(milliseconds(50));
+  EXPECT_EQ(Condition("p")["reason"].AsString(), "SchedulerError");
+  EXPECT_EQ(Condition("p")["message"].AsString(),
+            "the binding was refused: not now; next try in 0.1 s");
   refuse_bind = {};
   loop_.JumpClock(-hours(1));
   loop_.RunFor(kMaxBindBackoff);

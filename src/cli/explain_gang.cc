@@ -1,0 +1,118 @@
+// What keeps a gang, or a job with its gang.
+
+#include <fmt/core.h>
+
+#include "base/strings.h"
+#include "cli/explanation.h"
+#include "cli/job_follower.h"
+#include "cli/waiting.h"
+
+namespace muster::cli {
+namespace {
+
+std::string SentenceForJob(const json::Value& job) {
+  for (const char* type : {"Failed", "Succeeded", "Complete", "Suspended", "Restarting"}) {
+    if (!ConditionHolds(job, type)) continue;
+    const json::Value& condition = FindCondition(job, type);
+    return fmt::format("{}: {}", ToLower(type), condition["message"].AsString());
+  }
+  return ConditionHolds(job, "Running") ? "runs" : "has not started";
+}
+
+// That of Volcano or that of scheduler-plugins; null if there is neither.
+Result<json::Value> FindGroup(Session& session, const std::string& ns, const std::string& name) {
+  for (const client::Resource& resource : scheduler::kGroupResources) {
+    Result<json::Value> group = session.Get({resource, ns, name, ""});
+    if (group || group.error().reason() != Reason::kNotFound) return group;
+  }
+  return json::Value();
+}
+
+// "" if the scheduler does not say that it waits.
+std::string WhyGangWaits(const json::Value& group) {
+  return ConditionHolds(group, "Unschedulable")
+             ? FindCondition(group, "Unschedulable")["message"].Str()
+             : "";
+}
+
+std::string SentenceForGang(const json::Value& group) {
+  const json::Value& status = group["status"];
+  if (const std::string why = WhyGangWaits(group); !why.empty())
+    return fmt::format("waits as a gang of {}: {}", group["spec"]["minMember"].AsInt(1), why);
+  return fmt::format("is {}: {} running, {} succeeded, {} failed, of at least {}",
+                     status["phase"].Str("not looked at by the scheduler yet"),
+                     status["running"].AsInt(), status["succeeded"].AsInt(),
+                     status["failed"].AsInt(), group["spec"]["minMember"].AsInt(1));
+}
+
+// Those that say they belong to the group.
+Result<json::Value> PodsOfGroup(Session& session, const std::string& ns, const std::string& name) {
+  ASSIGN_OR_RETURN(json::Value pods, session.List(client::resources::kPods, ns));
+  json::Array members;
+  for (const json::Value& pod : pods["items"].items()) {
+    if (cluster::GroupOf(pod["metadata"]) == name) members.push_back(pod);
+  }
+  return pods.Set("items", json::Value(std::move(members)));
+}
+
+bool SomeWait(const json::Value& pods) {
+  for (const json::Value& pod : pods["items"].items()) {
+    const std::string_view phase = pod["status"]["phase"].AsString();
+    if (pod["spec"]["nodeName"].AsString().empty() && phase != "Failed" && phase != "Succeeded")
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Explanation> ExplainGang(Session& session, const json::Value& group) {
+  const std::string ns = group["metadata"]["namespace"].Str();
+  const std::string name = group["metadata"]["name"].Str();
+  Explanation out;
+  out.sentence = fmt::format("PodGroup {} {}", name, SentenceForGang(group));
+  out.json = json::Obj({{"kind", "PodGroup"},
+                        {"namespace", ns},
+                        {"name", name},
+                        {"state", group["status"]["phase"].AsString()},
+                        {"message", SentenceForGang(group)}});
+  ASSIGN_OR_RETURN(const json::Value pods, PodsOfGroup(session, ns, name));
+  if (SomeWait(pods)) AddScheduling(session, {true, {ns, name}}, out);
+  AddPods(pods, out.sentence, out);
+  RETURN_IF_ERROR(AddWarnings(session, group, out.sentence, out));
+  return out;
+}
+
+Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
+                               const json::Value& job) {
+  const std::string name = job["metadata"]["name"].Str();
+  const std::string ns = job["metadata"]["namespace"].Str();
+  const std::string sentence = SentenceForJob(job);
+  Explanation out;
+  out.sentence = fmt::format("{} {} {}", resource.kind, name, sentence);
+  out.json = json::Obj(
+      {{"kind", resource.kind}, {"namespace", ns}, {"name", name}, {"message", sentence}});
+  client::ListOptions options;
+  options.label_selector = PodSelectorOf(resource, job);
+  ASSIGN_OR_RETURN(const json::Value pods, session.List(client::resources::kPods, ns, options));
+  std::string said = out.sentence;
+  if (!JobFinished(job)) {
+    ASSIGN_OR_RETURN(const json::Value group, FindGroup(session, ns, name));
+    if (const std::string why = WhyGangWaits(group); !why.empty()) {
+      out.lines.push_back("It " + SentenceForGang(group));
+      out.json = out.json.Set("gang", SentenceForGang(group));
+      said += why;
+      Explanation detail;
+      detail.sentence = said;
+      detail.json = out.json;
+      AddScheduling(session, {true, {ns, name}}, detail);
+      out.json = detail.json;
+      for (const std::string& line : detail.lines) out.lines.push_back("  " + line);
+    }
+  }
+  AddPods(pods, said, out);
+  RETURN_IF_ERROR(AddWarnings(session, job, said, out));
+  return out;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,47 @@
+// src/cli/explanation.h
+//
+// What `muster explain` has to say about one object: a sentence, lines below it, and the same as
+// JSON (fields: docs/explain.md). What waits for the scheduler is planned again on a copy of the
+// cluster, so that the detail does not depend on where the scheduler runs.
+//
+// Thread: the loop thread.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/resource_finder.h"
+#include "cli/session.h"
+#include "json/value.h"
+#include "scheduler/cluster_copy.h"
+
+namespace muster::cli {
+
+struct Explanation {
+  std::string sentence;
+  std::vector<std::string> lines;
+  json::Value json;
+};
+
+Result<Explanation> ExplainPod(Session& session, const json::Value& pod);
+// Of a PodGroup of either API.
+Result<Explanation> ExplainGang(Session& session, const json::Value& group);
+Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
+                               const json::Value& job);
+Result<Explanation> ExplainNode(Session& session, const json::Value& node);
+
+// -- What these share.
+
+// "waits: ..." , "runs on node n0", "failed: ...".
+std::string SentenceForPod(const json::Value& pod);
+// Pods with the same answer together: "a, b: waits: ...". What `said` has already is not repeated.
+void AddPods(const json::Value& pods, const std::string& said, Explanation& out);
+// The newest warning events of an object, without what was said.
+Status AddWarnings(Session& session, const json::Value& object, std::string said, Explanation& out);
+// What a plan on a copy of the cluster says of the unit: lines, and "scheduling" in the JSON.
+void AddScheduling(Session& session, const scheduler::UnitKey& unit, Explanation& out);
+
+}  // namespace muster::cli

@@ -1,0 +1,189 @@
+// What `muster explain` says of whatever waits, and of a node, as people and as programs read it.
+
+#include "cli/explanation.h"
+
+#include <gtest/gtest.h>
+
+#include "cli/cli_testing.h"
+#include "json/write.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr const char* kGroups = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
+
+class ExplainTest : public testing::Test {
+ protected:
+  ExplainTest() {
+    cluster_.api.static_answers["/apis"] = Yaml(
+        "{groups: [{name: kubeflow.org, versions: [{version: v1}], preferredVersion: {version: "
+        "v1}}, {name: scheduling.volcano.sh, versions: [{version: v1beta1}], preferredVersion: "
+        "{version: v1beta1}}]}");
+    cluster_.api.static_answers["/apis/scheduling.volcano.sh/v1beta1"] = Yaml(
+        "{resources: [{name: podgroups, kind: PodGroup, singularName: podgroup, namespaced: "
+        "true}]}");
+    for (const char* name : {"n0", "n1"}) {
+      cluster_.api.Put(
+          "/api/v1/nodes",
+          Yaml(std::string("{metadata: {name: ") + name +
+               ", labels: {nvidia.com/gpu.product: H100}, annotations: "
+               "{muster.dev/devices: '{\"nvidia.com/gpu\": [{\"id\": \"GPU-0\", \"index\": 0}, "
+               "{\"id\": \"GPU-1\", \"index\": 1}]}'}}, status: {conditions: [{type: "
+               "Ready, status: 'True'}], allocatable: {cpu: '8', memory: 16Gi, pods: "
+               "'10', nvidia.com/gpu: '2'}}}"));
+    }
+  }
+  // `spec` is more of the pod's, `gpus` its request, "" for none.
+  void PutPod(const std::string& name, const std::string& node, const std::string& gpus,
+              const std::string& spec = "", const std::string& metadata = "") {
+    const std::string limits = gpus.empty() ? "{}" : "{limits: {nvidia.com/gpu: '" + gpus + "'}}";
+    cluster_.api.Put("/api/v1/pods",
+                     Yaml("{metadata: {name: " + name + ", namespace: default" + metadata +
+                          "}, spec: {" + (node.empty() ? "" : "nodeName: " + node + ", ") +
+                          "containers: [{name: c, resources: " + limits + "}]" + spec +
+                          "}, status: {phase: " + (node.empty() ? "Pending" : "Running") + "}}"));
+  }
+  std::string Text(const std::vector<std::string>& words) {
+    const Outcome outcome = cluster_.Run("explain", words);
+    return outcome.out + outcome.err;
+  }
+  json::Value Json(std::vector<std::string> words) {
+    words.insert(words.end(), {"-o", "json"});
+    return *json::Parse(cluster_.Run("explain", words).out);
+  }
+  FakeCluster cluster_;
+};
+
+TEST_F(ExplainTest, APodThatWaitsReadsTheDetailOfAPlan) {
+  PutPod("a", "n0", "2");
+  PutPod("b", "n1", "1");
+  PutPod("p", "", "2");
+  EXPECT_EQ(Text({"pod", "p"}),
+            "Pod p waits: not looked at by the scheduler yet\n"
+            "  as of now: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu. Waits for 2 "
+            "nvidia.com/gpu: 1 of 4 free (2 held by pod default/a, 1 held by pod default/b); fits "
+            "when pod default/b ends.\n"
+            "  2 x 2 GPU H100: Insufficient nvidia.com/gpu, 1 free at most on one\n"
+            "  2 nodes would take it but for one rule: Insufficient nvidia.com/gpu\n"
+            "  lacks 1 nvidia.com/gpu of H100\n"
+            "  fits with 1 more node like n0 (2 GPU H100)\n"
+            "  fits when pod default/b ends\n");
+  const json::Value facts = Json({"pod", "p"});
+  EXPECT_EQ(facts["state"].AsString(), "Waiting");
+  EXPECT_EQ(facts["scheduling"]["why"].AsString(), "NoFit");
+  EXPECT_EQ(facts["scheduling"]["nodeKinds"].At(0)["kind"].AsString(), "2 GPU H100");
+  EXPECT_EQ(facts["scheduling"]["fitsWhenTheseEnd"].At(0)["holder"].AsString(), "pod default/b");
+}
+
+TEST_F(ExplainTest, SaysWhereAPodWouldGoThatNobodyHasBound) {
+  PutPod("a", "n0", "2");
+  PutPod("p", "", "2");
+  EXPECT_EQ(Text({"pod", "p"}),
+            "Pod p waits: not looked at by the scheduler yet\n"
+            "  it fits now, on n1: the scheduler will bind it, if one runs\n");
+  EXPECT_EQ(json::Write(Json({"pod", "p"})["fitsNowOn"]), R"(["n1"])");
+}
+
+TEST_F(ExplainTest, NamesGatesAndForeignSchedulers) {
+  PutPod("gated", "", "", ", schedulingGates: [{name: a/b}, {name: quota}]");
+  EXPECT_EQ(Text({"pod", "gated"}),
+            "Pod gated waits: its scheduling gates are not removed\n"
+            "  scheduling gates: a/b, quota; whoever set them must remove them first\n");
+  PutPod("foreign", "", "", ", schedulerName: kai");
+  EXPECT_EQ(Text({"pod", "foreign"}),
+            "Pod foreign waits: no scheduler has looked at it; its schedulerName is \"kai\", and "
+            "muster serves default-scheduler, volcano, muster\n");
+  EXPECT_TRUE(Json({"pod", "foreign"})["scheduling"].IsNull());
+}
+
+TEST_F(ExplainTest, AGangIsFoundByItsPodGroup) {
+  cluster_.api.Put(kGroups,
+                   Yaml("{metadata: {name: g, namespace: default}, spec: {minMember: 3}}"));
+  for (const char* name : {"g-0", "g-1"})
+    PutPod(name, "", "2", "", ", annotations: {scheduling.k8s.io/group-name: g}");
+  const std::string text =
+      "PodGroup g is not looked at by the scheduler yet: 0 running, 0 succeeded, 0 failed, of at "
+      "least 3\n"
+      "  as of now: 2/3 pods of the gang exist: gang g waits for 1 more.\n"
+      "  g-0, g-1: waits with its gang\n";
+  EXPECT_EQ(Text({"gang", "g"}), text);
+  EXPECT_EQ(Text({"podgroup", "default/g"}), text);
+  EXPECT_EQ(Text({"gang/default/g"}), text);
+  PutPod("g-2", "", "2", "", ", annotations: {scheduling.k8s.io/group-name: g}");
+  EXPECT_NE(
+      Text({"gang", "g"})
+          .find("gang g: 3 pods x 2 nvidia.com/gpu need 6 at once, the cluster offers 4; it does "
+                "not fit even an empty cluster: it needs 2 more nvidia.com/gpu, as of 1 more node "
+                "like n0 (2 GPU H100)."),
+      std::string::npos)
+      << Text({"gang", "g"});
+  const json::Value facts = Json({"gang", "g"});
+  EXPECT_EQ(facts["kind"].AsString(), "PodGroup");
+  EXPECT_EQ(facts["scheduling"]["why"].AsString(), "NeverFits");
+  EXPECT_EQ(facts["scheduling"]["fitsWithNodes"]["count"].AsInt(), 1);
+  EXPECT_EQ(facts["pods"].size(), 3u);
+}
+
+TEST_F(ExplainTest, APodWithoutItsPodGroupSaysSo) {
+  PutPod("p", "", "1", "", ", annotations: {scheduling.k8s.io/group-name: g}");
+  EXPECT_NE(Text({"pod", "p"})
+                .find("PodGroup \"g\", to which the pod says it belongs, does not "
+                      "exist in its namespace."),
+            std::string::npos)
+      << Text({"pod", "p"});
+}
+
+TEST_F(ExplainTest, ANodeSaysWhoseItsGpusAre) {
+  PutPod("a", "n0", "1", "",
+         ", annotations: {muster.dev/assigned-devices: '{\"c\": {\"nvidia.com/gpu\": "
+         "[\"GPU-1\"]}}'}");
+  PutPod("hog", "n0", "", ", overhead: {cpu: '8'}");
+  EXPECT_EQ(Text({"node", "n0"}),
+            "Node n0 is Ready\n"
+            "  free: 0 of 8 cpu\n"
+            "  free: 16Gi of 16Gi memory\n"
+            "  free: 1 of 2 nvidia.com/gpu\n"
+            "  free: 8 of 10 pods\n"
+            "  the largest pod that fits: 1 nvidia.com/gpu, 16Gi memory\n"
+            "  1 free GPU is stranded: no cpu is free beside it\n"
+            "  nvidia.com/gpu 0: free\n"
+            "  nvidia.com/gpu 1: pod default/a\n"
+            "  pod default/a has 1 pod with 1 nvidia.com/gpu\n"
+            "  pod default/hog has 1 pod with 8 cpu\n");
+  EXPECT_EQ(json::Write(Json({"node", "n0"})),
+            json::Write(*json::Parse(
+                R"({"kind":"Node","name":"n0","nodeKind":"2 GPU H100","message":"is Ready",
+"takesPods":true,"closedBy":[],
+"amounts":[{"resource":"cpu","free":"0","allocatable":"8"},
+ {"resource":"memory","free":"16Gi","allocatable":"16Gi"},
+ {"resource":"nvidia.com/gpu","free":"1","allocatable":"2"},
+ {"resource":"pods","free":"8","allocatable":"10"}],
+"largestPod":{"nvidia.com/gpu":"1","memory":"16Gi"},"strandedGpus":1,
+"devices":[{"resource":"nvidia.com/gpu","index":0,"id":"GPU-0","model":""},
+ {"resource":"nvidia.com/gpu","index":1,"id":"GPU-1","model":"","pod":"default/a"}],
+"pods":[{"namespace":"default","name":"a","holder":"pod default/a",
+  "requests":{"nvidia.com/gpu":"1","pods":"1"}},
+ {"namespace":"default","name":"hog","holder":"pod default/hog",
+  "requests":{"cpu":"8","pods":"1"}}]})")));
+}
+
+// Reading pods and nodes may be forbidden; then the condition is all there is.
+TEST_F(ExplainTest, SaysWhyThereIsNoDetail) {
+  PutPod("p", "", "1");
+  cluster_.api.before_handle = [](const net::Request& request,
+                                  const net::ResponseWriterPtr& writer) {
+    if (request.target != "/api/v1/nodes") return true;
+    net::Response response;
+    response.status = 403;
+    response.body =
+        R"({"kind":"Status","status":"Failure","reason":"Forbidden","message":"no nodes for you"})";
+    writer->Send(std::move(response));
+    return false;
+  };
+  EXPECT_EQ(Text({"pod", "p"}),
+            "Pod p waits: not looked at by the scheduler yet\n"
+            "  no detail: Error from server (Forbidden): no nodes for you\n");
+}
+
+}  // namespace
+}  // namespace muster::cli

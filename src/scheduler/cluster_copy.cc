@@ -1,0 +1,45 @@
+#include "scheduler/cluster_copy.h"
+
+namespace muster::scheduler {
+
+ClusterCopy::ClusterCopy(const ClusterLists& lists,
+                         const std::vector<std::string>& scheduler_names) {
+  for (const json::Value& each : lists.namespaces["items"].items()) {
+    const json::Value& metadata = each["metadata"];
+    cache.UpsertNamespace(metadata["name"].AsString(), cluster::ToLabels(metadata["labels"]));
+  }
+  for (const json::Value& node : lists.nodes["items"].items())
+    cache.UpsertNode(cluster::ToNodeInfo(node));
+  for (size_t api = 0; api < lists.pod_groups.size(); ++api) {
+    for (const json::Value& group : lists.pod_groups[api]["items"].items())
+      cache.UpsertGroup(cluster::ToPodGroupInfo(group, static_cast<cluster::GroupApi>(api)));
+  }
+  for (const json::Value& each : lists.priority_classes["items"].items())
+    priorities[each["metadata"]["name"].Str()] = each["value"].AsInt();
+  for (const json::Value& pod : lists.pods["items"].items())
+    cache.UpsertPod(cluster::ToPodInfo(pod));
+  for (const auto& [key, record] : cache.pods()) {
+    if (IsPending(record, scheduler_names)) pending[key] = &record;
+  }
+}
+
+UnitAnswer ClusterCopy::Ask(const UnitKey& key) const {
+  UnitAnswer answer;
+  const Queue queue = BuildQueue(cache, pending, priorities, {});
+  size_t position = 0;
+  while (position < queue.size() &&
+         UnitKey{queue[position].is_gang, {queue[position].ns, queue[position].name}} != key)
+    ++position;
+  if (position == queue.size()) return answer;
+  answer.waits = true;
+  const PlannerConfig config{
+      .max_unblock_work = kMaxExplainWork, .explain_only = position, .detail = true};
+  for (UnitPlan& plan : Plan(cache.snapshot(), queue, config, Time{}).units) {
+    if (plan.unit != position) continue;
+    for (const Assignment& assignment : plan.assignments) answer.nodes.push_back(assignment.node);
+    answer.infeasible = std::move(plan.infeasible);
+  }
+  return answer;
+}
+
+}  // namespace muster::scheduler

@@ -352,6 +352,7 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
   }
   if (pod.placement == kNoIndex) PlaceBound(pod);
   const bool is_placed = pod.placement != kNoIndex;
+  if (is_placed) DescribePlaced(pod);
   const bool opens = looking_at_pods_ > 0 && (was_placed != is_placed || others_changed);
   return {.changed = true, .capacity_grew = (was_placed && !is_placed) || opens};
 }
@@ -416,11 +417,36 @@ void ClusterCache::PlaceBound(PodRecord& pod) {
     LOG_ERROR("scheduler: saw a device with two owners pod={}/{} node={}", pod.info.ns,
               pod.info.name, snapshot_.Node(node).name);
   }
-  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, free, pod.identity);
+  PlaceOn(pod, node, free);
+}
+
+void ClusterCache::PlaceOn(PodRecord& pod, NodeIndex node, const DeviceSet& devices) {
+  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, devices, pod.identity);
+  if (pod.placement >= placed_.size()) {
+    placed_.resize(pod.placement + 1);
+    placed_who_.resize(pod.placement + 1, nullptr);
+  }
+  placed_[pod.placement] = {};
+  placed_[pod.placement].serial = ++last_serial_;
+  placed_[pod.placement].priority = pod.info.priority;
+  placed_who_[pod.placement] = &pod;
+  ++placed_by_priority_[pod.info.priority];
+  DescribePlaced(pod);
+}
+
+// What may change while the pod is placed.
+void ClusterCache::DescribePlaced(const PodRecord& pod) {
+  PlacedPod& placed = placed_[pod.placement];
+  placed.started = pod.info.started;
+  placed.leaving = pod.info.deleting;
 }
 
 void ClusterCache::Unplace(PodRecord& pod) {
   if (pod.placement == kNoIndex) return;
+  const auto of_priority = placed_by_priority_.find(placed_[pod.placement].priority);
+  if (--of_priority->second == 0) placed_by_priority_.erase(of_priority);
+  placed_[pod.placement] = {};
+  placed_who_[pod.placement] = nullptr;
   snapshot_.Remove(pod.placement);
   pod.placement = kNoIndex;
 }
@@ -453,7 +479,7 @@ bool ClusterCache::Assume(const PodKey& key, std::string_view node_name, const D
   pod.assumed_node = node_name;
   pod.assumed_devices = devices;
   pods_on_[pod.assumed_node].insert(key);
-  pod.placement = snapshot_.Place(pod.shape, node, pod.holder, devices, pod.identity);
+  PlaceOn(pod, node, devices);
   return true;
 }
 
@@ -473,6 +499,15 @@ void ClusterCache::Forget(const PodKey& key) {
 const PodRecord* ClusterCache::FindPod(const PodKey& key) const {
   const auto found = pods_.find(key);
   return found == pods_.end() ? nullptr : &found->second;
+}
+
+const PodRecord* ClusterCache::FindPlaced(PlacementIndex placement, uint64_t serial) const {
+  return placement < placed_.size() && placed_[placement].serial == serial ? placed_who_[placement]
+                                                                           : nullptr;
+}
+
+int64_t ClusterCache::LowestPlacedPriority() const {
+  return placed_by_priority_.empty() ? INT64_MAX : placed_by_priority_.begin()->first;
 }
 
 const Group* ClusterCache::FindGroup(const PodKey& key) const {

@@ -46,6 +46,14 @@ struct PodRecord {
   bool IsPlaced() const { return !info.node_name.empty() || !assumed_node.empty(); }
 };
 
+// What whoever thinks of evicting a placed pod asks about it.
+struct PlacedPod {
+  uint64_t serial = 0;  // of this placing, so that it can be found again; 0: the slot is empty
+  int64_t priority = 0;
+  Time started{};        // unknown before the node says so
+  bool leaving = false;  // it is being deleted
+};
+
 // Ordered: a queue looks its pods up in this order.
 using PodRecords = std::map<PodKey, PodRecord>;
 
@@ -89,6 +97,12 @@ class ClusterCache {
 
   const ClusterSnapshot& snapshot() const { return snapshot_; }
   const PodRecords& pods() const { return pods_; }
+  // By PlacementIndex of the snapshot.
+  const std::vector<PlacedPod>& placed_pods() const { return placed_; }
+  // The pod of that placing; nullptr once it is over.
+  const PodRecord* FindPlaced(PlacementIndex placement, uint64_t serial) const;
+  // The lowest priority of a placed pod; INT64_MAX if there is none.
+  int64_t LowestPlacedPriority() const;
   // Valid until the pod is removed, or made again under its name.
   const PodRecord* FindPod(const PodKey& key) const;
   const std::map<PodKey, Group>& groups() const { return groups_; }
@@ -118,6 +132,8 @@ class ClusterCache {
   void Release(const PodRecord& pod);
   std::vector<PodRecord*> TakeOff(const NodeInfo& after);
   void PlaceBound(PodRecord& pod);
+  void PlaceOn(PodRecord& pod, NodeIndex node, const DeviceSet& devices);
+  void DescribePlaced(const PodRecord& pod);
   void Unplace(PodRecord& pod);
   static DeviceSet DevicesOf(const AssignedDevices& assigned, const NodeInfo& node);
   void Link(const PodRecord& pod);
@@ -130,6 +146,10 @@ class ClusterCache {
   std::vector<NodeIndex> unused_nodes_;
   std::map<std::string, std::set<PodKey>, std::less<>> pods_on_;  // by node name, bound or assumed
   Interner shapes_, classes_, holders_, identities_;
+  std::vector<PlacedPod> placed_;             // by placement
+  std::vector<const PodRecord*> placed_who_;  // likewise
+  uint64_t last_serial_ = 0;
+  std::map<int64_t, size_t> placed_by_priority_;
   size_t looking_at_pods_ = 0;  // pods whose shape does
 };
 

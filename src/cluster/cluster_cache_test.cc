@@ -56,6 +56,34 @@ TEST_F(CacheTest, CountsABoundPodWhicheverComesFirst) {
   EXPECT_EQ(FreeDevices("n1"), (std::vector<size_t>{1, 3}));
 }
 
+TEST_F(CacheTest, KnowsWhoIsPlacedWhere) {
+  cache_.UpsertNode(MakeNode("n1"));
+  EXPECT_EQ(cache_.LowestPlacedPriority(), INT64_MAX);
+  PodInfo pod = Bound(MakePod("p"), "n1", {"g0"});
+  pod.priority = 3;
+  cache_.UpsertPod(pod);
+  const PlacementIndex at = cache_.FindPod({"d", "p"})->placement;
+  const PlacedPod placed = cache_.placed_pods()[at];
+  EXPECT_EQ(placed.priority, 3);
+  EXPECT_FALSE(placed.leaving);
+  EXPECT_EQ(cache_.LowestPlacedPriority(), 3);
+  EXPECT_EQ(cache_.FindPlaced(at, placed.serial)->info.name, "p");
+
+  pod.started = Time(seconds(5));
+  cache_.UpsertPod(pod);
+  EXPECT_EQ(cache_.placed_pods()[at].started, Time(seconds(5)));
+  pod.deleting = true;
+  cache_.UpsertPod(pod);
+  EXPECT_TRUE(cache_.placed_pods()[cache_.FindPod({"d", "p"})->placement].leaving);
+
+  // Another one in its slot is not taken for it.
+  cache_.RemovePod({"d", "p"});
+  cache_.UpsertPod(Bound(MakePod("q"), "n1", {"g0"}));
+  EXPECT_EQ(cache_.FindPod({"d", "q"})->placement, at);
+  EXPECT_EQ(cache_.FindPlaced(at, placed.serial), nullptr);
+  EXPECT_EQ(cache_.LowestPlacedPriority(), 0);
+}
+
 // Pods that look at others may fit when others come, change or begin to go.
 TEST_F(CacheTest, SaysWhenPodsThatLookAtOthersMayFit) {
   cache_.UpsertNode(MakeNode("n1"));

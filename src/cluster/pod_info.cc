@@ -71,6 +71,7 @@ const json::Fields& PodInfoFields() {
           {"spec", "nodeName"},
           {"spec", "schedulingGates"},
           {"spec", "priority"},
+          {"spec", "preemptionPolicy"},
           {"spec", "tolerations"},
           {"spec", "nodeSelector"},
           {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
@@ -79,7 +80,9 @@ const json::Fields& PodInfoFields() {
           {"spec", "containers", "resources"},
           {"spec", "initContainers", "name"},
           {"spec", "initContainers", "resources"},
-          {"status", "phase"}}
+          {"status", "phase"},
+          {"status", "startTime"},
+          {"status", "nominatedNodeName"}}
           .Add(PodRelationsFields());
   return fields;
 }
@@ -100,7 +103,10 @@ PodInfo ToPodInfo(const json::Value& pod) {
   out.deleting = metadata.Has("deletionTimestamp");
   out.gated = !spec["schedulingGates"].empty();
   out.priority = spec["priority"].AsInt();
+  out.may_preempt = spec["preemptionPolicy"].AsString() != "Never";
+  out.nominated_node = pod.Path({"status", "nominatedNodeName"}).Str();
   out.created = ParseTime(metadata["creationTimestamp"].AsString()).value_or(Time{});
+  out.started = ParseTime(pod.Path({"status", "startTime"}).AsString()).value_or(Time{});
   out.constraints.requests = PodRequests(pod);
   out.constraints.affinity = ToNodeAffinity(spec);
   out.constraints.tolerations = ToTolerations(spec["tolerations"]);

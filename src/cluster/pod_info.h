@@ -52,7 +52,10 @@ struct PodInfo {
   bool deleting = false;  // has a deletionTimestamp; its resources stay used until it is gone
   bool gated = false;     // spec.schedulingGates is not empty
   int64_t priority = 0;
+  bool may_preempt = true;     // spec.preemptionPolicy is not Never
+  std::string nominated_node;  // status.nominatedNodeName: room is being made for it there
   Time created{};
+  Time started{};  // status.startTime
   PodLabels labels;
   PodConstraints constraints;
   AssignedDevices assigned_devices;

@@ -111,13 +111,17 @@ metadata:
 spec:
   schedulerName: volcano
   priority: 7
+  preemptionPolicy: Never
   schedulingGates: [{name: g}]
-status: {phase: Running}
+status: {phase: Running, startTime: "2026-01-02T03:04:06Z", nominatedNodeName: n1}
 )"));
   EXPECT_EQ(pod.group, "a");
   EXPECT_EQ(pod.holder, "pytorchjob default/a");
   EXPECT_EQ(pod.scheduler_name, "volcano");
   EXPECT_EQ(pod.priority, 7);
+  EXPECT_FALSE(pod.may_preempt);
+  EXPECT_EQ(pod.nominated_node, "n1");
+  EXPECT_EQ(FormatTime(pod.started), "2026-01-02T03:04:06Z");
   EXPECT_TRUE(pod.gated);
   EXPECT_FALSE(pod.deleting);
   EXPECT_EQ(pod.phase, PodPhase::kRunning);

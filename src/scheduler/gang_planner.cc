@@ -17,7 +17,10 @@ bool PlaceSome(const Unit& unit, NodeFinder& finder, std::vector<size_t>& waitin
   std::erase_if(waiting, [&](size_t position) {
     const QueuedPod& pod = unit.pods[position];
     if (full != nullptr && full->shape == pod.shape && full->identity == pod.identity) return false;
-    const cluster::NodeIndex node = finder.Best(pod.shape, pod.identity);
+    const bool at_nominated =
+        pod.nominated != cluster::kNoIndex && finder.Takes(pod.shape, pod.identity, pod.nominated);
+    const cluster::NodeIndex node =
+        at_nominated ? pod.nominated : finder.Best(pod.shape, pod.identity);
     if (node == cluster::kNoIndex) {
       full = &pod;
       return false;
@@ -43,8 +46,6 @@ void PlaceMore(const Unit& unit, NodeFinder& finder, GangAttempt& attempt) {
   while (PlaceSome(unit, finder, waiting, attempt.placed) && LooksAtPods(unit, finder)) {
   }
   if (!waiting.empty()) attempt.first_unplaced = waiting.front();
-  std::sort(attempt.placed.begin(), attempt.placed.end(),
-            [](const PlacedPod& a, const PlacedPod& b) { return a.pod < b.pod; });
 }
 
 bool Suffices(const Unit& unit, const GangAttempt& attempt) {

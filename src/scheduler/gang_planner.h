@@ -30,7 +30,7 @@
 namespace muster::scheduler {
 
 struct GangAttempt {
-  std::vector<PlacedPod> placed;  // in the order of Unit::pods
+  std::vector<PlacedPod> placed;  // in the order in which they were placed
   std::optional<size_t>
       first_unplaced;      // position in Unit::pods of the first pod that found no node
   bool undecided = false;  // the search ended at its bound: the gang may fit all the same

@@ -228,6 +228,14 @@ NodeFinder::Candidates& NodeFinder::CandidatesOf(cluster::ShapeIndex shape,
   return by_look_[look];
 }
 
+bool NodeFinder::Takes(cluster::ShapeIndex shape, cluster::IdentityIndex identity, NodeIndex node) {
+  if (!snapshot_.HasNode(node)) return false;
+  Candidates& candidates = CandidatesOf(shape, identity);
+  if (candidates.class_passes.empty())
+    candidates.class_passes.assign(snapshot_.class_slots(), Tristate::kUnknown);
+  return Takes(candidates, snapshot_.Shape(shape), node);
+}
+
 NodeIndex NodeFinder::Best(cluster::ShapeIndex index, cluster::IdentityIndex identity) {
   Candidates& candidates = CandidatesOf(index, identity);
   const cluster::Shape& shape = snapshot_.Shape(index);

@@ -71,6 +71,9 @@ class NodeFinder {
   cluster::NodeIndex Best(cluster::ShapeIndex shape,
                           cluster::IdentityIndex identity = cluster::kNoIndex);
 
+  // That node would take such a pod now.
+  bool Takes(cluster::ShapeIndex shape, cluster::IdentityIndex identity, cluster::NodeIndex node);
+
   cluster::PlacementIndex Place(cluster::ShapeIndex shape, cluster::NodeIndex node,
                                 cluster::HolderIndex holder, const cluster::DeviceSet& devices,
                                 cluster::IdentityIndex identity = cluster::kNoIndex);

@@ -46,13 +46,13 @@ Unit MakeGang(const ClusterCache& cache, const PodKey& key, const PriorityClasse
   return unit;
 }
 
+}  // namespace
+
 size_t TaskOf(const std::vector<TaskCount>& tasks, const std::string& name) {
   const auto found = std::find_if(tasks.begin(), tasks.end(),
                                   [&](const TaskCount& task) { return task.name == name; });
   return found == tasks.end() ? kNoTask : static_cast<size_t>(found - tasks.begin());
 }
-
-}  // namespace
 
 bool IsPending(const PodRecord& pod, const std::vector<std::string>& scheduler_names) {
   return WaitsForOurs(pod, scheduler_names) && !pod.info.gated;
@@ -117,6 +117,7 @@ Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
       unit.name = key.name;
       unit.priority = pod.info.priority;
       unit.created = pod.info.created;
+      unit.may_preempt = pod.info.may_preempt;
       unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created, kNoTask});
       continue;
     }
@@ -127,6 +128,7 @@ Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
       if (queue.back().group_missing) queue.back().created = pod.info.created;
     }
     Unit& unit = queue[at->second];
+    unit.may_preempt &= pod.info.may_preempt;
     if (!priority_is_given[at->second]) unit.priority = std::max(unit.priority, pod.info.priority);
     unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created,
                          TaskOf(unit.tasks, pod.info.task)});

@@ -43,6 +43,8 @@ struct GangCount {
   int64_t running = 0, succeeded = 0, failed = 0, pending = 0;  // by phase
   std::vector<TaskCount> tasks;                                 // those with a minimum
 };
+// The position of the task of that name; kNoTask if it has no minimum.
+size_t TaskOf(const std::vector<TaskCount>& tasks, const std::string& name);
 GangCount CountGang(const cluster::ClusterCache& cache, const cluster::PodKey& group);
 // As many members as its minima ask for have a place. False without a PodGroup.
 bool IsWhole(const cluster::ClusterCache& cache, const cluster::PodKey& group);

@@ -2,98 +2,165 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "scheduler/diagnosis.h"
 #include "scheduler/gang_planner.h"
 #include "scheduler/node_finder.h"
+#include "scheduler/reservations.h"
 
 namespace muster::scheduler {
 
 namespace {
 
-UnitPlan PlanUnit(const Unit& unit, size_t position, NodeFinder& finder, SearchBudget& budget,
-                  bool& complete) {
-  UnitPlan plan;
-  plan.unit = position;
-  complete = false;
-  if (!HasItsMembers(unit)) return plan;
-  const GangAttempt attempt = PlaceGang(unit, finder, budget);
-  const cluster::ClusterSnapshot& snapshot = finder.snapshot();
-  plan.assignments.reserve(attempt.placed.size());
-  for (const PlacedPod& placed : attempt.placed) {
-    const cluster::Placement& placement = snapshot.At(placed.placement);
-    plan.assignments.push_back({placed.pod, snapshot.Node(placement.node).name, placement.devices});
+// The positions in Unit::pods of those that were not placed.
+std::vector<size_t> NotPlaced(const Unit& unit, const UnitPlan& plan) {
+  std::vector<size_t> positions;
+  size_t next = 0;
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    if (next < plan.assignments.size() && plan.assignments[next].pod == position) {
+      ++next;
+    } else {
+      positions.push_back(position);
+    }
   }
-  complete = plan.assignments.size() == unit.pods.size();
-  return plan;
+  return positions;
 }
 
-// The pods of the unit that were not placed, as a unit of its own.
+// They as a unit of its own.
 Unit Rest(const Unit& unit, const UnitPlan& plan) {
   if (plan.assignments.empty()) return unit;
   Unit rest = unit;
   rest.pods.clear();
   rest.occupied += static_cast<int64_t>(plan.assignments.size());
   rest.min_resources.clear();
-  size_t next = 0;
-  for (size_t position = 0; position < unit.pods.size(); ++position) {
-    if (next < plan.assignments.size() && plan.assignments[next].pod == position) {
-      if (unit.pods[position].task != kNoTask) ++rest.tasks[unit.pods[position].task].occupied;
-      ++next;
-    } else {
-      rest.pods.push_back(unit.pods[position]);
-    }
+  for (const Assignment& assignment : plan.assignments) {
+    const size_t task = unit.pods[assignment.pod].task;
+    if (task != kNoTask) ++rest.tasks[task].occupied;
   }
+  for (const size_t position : NotPlaced(unit, plan)) rest.pods.push_back(unit.pods[position]);
   return rest;
 }
 
-// Units that look at other pods may fit now, beside those that were placed after they were refused.
-void PlaceAfterOthers(const Queue& queue, NodeFinder& finder, SearchBudget& budget,
-                      PlanResult& result, std::vector<size_t>& refused) {
-  bool progress = refused.size() < result.units.size();
-  while (progress) {
-    progress = false;
-    std::erase_if(refused, [&](size_t position) {
+// One plan under way.
+struct Planning {
+  Planning(cluster::ClusterSnapshot& snapshot, const Queue& units, PlanResult& out)
+      : queue(units), result(out), finder(snapshot, out.packing), reservations(units, finder) {}
+
+  // The positions in the queue, in the order in which units are placed.
+  std::vector<size_t> Order() const {
+    std::vector<size_t> order(queue.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return GoesBefore(queue[a], queue[b]); });
+    return order;
+  }
+
+  // True if all of the unit's pods got their places.
+  bool PlanUnit(size_t position, UnitPlan& plan) {
+    const Unit& unit = queue[position];
+    plan = {};
+    plan.unit = position;
+    if (!HasItsMembers(unit)) return false;
+    reservations.At(position);
+    GangAttempt attempt = PlaceGang(unit, finder, search);
+    std::sort(attempt.placed.begin(), attempt.placed.end(),
+              [](const PlacedPod& a, const PlacedPod& b) { return a.pod < b.pod; });
+    const cluster::ClusterSnapshot& snapshot = finder.snapshot();
+    plan.assignments.reserve(attempt.placed.size());
+    for (const PlacedPod& placed : attempt.placed) {
+      const cluster::Placement& placement = snapshot.At(placed.placement);
+      plan.assignments.push_back(
+          {placed.pod, snapshot.Node(placement.node).name, placement.devices});
+      room_was_freed |= reservations.Placed(placed.pod, placement.node);
+    }
+    return plan.assignments.size() == unit.pods.size();
+  }
+
+  void PlaceUnits() {
+    result.units.reserve(queue.size());
+    for (const size_t position : Order()) {
+      result.units.emplace_back();
+      if (!PlanUnit(position, result.units.back())) refused.push_back(result.units.size() - 1);
+    }
+  }
+
+  // Units that look at other pods may fit now, beside those that were placed after they were
+  // refused; any unit where a nominated pod went elsewhere.
+  void PlaceAfterOthers() {
+    bool progress = refused.size() < result.units.size();
+    while (progress) {
+      progress = false;
+      const bool all = std::exchange(room_was_freed, false);
+      std::erase_if(refused, [&](size_t position) {
+        UnitPlan& plan = result.units[position];
+        if (!plan.assignments.empty() || !(all || LooksAtPods(queue[plan.unit], finder)))
+          return false;
+        const bool complete = PlanUnit(plan.unit, plan);
+        progress |= !plan.assignments.empty();
+        return complete;
+      });
+    }
+    reservations.Leave();
+  }
+
+  void MakeRoom(const PreemptionFacts& facts, size_t max_work, Time now) {
+    const int64_t lowest = LowestPriority(facts);
+    std::optional<PreemptionPlanner> planner;  // reading all facts pays only if somebody asks
+    Reservations others = reservations;
+    for (const size_t position : refused) {
       UnitPlan& plan = result.units[position];
       const Unit& unit = queue[plan.unit];
-      if (!plan.assignments.empty() || !LooksAtPods(unit, finder)) return false;
-      bool complete = false;
-      plan = PlanUnit(unit, plan.unit, finder, budget, complete);
-      progress |= !plan.assignments.empty();
-      return complete;
-    });
+      const bool may_evict = unit.may_preempt && unit.priority > lowest;
+      const bool nominated =
+          std::any_of(unit.pods.begin(), unit.pods.end(),
+                      [](const QueuedPod& pod) { return pod.nominated != cluster::kNoIndex; });
+      if (!(may_evict || nominated) || !HasItsMembers(unit)) continue;
+      if (!planner.has_value()) planner.emplace(finder, facts, max_work, now);
+      others.At(plan.unit);
+      const Unit rest = Rest(unit, plan);
+      plan.room = planner->MakeRoom(rest, may_evict, plan.preemption);
+      const std::vector<size_t> waiting = NotPlaced(unit, plan);
+      for (Nomination& nomination : plan.preemption.nominations) {
+        nomination.pod = waiting[nomination.pod];
+        others.Placed(nomination.pod, cluster::kNoIndex);
+      }
+    }
+    others.Leave();
   }
-}
+
+  // At the end, so that what a unit reads about free room is still true when it reads it.
+  void ExplainRefused(const PlannerConfig& config) {
+    Diagnosis diagnosis(finder, config.max_unblock_work, config.detail);
+    for (const size_t position : refused) {
+      UnitPlan& plan = result.units[position];
+      if (config.explain_only.value_or(plan.unit) != plan.unit) continue;
+      reservations.At(plan.unit);
+      plan.infeasible = diagnosis.Explain(Rest(queue[plan.unit], plan));
+    }
+  }
+
+  const Queue& queue;
+  PlanResult& result;
+  NodeFinder finder;
+  Reservations reservations;
+  std::vector<size_t> refused;  // positions in result.units: some pod found no place
+  bool room_was_freed = false;
+  SearchBudget search;
+};
 
 }  // namespace
 
 PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const PlannerConfig& config,
-                Time) {
-  std::vector<size_t> order(queue.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return GoesBefore(queue[a], queue[b]); });
-
+                Time now, const PreemptionFacts& preemption) {
   PlanResult result;
   result.packing = Learn(snapshot, queue, config.packing);
-  NodeFinder finder(snapshot, result.packing);
-  SearchBudget budget;
-  result.units.reserve(queue.size());
-  std::vector<size_t> refused;  // positions in result.units
-  for (const size_t position : order) {
-    bool complete = false;
-    result.units.push_back(PlanUnit(queue[position], position, finder, budget, complete));
-    if (!complete) refused.push_back(result.units.size() - 1);
-  }
-  PlaceAfterOthers(queue, finder, budget, result, refused);
-  // Explained at the end, so that what a unit reads about free room is still true when it reads it.
-  if (!config.explain) return result;
-  Diagnosis diagnosis(finder, config.max_unblock_work, config.detail);
-  for (const size_t position : refused) {
-    UnitPlan& plan = result.units[position];
-    if (config.explain_only.value_or(plan.unit) != plan.unit) continue;
-    plan.infeasible = diagnosis.Explain(Rest(queue[plan.unit], plan));
-  }
+  Planning planning(snapshot, queue, result);
+  planning.PlaceUnits();
+  planning.PlaceAfterOthers();
+  if (!preemption.pods.empty()) planning.MakeRoom(preemption, config.max_preemption_work, now);
+  if (config.explain) planning.ExplainRefused(config);
   return result;
 }
 

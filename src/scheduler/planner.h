@@ -15,6 +15,9 @@
 //        the least from the pods to come (packing.h, once there are pods to learn from), then the
 //        node that is fullest, so that whole nodes stay free for large jobs: where the fewest
 //        devices are free, then the least cpu, then the lower index.
+// Room:   a pod for which room is being made counts as placed where it was nominated for units of
+//        lower or equal priority (reservations.h), and goes there if it fits. For units that were
+//        refused, from high to low priority, preemption.h finds out who would have to go.
 // Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go. If it looks
 //        at other pods, it is tried again after them.
 // Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least what
@@ -35,6 +38,7 @@
 #include "cluster/snapshot.h"
 #include "scheduler/explain.h"
 #include "scheduler/packing.h"
+#include "scheduler/preemption.h"
 #include "scheduler/queue.h"
 
 namespace muster::scheduler {
@@ -43,6 +47,9 @@ struct PlannerConfig {
   // Bound on working out what would unblock refused units, in pods looked at (about 50 ms); units
   // beyond it are told the rules and the amounts only.
   size_t max_unblock_work = 100'000;
+  // Bound on looking for victims, in running pods looked at (about a second); units beyond it are
+  // looked at again in the next plan.
+  size_t max_preemption_work = 5'000'000;
   // Off in benchmarks of bare decisions.
   bool explain = true;
   // Of one unit only: its position in the queue.
@@ -65,6 +72,9 @@ struct UnitPlan {
   // Why a pod of the unit stays pending, if one does: all of them, or those beyond the gang's
   // minimum.
   std::optional<Infeasible> infeasible;
+  // Whether room can be made for pods of the unit that found none, and how (preemption.h).
+  PreemptionPlanner::Outcome room = PreemptionPlanner::Outcome::kNoRoom;
+  Preemption preemption;
 };
 
 struct PlanResult {
@@ -73,9 +83,8 @@ struct PlanResult {
   std::shared_ptr<const Packing> packing;  // for the next plan
 };
 
-// `now` is part of the signature for rules that depend on it (reservations); the rules above do
-// not.
+// `now` matters to preemption alone: when pods started that have not.
 PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const PlannerConfig& config,
-                Time now);
+                Time now, const PreemptionFacts& preemption = {});
 
 }  // namespace muster::scheduler

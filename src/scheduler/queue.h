@@ -42,6 +42,8 @@ struct QueuedPod {
   cluster::IdentityIndex identity = cluster::kNoIndex;
   Time created{};
   size_t task = kNoTask;  // position in Unit::tasks
+  // Where room is being made for it; it goes there if it fits.
+  cluster::NodeIndex nominated = cluster::kNoIndex;
 };
 
 struct Unit {
@@ -55,6 +57,7 @@ struct Unit {
   std::vector<TaskCount> tasks;         // PodGroup.spec.minTaskMember
   cluster::ResourceList min_resources;  // PodGroup.spec.minResources, while nothing is occupied
   int64_t priority = 0;
+  bool may_preempt = true;  // no pod's preemptionPolicy is Never
   Time created{};
   std::vector<QueuedPod>
       // pending ones, in the order in which they are placed (creation, length of the name, name)

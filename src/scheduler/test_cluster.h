@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -109,12 +110,40 @@ class TestCluster {
     AddPod(std::move(pod));
   }
 
+  // A pod that runs on that node.
+  cluster::PodInfo MakeRunning(const std::string& name, const std::string& node, int64_t priority,
+                               const cluster::ResourceList& requests) {
+    cluster::PodInfo pod = MakePod(name, requests);
+    pod.node_name = node;
+    pod.phase = cluster::PodPhase::kRunning;
+    pod.started = pod.created;
+    pod.priority = priority;
+    return pod;
+  }
+  void AddRunning(const std::string& name, const std::string& node, int64_t priority,
+                  const cluster::ResourceList& requests) {
+    AddPod(MakeRunning(name, node, priority, requests));
+  }
+  void AddPreemptor(const std::string& name, int64_t priority,
+                    const cluster::ResourceList& requests) {
+    cluster::PodInfo pod = MakePod(name, requests);
+    pod.priority = priority;
+    AddPod(std::move(pod));
+  }
+
   Queue MakeQueue() const { return BuildQueue(cache, pending, {}, {}); }
 
   // Plans, and takes the decisions over as the scheduler does. Returns how many pods were placed.
   size_t Plan() {
     queue = MakeQueue();
-    result = scheduler::Plan(cache.snapshot(), queue, config, Time(seconds(2000)));
+    for (Unit& unit : queue) {
+      for (QueuedPod& pod : unit.pods)
+        pod.nominated = cache.FindNode(cache.FindPod(pod.key)->info.nominated_node);
+    }
+    PreemptionFacts facts;
+    if (PreemptionMatters(queue, cache)) facts = MakePreemptionFacts(cache, {});
+    facts.budgets = budgets;
+    result = scheduler::Plan(cache.snapshot(), queue, config, Time(seconds(2000)), facts);
     size_t placed = 0;
     for (const UnitPlan& unit : result.units) {
       for (const Assignment& assignment : unit.assignments) {
@@ -141,6 +170,24 @@ class TestCluster {
   std::vector<size_t> DevicesOf(const std::string& pod) const {
     return cache.FindPod({"default", pod})->assumed_devices.Positions();
   }
+  const UnitPlan& PlanOf(const std::string& unit) const {
+    return *std::find_if(result.units.begin(), result.units.end(),
+                         [&](const UnitPlan& plan) { return queue[plan.unit].name == unit; });
+  }
+  // The names of the pods that have to go for the unit, and where its pods are nominated.
+  std::set<std::string> VictimsOf(const std::string& unit) const {
+    std::set<std::string> names;
+    for (const Victim& victim : PlanOf(unit).preemption.victims)
+      names.insert(cache.FindPlaced(victim.placement, victim.serial)->info.name);
+    return names;
+  }
+  std::map<std::string, std::string> NominationsOf(const std::string& unit) const {
+    std::map<std::string, std::string> nodes;
+    const UnitPlan& plan = PlanOf(unit);
+    for (const Nomination& nomination : plan.preemption.nominations)
+      nodes[queue[plan.unit].pods[nomination.pod].key.name] = nomination.node;
+    return nodes;
+  }
   // What the last plan says about the unit of that name; a default one if it has nothing to say.
   Infeasible WhyNot(const std::string& unit) const {
     for (const UnitPlan& plan : result.units) {
@@ -153,6 +200,7 @@ class TestCluster {
   cluster::ClusterCache cache;
   PendingPods pending;
   PlannerConfig config;
+  std::vector<DisruptionBudget> budgets;
   Queue queue;
   PlanResult result;
   size_t refused = 0;  // decisions that the live snapshot did not take: always a bug here

@@ -106,9 +106,10 @@ class Unblocking::Ended {
     }
   }
   ~Ended() {
-    for (const Placement& placement : removed_) {
-      finder_.Place(placement.shape, placement.node, placement.holder, placement.devices,
-                    placement.identity);
+    // From the last on, so that each gets the slot that it had: others remember theirs.
+    for (auto placement = removed_.rbegin(); placement != removed_.rend(); ++placement) {
+      finder_.Place(placement->shape, placement->node, placement->holder, placement->devices,
+                    placement->identity);
     }
   }
   Ended(const Ended&) = delete;

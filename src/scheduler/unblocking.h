@@ -9,8 +9,8 @@
 //
 // Life cycle: made for one working copy; used for units that do not fit it.
 // Thread:     any, not shared.
-// Invariants: the working copy is as before after every call. An answer may hold a job too many
-//             only if the bound on work was reached while it was being made smaller.
+// Invariants: the working copy is as before after every call, slot by slot. An answer may hold a
+//             job too many only if the bound on work was reached while it was being made smaller.
 // Cost:       what `max_work` allows, in pods looked at.
 
 #pragma once

@@ -1,0 +1,515 @@
+#include "scheduler/preemption.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/check.h"
+#include "cluster/pod_relations.h"
+
+namespace muster::scheduler {
+
+using cluster::kNoIndex;
+using cluster::NodeIndex;
+
+namespace {
+
+// Makes the sum of several priorities larger than any one of them, negative ones too.
+constexpr int64_t kPriorityOffset = int64_t{1} << 31;
+
+// Which of its pods a unit still needs.
+class Lack {
+ public:
+  explicit Lack(const Unit& unit) : unit_(unit), others_(unit.Needed()) {
+    for (const TaskCount& task : unit.tasks) {
+      of_task_.push_back(task.Needed());
+      tasks_ += task.Needed();
+    }
+    others_ -= tasks_;
+  }
+  bool IsFilled() const { return tasks_ <= 0 && others_ <= 0; }
+  // False if it is no use.
+  bool Fill(size_t position) {
+    const size_t task = unit_.pods[position].task;
+    if (task != kNoTask && of_task_[task] > 0) {
+      --of_task_[task];
+      --tasks_;
+      return true;
+    }
+    return others_-- > 0;
+  }
+
+ private:
+  const Unit& unit_;
+  std::vector<int64_t> of_task_;
+  int64_t tasks_ = 0;
+  int64_t others_;
+};
+
+}  // namespace
+
+PreemptionPlanner::PreemptionPlanner(NodeFinder& finder, const PreemptionFacts& facts,
+                                     size_t max_work, Time now)
+    : finder_(finder),
+      facts_(facts),
+      now_(now),
+      work_left_(max_work),
+      pods_(facts.pods.size()),
+      on_node_(finder.snapshot().node_slots()),
+      budgets_of_(finder.snapshot().identity_slots()),
+      version_(finder.snapshot().node_slots(), 0) {
+  ReadFacts();
+}
+
+PreemptionPlanner::~PreemptionPlanner() { RollBack(0); }
+
+void PreemptionPlanner::ReadFacts() {
+  const cluster::ClusterSnapshot& snapshot = finder_.snapshot();
+  for (const DisruptionBudget& budget : facts_.budgets) allowed_.push_back(budget.allowed);
+  std::vector<PodId> leaving;
+  for (PodId id = 0; id < pods_.size(); ++id) {
+    const cluster::PlacedPod& placed = facts_.pods[id];
+    if (placed.serial == 0) continue;
+    Pod& pod = pods_[id];
+    pod.at = id;
+    pod.what = snapshot.At(id);
+    pod.priority = placed.priority;
+    // One that has not started counts as started now, as upstream.
+    pod.started = placed.started == Time{} ? now_ : placed.started;
+    if (placed.leaving) {
+      leaving.push_back(id);
+    } else {
+      on_node_[pod.what.node].push_back(id);
+    }
+  }
+  in_gang_.resize(facts_.gangs.size());
+  for (uint32_t gang = 0; gang < facts_.gangs.size(); ++gang) {
+    const RunningGang& facts = facts_.gangs[gang];
+    Surplus& surplus = surplus_.emplace_back();
+    surplus.members = facts.count.occupied - facts.min_member;
+    for (const TaskCount& task : facts.count.tasks)
+      surplus.of_task.push_back(task.occupied - task.min_member);
+    for (const auto& [id, task] : facts.placements) {
+      if (facts_.pods[id].leaving) continue;
+      pods_[id].gang = gang;
+      pods_[id].task = task;
+      pods_[id].priority = std::max(pods_[id].priority, facts.priority);
+      in_gang_[gang].push_back(id);
+    }
+  }
+  for (const PodId id : leaving) TakeOff(id, false);
+}
+
+// -- Changes.
+
+void PreemptionPlanner::TakeOff(PodId id, bool counts) {
+  Pod& pod = pods_[id];
+  finder_.Remove(std::exchange(pod.at, kNoIndex));
+  journal_.push_back({id, false, counts});
+  NoteChange(pod.what.node);
+  if (counts) Count(id, -1);
+}
+
+void PreemptionPlanner::PutBack(PodId id, bool counts) {
+  Pod& pod = pods_[id];
+  pod.at = finder_.Place(pod.what.shape, pod.what.node, pod.what.holder, pod.what.devices,
+                         pod.what.identity);
+  journal_.push_back({id, true, counts});
+  NoteChange(pod.what.node);
+  if (counts) Count(id, +1);
+}
+
+// The pod goes (-1) or stays after all (+1).
+void PreemptionPlanner::Count(PodId id, int64_t sign) {
+  const uint32_t gang = pods_[id].gang;
+  if (gang != kNoIndex) {
+    surplus_[gang].members += sign;
+    if (pods_[id].task != kNoTask) surplus_[gang].of_task[pods_[id].task] += sign;
+    dirty_gangs_.push_back(gang);
+  }
+  for (const size_t budget : BudgetsOf(id)) {
+    allowed_[budget] += sign;
+    dirty_budgets_.push_back(budget);
+  }
+}
+
+PreemptionPlanner::PodId PreemptionPlanner::Place(const QueuedPod& pod, NodeIndex node) {
+  const cluster::ClusterSnapshot& snapshot = finder_.snapshot();
+  const PodId id = static_cast<PodId>(pods_.size());
+  pods_.emplace_back();
+  pods_[id].what = {node, pod.shape, pod.holder, pod.identity,
+                    snapshot.PickDevices(snapshot.Shape(pod.shape), node)};
+  PutBack(id, false);
+  return id;
+}
+
+void PreemptionPlanner::RollBack(size_t changes) {
+  while (journal_.size() > changes) {
+    const Change change = journal_.back();
+    if (change.placed) {
+      TakeOff(change.pod, change.counts);
+    } else {
+      PutBack(change.pod, change.counts);
+    }
+    journal_.pop_back();  // of the undoing
+    journal_.pop_back();
+  }
+}
+
+void PreemptionPlanner::NoteChange(NodeIndex node) {
+  if (searching_) return;
+  ++version_[node];
+  changes_.push_back(node);
+}
+
+// What a budget still allows and what a gang can do without matters wherever their pods are.
+void PreemptionPlanner::NoteDependents() {
+  const auto unique = [](auto& list) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  };
+  unique(dirty_gangs_);
+  unique(dirty_budgets_);
+  for (const uint32_t gang : std::exchange(dirty_gangs_, {})) {
+    for (const PodId id : in_gang_[gang]) NoteChange(pods_[id].what.node);
+  }
+  if (dirty_budgets_.empty()) return;
+  const std::vector<size_t> budgets = std::exchange(dirty_budgets_, {});
+  for (NodeIndex node = 0; node < on_node_.size(); ++node) {
+    const bool concerned = std::any_of(on_node_[node].begin(), on_node_[node].end(), [&](PodId id) {
+      const std::vector<size_t>& of = BudgetsOf(id);
+      return std::find_first_of(of.begin(), of.end(), budgets.begin(), budgets.end()) != of.end();
+    });
+    if (concerned) NoteChange(node);
+  }
+}
+
+const std::vector<size_t>& PreemptionPlanner::BudgetsOf(PodId id) {
+  static const std::vector<size_t> kNone;
+  const cluster::IdentityIndex identity = pods_[id].what.identity;
+  if (facts_.budgets.empty() || identity == kNoIndex) return kNone;
+  std::optional<std::vector<size_t>>& known = budgets_of_[identity];
+  if (known.has_value()) return *known;
+  known.emplace();
+  const cluster::PodIdentity& who = finder_.snapshot().Identity(identity);
+  for (size_t budget = 0; budget < facts_.budgets.size(); ++budget) {
+    const DisruptionBudget& each = facts_.budgets[budget];
+    // An empty selector means no pod here, as in kube-scheduler.
+    if (each.ns != who.ns || each.pods.empty()) continue;
+    const auto find = [&](std::string_view key) { return cluster::FindLabel(who.labels, key); };
+    if (each.pods.MatchesBy(find)) known->push_back(budget);
+  }
+  return *known;
+}
+
+// -- Candidates.
+
+PreemptionPlanner::Candidate PreemptionPlanner::MakeCandidate(std::vector<PodId> pods,
+                                                              bool breaks_gang) const {
+  Candidate out;
+  out.gang = pods_[pods.front()].gang;
+  out.breaks_gang = breaks_gang;
+  out.priority = INT64_MIN;
+  out.started = Time::max();
+  for (const PodId id : pods) {
+    out.priority = std::max(out.priority, pods_[id].priority);
+    out.started = std::min(out.started, pods_[id].started);
+  }
+  out.pods = std::move(pods);
+  return out;
+}
+
+bool PreemptionPlanner::IsMoreImportant(const Candidate& a, const Candidate& b) {
+  if (a.priority != b.priority) return a.priority > b.priority;
+  if (a.breaks_gang != b.breaks_gang) return a.breaks_gang;
+  if (a.started != b.started) return a.started < b.started;
+  return a.pods.front() < b.pods.front();
+}
+
+bool PreemptionPlanner::Surplus::Take(size_t task) {
+  if (members <= 0 || (task != kNoTask && of_task[task] <= 0)) return false;
+  --members;
+  if (task != kNoTask) --of_task[task];
+  return true;
+}
+
+// The pods of one gang on one node: as many as it can do without one by one, the least important
+// ones; the others only with all that it has.
+void PreemptionPlanner::AddGangCandidates(std::vector<PodId> here, int64_t unit_priority,
+                                          std::vector<Candidate>& out) {
+  const uint32_t gang = pods_[here.front()].gang;
+  std::stable_sort(here.begin(), here.end(), [&](PodId a, PodId b) {
+    return std::pair(pods_[a].priority, pods_[b].started) <
+           std::pair(pods_[b].priority, pods_[a].started);
+  });
+  const NodeIndex node = pods_[here.front()].what.node;
+  Surplus left = surplus_[gang];
+  std::vector<PodId> rest;
+  for (const PodId id : here) {
+    if (left.Take(pods_[id].task)) {
+      out.push_back(MakeCandidate({id}, false));
+    } else {
+      rest.push_back(id);
+    }
+  }
+  if (rest.empty()) return;
+  for (const PodId id : in_gang_[gang]) {
+    if (pods_[id].at == kNoIndex) continue;
+    if (pods_[id].priority >= unit_priority) return;  // it cannot go as a whole
+    if (pods_[id].what.node != node) rest.push_back(id);
+  }
+  work_left_ -= std::min(work_left_, rest.size());
+  out.push_back(MakeCandidate(std::move(rest), true));
+}
+
+std::vector<PreemptionPlanner::Candidate> PreemptionPlanner::CandidatesOn(NodeIndex node,
+                                                                          const Unit& unit) {
+  std::vector<Candidate> out;
+  std::map<uint32_t, std::vector<PodId>> of_gangs;
+  for (const PodId id : on_node_[node]) {
+    const Pod& pod = pods_[id];
+    if (pod.at == kNoIndex || pod.priority >= unit.priority) continue;
+    if (pod.gang == kNoIndex) {
+      out.push_back(MakeCandidate({id}, false));
+      continue;
+    }
+    const RunningGang& gang = facts_.gangs[pod.gang];
+    const bool is_own = unit.is_gang && gang.name == unit.name && gang.ns == unit.ns;
+    if (!is_own) of_gangs[pod.gang].push_back(id);
+  }
+  for (auto& [gang, here] : of_gangs) AddGangCandidates(std::move(here), unit.priority, out);
+  work_left_ -= std::min(work_left_, on_node_[node].size());
+  return out;
+}
+
+// Each pod uses up the budgets that mean it, the most important ones first, as upstream counts.
+void PreemptionPlanner::CountViolations(std::vector<Candidate>& candidates) {
+  if (facts_.budgets.empty()) return;
+  std::vector<int64_t> left = allowed_;
+  std::map<uint32_t, bool> gang_violates;
+  for (Candidate& candidate : candidates) {
+    for (const PodId id : candidate.pods) {
+      bool violates = false;
+      for (const size_t budget : BudgetsOf(id)) violates |= --left[budget] < 0;
+      if (violates) ++candidate.violations;
+    }
+    candidate.reprieved_first = candidate.violations > 0;
+    if (candidate.gang != kNoIndex) gang_violates[candidate.gang] |= candidate.reprieved_first;
+  }
+  // What breaks a gang is decided before its other members.
+  for (Candidate& candidate : candidates) {
+    if (candidate.breaks_gang) candidate.reprieved_first = gang_violates[candidate.gang];
+  }
+}
+
+PreemptionPlanner::Cost PreemptionPlanner::CostOf(const std::vector<Candidate>& victims,
+                                                  NodeIndex node) const {
+  Cost cost;
+  cost.node = node;
+  cost.victims = static_cast<int64_t>(victims.size());
+  cost.highest_priority = victims.empty() ? INT64_MIN : victims.front().priority;
+  Time started = Time::max();
+  for (const Candidate& victim : victims) {
+    cost.violations += victim.violations;
+    cost.broken_gangs += victim.breaks_gang ? 1 : 0;
+    cost.priority_sum += victim.priority + kPriorityOffset;
+    if (victim.priority == cost.highest_priority) started = std::min(started, victim.started);
+  }
+  cost.age = (now_ - started).count();
+  return cost;
+}
+
+std::optional<PreemptionPlanner::Choice> PreemptionPlanner::Try(const Unit& unit,
+                                                                const QueuedPod& pod,
+                                                                NodeIndex node) {
+  std::vector<Candidate> candidates = CandidatesOn(node, unit);
+  if (candidates.empty()) return std::nullopt;
+  const size_t mark = journal_.size();
+  // Elsewhere they matter only to pods that look at others.
+  const bool everywhere = finder_.pod_rules().LookOf(pod.shape, pod.identity) != kNoIndex;
+  const auto each = [&](const Candidate& candidate, auto&& change) {
+    for (const PodId id : candidate.pods) {
+      if (everywhere || pods_[id].what.node == node) change(id);
+    }
+  };
+  const auto take_off = [&](const Candidate& candidate) {
+    each(candidate, [&](PodId id) { TakeOff(id, false); });
+  };
+  searching_ = true;
+  for (const Candidate& candidate : candidates) take_off(candidate);
+  std::optional<Choice> choice;
+  if (finder_.Takes(pod.shape, pod.identity, node)) {
+    choice.emplace();
+    std::sort(candidates.begin(), candidates.end(), IsMoreImportant);
+    CountViolations(candidates);
+    std::stable_partition(candidates.begin(), candidates.end(),
+                          [](const Candidate& candidate) { return candidate.reprieved_first; });
+    std::vector<uint32_t> broken;
+    for (Candidate& candidate : candidates) {
+      const bool gang_goes =
+          candidate.gang != kNoIndex &&
+          std::find(broken.begin(), broken.end(), candidate.gang) != broken.end();
+      if (!gang_goes) {
+        each(candidate, [&](PodId id) { PutBack(id, false); });
+        if (finder_.Takes(pod.shape, pod.identity, node)) continue;
+        take_off(candidate);
+        if (candidate.breaks_gang) broken.push_back(candidate.gang);
+      }
+      choice->victims.push_back(std::move(candidate));
+    }
+    std::sort(choice->victims.begin(), choice->victims.end(), IsMoreImportant);
+    choice->cost = CostOf(choice->victims, node);
+  }
+  RollBack(mark);
+  searching_ = false;
+  return choice;
+}
+
+// -- Nodes.
+
+PreemptionPlanner::Ranking& PreemptionPlanner::RankingOf(const Unit& unit, const QueuedPod& pod) {
+  const bool looks = finder_.pod_rules().LookOf(pod.shape, pod.identity) != kNoIndex;
+  const RankingKey key{pod.shape, looks ? pod.identity : kNoIndex, unit.priority,
+                       unit.is_gang ? unit.KeyText() : ""};
+  const cluster::ClusterSnapshot& snapshot = finder_.snapshot();
+  Ranking& ranking =
+      rankings_.try_emplace(key, Ranking{NodeFilter(snapshot, snapshot.Shape(pod.shape))})
+          .first->second;
+  // What goes on anywhere may concern it.
+  if (looks) ranking.scanned = false;
+  return ranking;
+}
+
+void PreemptionPlanner::Consider(Ranking& ranking, const Unit& unit, const QueuedPod& pod,
+                                 NodeIndex node) {
+  const cluster::ClusterSnapshot& snapshot = finder_.snapshot();
+  if (!snapshot.HasNode(node) || on_node_[node].empty() || !ranking.filter.Passes(node) ||
+      !snapshot.OffersAmounts(snapshot.Shape(pod.shape), node)) {
+    return;
+  }
+  const std::optional<Choice> choice = Try(unit, pod, node);
+  if (!choice.has_value()) return;
+  ranking.heap.emplace_back(choice->cost, version_[node]);
+  std::push_heap(ranking.heap.begin(), ranking.heap.end(), std::greater<>());
+}
+
+// kNoIndex: none, or the bound on work is used up.
+NodeIndex PreemptionPlanner::BestNode(const Unit& unit, const QueuedPod& pod) {
+  NoteDependents();
+  Ranking& ranking = RankingOf(unit, pod);
+  if (!ranking.scanned) {
+    ranking.heap.clear();
+    ranking.seen = changes_.size();
+    for (NodeIndex node = 0; node < on_node_.size() && work_left_ > 0; ++node)
+      Consider(ranking, unit, pod, node);
+    ranking.scanned = work_left_ > 0;
+  }
+  std::vector<NodeIndex> changed(changes_.begin() + static_cast<ptrdiff_t>(ranking.seen),
+                                 changes_.end());
+  ranking.seen = changes_.size();
+  std::sort(changed.begin(), changed.end());
+  changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+  for (const NodeIndex node : changed) Consider(ranking, unit, pod, node);
+  while (!ranking.heap.empty()) {
+    const auto& [cost, version] = ranking.heap.front();
+    if (version == version_[cost.node]) return work_left_ > 0 ? cost.node : kNoIndex;
+    std::pop_heap(ranking.heap.begin(), ranking.heap.end(), std::greater<>());
+    ranking.heap.pop_back();
+  }
+  return kNoIndex;
+}
+
+// -- Units.
+
+// Takes over what was placed.
+void PreemptionPlanner::Adopt(const GangAttempt& attempt, Places& places) {
+  for (const PlacedPod& placed : attempt.placed) {
+    const PodId id = static_cast<PodId>(pods_.size());
+    pods_.emplace_back();
+    pods_[id].at = placed.placement;
+    pods_[id].what = finder_.snapshot().At(placed.placement);
+    journal_.push_back({id, true, false});
+    NoteChange(pods_[id].what.node);
+    places[placed.pod] = id;
+  }
+}
+
+// Makes room for one pod and places it.
+bool PreemptionPlanner::PlaceOneMore(const Unit& unit, size_t position, Places& places,
+                                     std::vector<Candidate>& victims) {
+  const QueuedPod& pod = unit.pods[position];
+  // Those that went for an earlier pod may have left enough.
+  NodeIndex node = finder_.Best(pod.shape, pod.identity);
+  if (node == kNoIndex) {
+    node = BestNode(unit, pod);
+    if (node == kNoIndex) return false;
+    std::optional<Choice> choice = Try(unit, pod, node);
+    CHECK(choice.has_value());
+    for (Candidate& victim : choice->victims) {
+      for (const PodId id : victim.pods) TakeOff(id, true);
+      victims.push_back(std::move(victim));
+    }
+  }
+  places[position] = Place(pod, node);
+  return true;
+}
+
+// Pods that were placed later may have left earlier victims' room unused.
+void PreemptionPlanner::Reprieve(const Unit& unit, Places& places,
+                                 std::vector<Candidate>& victims) {
+  std::sort(victims.begin(), victims.end(), [](const Candidate& a, const Candidate& b) {
+    const bool a_violates = a.violations > 0;
+    const bool b_violates = b.violations > 0;
+    return a_violates != b_violates ? a_violates : IsMoreImportant(a, b);
+  });
+  std::vector<uint32_t> broken;
+  std::erase_if(victims, [&](const Candidate& victim) {
+    const size_t work = unit.pods.size() + victim.pods.size();
+    const bool gang_goes = victim.gang != kNoIndex && !victim.breaks_gang &&
+                           std::find(broken.begin(), broken.end(), victim.gang) != broken.end();
+    if (gang_goes || work_left_ <= work) return false;
+    work_left_ -= work;
+    const size_t mark = journal_.size();
+    for (const auto& [position, id] : places) TakeOff(id, false);
+    for (const PodId id : victim.pods) PutBack(id, true);
+    if (const GangAttempt attempt = PlaceGang(unit, finder_, search_); !attempt.placed.empty()) {
+      places.clear();
+      Adopt(attempt, places);
+      return true;
+    }
+    RollBack(mark);
+    if (victim.breaks_gang) broken.push_back(victim.gang);
+    return false;
+  });
+}
+
+PreemptionPlanner::Outcome PreemptionPlanner::MakeRoom(const Unit& unit, bool may_evict,
+                                                       Preemption& out) {
+  const size_t mark = journal_.size();
+  Places places;
+  std::vector<Candidate> victims;
+  if (ShortOf(unit, finder_.snapshot()).has_value()) return Outcome::kNoRoom;
+  Adopt(PlaceGang(unit, finder_, search_), places);
+  if (places.empty()) {
+    Adopt(PlaceWhatFits(unit, finder_), places);
+    Lack lack(unit);
+    for (const auto& [position, id] : places) lack.Fill(position);
+    for (size_t position = 0; position < unit.pods.size() && !lack.IsFilled(); ++position) {
+      if (places.contains(position) || !lack.Fill(position)) continue;
+      if (may_evict && PlaceOneMore(unit, position, places, victims)) continue;
+      RollBack(mark);
+      return may_evict && work_left_ == 0 ? Outcome::kUndecided : Outcome::kNoRoom;
+    }
+  }
+  if (unit.pods.size() > 1 && !victims.empty()) Reprieve(unit, places, victims);
+  const cluster::ClusterSnapshot& snapshot = finder_.snapshot();
+  for (const auto& [position, id] : places)
+    out.nominations.push_back({position, snapshot.Node(pods_[id].what.node).name});
+  for (const Candidate& victim : victims) {
+    for (const PodId id : victim.pods)
+      out.victims.push_back({id, facts_.pods[id].serial, victim.violations > 0});
+  }
+  return Outcome::kRoom;
+}
+
+}  // namespace muster::scheduler

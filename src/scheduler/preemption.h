@@ -1,0 +1,199 @@
+// src/scheduler/preemption.h
+//
+// PreemptionPlanner: which running pods have to go so that a unit that was refused fits, as
+// kube-scheduler's DefaultPreemption decides it, for gangs in one transaction.
+//
+// Who:    units from high to low priority whose pods' preemptionPolicy is not Never. A victim's
+//         priority (that of its PodGroup, if higher) is below the unit's, strictly. Pods that are
+//         leaving anyway cost nothing: who fits once they are gone waits for them.
+// Where:  for each pod that finds no room, the node with the fewest victims that violate a
+//         PodDisruptionBudget, the lowest priority of its most important victim, the fewest broken
+//         gangs, the smallest sum of priorities, the fewest victims, the most important victim that
+//         started last, the lower index.
+// Victims of a node: all that may go are taken off; if the pod fits then, they are put back while
+//         it still fits: first those whose going violates a budget, each time the most important
+//         first (higher priority, would break its gang, started earlier).
+// Gangs:  members beyond the minima go alone; one whose loss would leave fewer takes all of its
+//         gang with it, as one victim. A unit of several pods gets room for as many as it needs or
+//         none, and then each victim is put back once more if all of them fit without it. Nobody
+//         goes for minResources beyond what the pods ask for.
+//
+// Life cycle: made after a plan's placements are done, on its working copy, which holds the units
+//             that were given room as placed until it is destroyed; then it is as before.
+// Thread:     any, not shared.
+// Invariants: without any one of the victims' going the unit does not fit; a unit that cannot be
+//             given room leaves no trace.
+// Cost:       O(pods that may go) for the first pod of a shape and priority, then O(those on nodes
+//             changed since); for pods that look at other pods, always the former.
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "cluster/snapshot.h"
+#include "scheduler/gang_planner.h"
+#include "scheduler/node_finder.h"
+#include "scheduler/preemption_facts.h"
+#include "scheduler/queue.h"
+#include "scheduler/rules.h"
+
+namespace muster::scheduler {
+
+struct Nomination {
+  size_t pod = 0;  // position in Unit::pods
+  std::string node;
+};
+
+struct Victim {
+  cluster::PlacementIndex placement = cluster::kNoIndex;
+  uint64_t serial = 0;           // PlacedPod::serial
+  bool violates_budget = false;  // there was no other way
+};
+
+struct Preemption {
+  std::vector<Nomination> nominations;  // where the pods will go; at least as many as are needed
+  std::vector<Victim> victims;          // none: it fits when those that are leaving are gone
+};
+
+class PreemptionPlanner {
+ public:
+  enum class Outcome : uint8_t {
+    kRoom,
+    kNoRoom,
+    kUndecided,  // the bound on work is used up
+  };
+
+  // `max_work` bounds the search, in running pods looked at.
+  PreemptionPlanner(NodeFinder& finder, const PreemptionFacts& facts, size_t max_work, Time now);
+  ~PreemptionPlanner();
+  PreemptionPlanner(const PreemptionPlanner&) = delete;
+  PreemptionPlanner& operator=(const PreemptionPlanner&) = delete;
+
+  // On kRoom the unit counts as placed from now on. Without `may_evict` nobody goes that is not
+  // leaving.
+  // REQUIRES: the unit does not fit the working copy as it was; HasItsMembers(unit).
+  Outcome MakeRoom(const Unit& unit, bool may_evict, Preemption& out);
+
+ private:
+  using PodId = uint32_t;  // running pods by placement, then those that were placed here
+
+  struct Pod {
+    cluster::Placement what;
+    cluster::PlacementIndex at = cluster::kNoIndex;  // kNoIndex: taken off
+    uint32_t gang = cluster::kNoIndex;
+    size_t task = kNoTask;  // of its gang
+    int64_t priority = 0;
+    Time started{};
+  };
+
+  // Members of a gang that may go without breaking it; less than zero where some are missing.
+  struct Surplus {
+    int64_t members = 0;
+    std::vector<int64_t> of_task;
+    bool Take(size_t task);  // false, and nothing is taken, if there is none
+  };
+
+  // Pods that go together: one, or those without which their gang cannot be.
+  struct Candidate {
+    std::vector<PodId> pods;
+    uint32_t gang = cluster::kNoIndex;
+    bool breaks_gang = false;
+    int64_t priority = 0;
+    Time started{};
+    int64_t violations = 0;  // pods among them that violate a budget
+    bool reprieved_first = false;
+  };
+
+  // In the order of preference.
+  struct Cost {
+    int64_t violations = 0;
+    int64_t highest_priority = 0;
+    int64_t broken_gangs = 0;
+    int64_t priority_sum = 0;
+    int64_t victims = 0;
+    int64_t age = 0;  // of the most important victim that started first; smaller: younger
+    cluster::NodeIndex node = cluster::kNoIndex;
+    auto operator<=>(const Cost&) const = default;
+  };
+  struct Choice {
+    Cost cost;
+    std::vector<Candidate> victims;
+  };
+
+  struct Change {
+    PodId pod;
+    bool placed;  // else taken off
+    bool counts;  // as an eviction, or as taking one back
+  };
+
+  // The nodes for one shape and priority.
+  struct Ranking {
+    NodeFilter filter;
+    bool scanned = false;
+    size_t seen = 0;                              // of changes_
+    std::vector<std::pair<Cost, uint64_t>> heap;  // with the node's version; cheapest first
+  };
+  // Shape, identity (if it matters), priority, own gang.
+  using RankingKey = std::tuple<cluster::ShapeIndex, cluster::IdentityIndex, int64_t, std::string>;
+
+  // The unit's pods that are placed, by position in Unit::pods.
+  using Places = std::map<size_t, PodId>;
+
+  void ReadFacts();
+  // Changes of the working copy, undone by RollBack().
+  void TakeOff(PodId id, bool counts);
+  void PutBack(PodId id, bool counts);
+  void Count(PodId id, int64_t sign);
+  PodId Place(const QueuedPod& pod, cluster::NodeIndex node);
+  void RollBack(size_t changes);
+  void NoteChange(cluster::NodeIndex node);
+  void NoteDependents();
+
+  const std::vector<size_t>& BudgetsOf(PodId id);
+  std::vector<Candidate> CandidatesOn(cluster::NodeIndex node, const Unit& unit);
+  void AddGangCandidates(std::vector<PodId> here, int64_t unit_priority,
+                         std::vector<Candidate>& out);
+  Candidate MakeCandidate(std::vector<PodId> pods, bool breaks_gang) const;
+  static bool IsMoreImportant(const Candidate& a, const Candidate& b);
+  void CountViolations(std::vector<Candidate>& candidates);
+  Cost CostOf(const std::vector<Candidate>& victims, cluster::NodeIndex node) const;
+  std::optional<Choice> Try(const Unit& unit, const QueuedPod& pod, cluster::NodeIndex node);
+
+  Ranking& RankingOf(const Unit& unit, const QueuedPod& pod);
+  void Consider(Ranking& ranking, const Unit& unit, const QueuedPod& pod, cluster::NodeIndex node);
+  cluster::NodeIndex BestNode(const Unit& unit, const QueuedPod& pod);
+
+  void Adopt(const GangAttempt& attempt, Places& places);
+  bool PlaceOneMore(const Unit& unit, size_t position, Places& places,
+                    std::vector<Candidate>& victims);
+  void Reprieve(const Unit& unit, Places& places, std::vector<Candidate>& victims);
+
+  NodeFinder& finder_;
+  const PreemptionFacts& facts_;
+  const Time now_;
+  size_t work_left_;
+  SearchBudget search_;
+  bool searching_ = false;  // changes are about to be undone
+  std::vector<Pod> pods_;
+  std::vector<std::vector<PodId>> on_node_;
+  std::vector<std::vector<PodId>> in_gang_;
+  std::vector<Surplus> surplus_;                                // by gang
+  std::vector<int64_t> allowed_;                                // by budget
+  std::vector<std::optional<std::vector<size_t>>> budgets_of_;  // by identity
+  std::vector<Change> journal_;
+  std::vector<cluster::NodeIndex> changes_;  // nodes, in the order in which they changed
+  std::vector<uint64_t> version_;            // by node
+  std::vector<uint32_t> dirty_gangs_;
+  std::vector<size_t> dirty_budgets_;
+  std::map<RankingKey, Ranking> rankings_;
+};
+
+}  // namespace muster::scheduler

@@ -1,0 +1,49 @@
+#include "scheduler/preemption_facts.h"
+
+#include <algorithm>
+
+namespace muster::scheduler {
+
+PreemptionFacts MakePreemptionFacts(const cluster::ClusterCache& cache,
+                                    const PriorityClasses& priorities) {
+  PreemptionFacts facts;
+  facts.pods = cache.placed_pods();
+  for (const auto& [key, group] : cache.groups()) {
+    const bool is_placed = std::any_of(group.pods.begin(), group.pods.end(), [](const auto& pod) {
+      return pod.second->placement != cluster::kNoIndex;
+    });
+    if (group.info() == nullptr || !is_placed) continue;
+    RunningGang gang;
+    gang.ns = key.ns;
+    gang.name = key.name;
+    gang.min_member = group.info()->min_member;
+    gang.count = CountGang(cache, key);
+    for (const auto& [name, pod] : group.pods) {
+      if (pod->placement != cluster::kNoIndex)
+        gang.placements.emplace_back(pod->placement, TaskOf(gang.count.tasks, pod->info.task));
+    }
+    const auto priority = priorities.find(group.info()->priority_class);
+    if (priority != priorities.end()) gang.priority = priority->second;
+    facts.gangs.push_back(std::move(gang));
+  }
+  return facts;
+}
+
+bool PreemptionMatters(const Queue& queue, const cluster::ClusterCache& cache) {
+  const int64_t lowest = cache.LowestPlacedPriority();
+  return std::any_of(queue.begin(), queue.end(), [&](const Unit& unit) {
+    return (unit.may_preempt && unit.priority > lowest) ||
+           std::any_of(unit.pods.begin(), unit.pods.end(),
+                       [](const QueuedPod& pod) { return pod.nominated != cluster::kNoIndex; });
+  });
+}
+
+int64_t LowestPriority(const PreemptionFacts& facts) {
+  int64_t lowest = INT64_MAX;
+  for (const cluster::PlacedPod& pod : facts.pods) {
+    if (pod.serial != 0) lowest = std::min(lowest, pod.priority);
+  }
+  return lowest;
+}
+
+}  // namespace muster::scheduler

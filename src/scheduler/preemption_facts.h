@@ -1,0 +1,54 @@
+// src/scheduler/preemption_facts.h
+//
+// What preemption asks about the cluster besides its snapshot: who is placed with which priority,
+// which gangs run, and which disruption budgets protect whom.
+//
+// Thread: made on the loop thread from the live cache, then a value.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/cluster_cache.h"
+#include "scheduler/pending.h"
+#include "schema/label_selector.h"
+
+namespace muster::scheduler {
+
+// A PodDisruptionBudget.
+struct DisruptionBudget {
+  std::string ns;
+  schema::LabelSelector pods = schema::LabelSelector::Nothing();
+  int64_t allowed = 0;  // status.disruptionsAllowed
+};
+
+// A gang of which pods are placed.
+struct RunningGang {
+  std::string ns, name;
+  int64_t min_member = 1;
+  GangCount count;
+  int64_t priority = INT64_MIN;
+  // Its placed pods, and the position of each one's task in `count`.
+  std::vector<std::pair<cluster::PlacementIndex, size_t>> placements;
+};
+
+struct PreemptionFacts {
+  std::vector<cluster::PlacedPod> pods;  // by placement of the snapshot; empty: evict nobody
+  std::vector<RunningGang> gangs;
+  std::vector<DisruptionBudget> budgets;
+};
+
+// Without budgets.
+PreemptionFacts MakePreemptionFacts(const cluster::ClusterCache& cache,
+                                    const PriorityClasses& priorities);
+
+// Some unit might evict a placed pod, or somebody made room for one of its pods: plan with facts.
+bool PreemptionMatters(const Queue& queue, const cluster::ClusterCache& cache);
+
+// Of the pods that are placed; INT64_MAX if there are none.
+int64_t LowestPriority(const PreemptionFacts& facts);
+
+}  // namespace muster::scheduler

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "cli/arguments.h"
+#include "cli/cli_testing.h"
 #include "cli/console.h"
 #include "json/parse.h"
 #include "simulator/trace_reader.h"
@@ -61,6 +63,105 @@ TEST_F(SimulateCommandTest, JsonAndSample) {
   EXPECT_LT((*json)["jobs"].AsInt(), 36);
   EXPECT_EQ((*json)["gpus"].AsInt(), 16);
   EXPECT_EQ(Run(words), text);
+}
+
+TEST_F(SimulateCommandTest, WritesAReport) {
+  const std::string file = jobs_.string() + ".html";
+  EXPECT_EQ(Run({"--nodes", "2x8", "--jobs", jobs_, "--html", file}).substr(0, 7), "41 jobs");
+  const auto html = ReadSmallFile(file, size_t{1} << 20);
+  ASSERT_TRUE(html.has_value());
+  EXPECT_NE(html->find("on 2x8, order: muster"), std::string::npos);
+  std::filesystem::remove(file);
+}
+
+// One node of 4 GPUs: "runs" has 3 and ends in 60 s, "endless" has 1, and "waits" wants 3.
+class SimulateLiveTest : public ::testing::Test {
+ protected:
+  SimulateLiveTest()
+      : file_(std::filesystem::temp_directory_path() /
+              ("muster-submit-" + std::to_string(getpid()))) {
+    cluster_.api.Put("/api/v1/nodes",
+                     cli::Yaml("{metadata: {name: n0}, status: {allocatable: {cpu: '8', pods: '9', "
+                               "nvidia.com/gpu: '4'}}}"));
+    const Time started = cluster_.loop.Now() - seconds(40);
+    PutPod("runs", "nodeName: n0,", 3, "100", FormatTime(started));
+    PutPod("endless", "nodeName: n0,", 1, "", FormatTime(started));
+    PutPod("waits", "", 3, "30", "");
+  }
+  ~SimulateLiveTest() override { std::filesystem::remove(file_); }
+
+  void PutPod(const std::string& name, const std::string& spec, int gpus, const std::string& run,
+              const std::string& started) {
+    cluster_.api.Put(
+        "/api/v1/pods",
+        cli::Yaml("{metadata: {name: " + name + ", namespace: default, annotations: {" +
+                  (run.empty() ? "" : "muster.dev/run-seconds: '" + run + "'") + "}}, spec: {" +
+                  spec + " containers: [{name: c, resources: {limits: {nvidia.com/gpu: '" +
+                  std::to_string(gpus) + "'}}}]}, status: {startTime: '" + started + "'}}"));
+  }
+  // Exit code and output of --live --submit with a PyTorchJob of so many pods of so many GPUs.
+  std::pair<int, std::string> Submit(int workers, int gpus, std::vector<std::string> more = {}) {
+    std::ofstream(file_) << "kind: ConfigMap\n---\nkind: PyTorchJob\nmetadata: {name: j}\nspec: "
+                            "{pytorchReplicaSpecs: "
+                            "{Worker: {replicas: "
+                         << workers
+                         << ", template: {spec: {containers: [{name: c, resources: {limits: "
+                            "{nvidia.com/gpu: "
+                         << gpus << "}}}]}}}}}\n";
+    more.insert(more.end(), {"--live", "--submit", file_});
+    cli::Session session(cluster_.loop, cluster_.pump, cluster_.transport, "default");
+    cli::Console console{cli::Console::Capture{}};
+    const auto code = RunSimulate(*cli::ParseArguments(SimulateCommand(), more), console, &session);
+    return {code.value_or(-1), code ? console.out : code.error().message()};
+  }
+
+  std::filesystem::path file_;
+  cli::FakeCluster cluster_;
+};
+
+TEST_F(SimulateLiveTest, SaysWhenAJobWouldStart) {
+  // "waits" goes first, when "runs" ends, and is over 30 s later.
+  const std::string at = FormatTime(cluster_.loop.Now() + seconds(90));
+  EXPECT_EQ(Submit(2, 1), (std::pair(0, "default/j starts in 90s (" + at + ") on n0\n")));
+  const auto [code, text] = Submit(2, 1, {"-o", "json"});
+  const json::Value answer = (*json::Parse(text))["submitted"].At(0);
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(answer["answer"].AsString(), "Starts");
+  EXPECT_EQ(answer["startsAt"].AsString(), at);
+  EXPECT_EQ(answer["nodes"].size(), 2u);
+}
+
+TEST_F(SimulateLiveTest, SaysWhenNobodyCanTell) {
+  const auto [code, text] = Submit(1, 4);
+  EXPECT_EQ(code, kStartUnknown);
+  EXPECT_EQ(text,
+            "default/j: nobody can tell when it starts; 1 that run or wait before it have no known "
+            "end (annotation muster.dev/run-seconds). 0/1 nodes are available: 1 Insufficient "
+            "nvidia.com/gpu. Waits for 4 nvidia.com/gpu: 3 of 4 free (1 held by pod "
+            "default/endless); fits when pod default/endless ends.\n");
+}
+
+TEST_F(SimulateLiveTest, SaysWhatNeverFits) {
+  const auto [code, text] = Submit(2, 4);
+  EXPECT_EQ(code, kStartsNever);
+  EXPECT_NE(text.find("default/j never starts: "), std::string::npos) << text;
+  EXPECT_NE(text.find("as of 1 more node like n0"), std::string::npos) << text;
+}
+
+TEST_F(SimulateLiveTest, CountsWhatRunsFromTheBeginning) {
+  cli::Session session(cluster_.loop, cluster_.pump, cluster_.transport, "default");
+  cli::Console console{cli::Console::Capture{}};
+  ASSERT_TRUE(RunSimulate(*cli::ParseArguments(SimulateCommand(), {"--live"}), console, &session));
+  // 4 of 4 for 60 s, then "waits" beside "endless" for 30 s: all of the time all GPUs.
+  EXPECT_NE(console.out.find("makespan 90.0 s\nGPUs used 100.0 %"), std::string::npos)
+      << console.out;
+  EXPECT_NE(console.out.find("1 running without a known end"), std::string::npos) << console.out;
+}
+
+TEST_F(SimulateLiveTest, CreatesNothing) {
+  Submit(1, 1);
+  for (const std::string& request : cluster_.api.requests)
+    EXPECT_TRUE(request.starts_with("GET ")) << request;
 }
 
 TEST_F(SimulateCommandTest, SaysWhatIsMissing) {

@@ -1,7 +1,7 @@
 #include "simulator/simulation.h"
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <queue>
 #include <string>
 #include <utility>
@@ -12,6 +12,7 @@
 #include "cluster/cluster_cache.h"
 #include "scheduler/pending.h"
 #include "scheduler/planner.h"
+#include "simulator/gpu_use.h"
 #include "simulator/waiting_units.h"
 
 namespace muster::simulator {
@@ -23,19 +24,20 @@ constexpr size_t kEventsPerProgress = 256;
 
 class Simulation {
  public:
-  Simulation(const Workload& workload, Policy policy) : jobs_(workload.jobs), policy_(policy) {
-    for (const cluster::NodeInfo& node : workload.nodes) {
-      cache_.UpsertNode(node);
-      const int64_t gpus = cluster::AmountOf(node.allocatable, cluster::resource::kNvidiaGpu);
-      outcome_.gpus += gpus;
-      gpus_of_[node.name] = {gpus, 0};
-    }
+  Simulation(const Workload& workload, Policy policy)
+      : workload_(workload), jobs_(workload.jobs), policy_(policy) {
+    for (const auto& [name, labels] : workload.namespaces) cache_.UpsertNamespace(name, labels);
+    for (const cluster::NodeInfo& node : workload.nodes) cache_.UpsertNode(node);
+    gpus_.emplace(workload, cache_);
+    for (size_t i = 0; i < workload.running.size(); ++i) Begin(i);
+    outcome_.gpus = gpus_->total();
     outcome_.jobs.resize(jobs_.size());
     config_.explain = false;
   }
 
   Outcome Run(const ProgressFunction& progress) {
     size_t next = 0, done = 0, shown = 0;
+    if (!workload_.running.empty()) TakeSample();
     while (next < jobs_.size() || !ends_.empty()) {
       now_ = ends_.empty() ? jobs_[next].arrival : ends_.top().first;
       if (next < jobs_.size()) now_ = std::min(now_, jobs_[next].arrival);
@@ -64,36 +66,63 @@ class Simulation {
   static size_t JobOf(const scheduler::Unit& unit) {
     return static_cast<size_t>(std::stoull(unit.name.substr(0, 7)));
   }
+  static bool IsGang(const Job& job) { return job.PodCount() > 1 || job.min_member > 1; }
   static PodKey KeyOf(const Job& job, size_t index, int64_t pod) {
-    return {job.ns, job.pods == 1 ? UnitName(index) : fmt::format("{}-{}", UnitName(index), pod)};
+    return {job.ns, IsGang(job) ? fmt::format("{}-{}", UnitName(index), pod) : UnitName(index)};
+  }
+
+  static size_t PodOf(const PodKey& key) {
+    const size_t dash = key.name.find('-');
+    return dash == key.name.npos ? 0 : static_cast<size_t>(std::stoull(key.name.substr(dash + 1)));
+  }
+
+  // What runs already. Ends of these are numbered behind the jobs.
+  void Begin(size_t index) {
+    const RunningPod& running = workload_.running[index];
+    cache_.UpsertPod(running.pod);
+    gpus_->Use(running.pod.node_name, GpusOf(running.pod.constraints));
+    if (running.ends_in == kNoKnownEnd) {
+      ++outcome_.unknown_ends;
+    } else {
+      ends_.emplace(running.ends_in, jobs_.size() + index);
+    }
+  }
+
+  static int64_t GpusOf(const cluster::PodConstraints& constraints) {
+    return cluster::AmountOf(constraints.requests, cluster::resource::kNvidiaGpu);
   }
 
   void Arrive(size_t index, scheduler::Queue& fresh) {
     const Job& job = jobs_[index];
-    // The order of muster is by creation; another order is had by pretending another creation.
-    const Time created(policy_ == Policy::kShortestFirst ? job.run_time : now_);
-    if (job.pods > 1) {
+    // The order of muster is by creation; another order is had by pretending another creation. In
+    // one moment: as in the workload.
+    const Duration rank = policy_ == Policy::kShortestFirst ? job.run_time / 2 : now_;
+    const Time created(rank + Duration(static_cast<int64_t>(index)));
+    if (IsGang(job)) {
       cluster::PodGroupInfo group;
       group.ns = job.ns;
       group.name = group.uid = UnitName(index);
-      group.min_member = job.pods;
+      group.min_member = std::max(job.PodCount(), job.min_member);
       group.created = created;
       cache_.UpsertGroup(std::move(group));
     }
     scheduler::PendingPods pending;
-    for (int64_t i = 0; i < job.pods; ++i) {
-      const PodKey key = KeyOf(job, index, i);
-      cluster::PodInfo pod;
-      pod.ns = key.ns;
-      pod.name = pod.uid = key.name;
-      if (job.pods > 1) pod.group = UnitName(index);
-      pod.holder = "job " + job.name;
-      pod.priority = policy_ == Policy::kMuster ? job.priority : 0;
-      pod.created = created;
-      pod.labels = job.labels;
-      pod.constraints = job.constraints;
-      cache_.UpsertPod(std::move(pod));
-      pending[key] = cache_.FindPod(key);
+    int64_t number = 0;
+    for (const PodSet& set : job.pods) {
+      for (int64_t i = 0; i < set.count; ++i, ++number) {
+        const PodKey key = KeyOf(job, index, number);
+        cluster::PodInfo pod;
+        pod.ns = key.ns;
+        pod.name = pod.uid = key.name;
+        if (IsGang(job)) pod.group = UnitName(index);
+        pod.holder = "job " + job.name;
+        pod.priority = policy_ == Policy::kMuster ? job.priority : 0;
+        pod.created = created;
+        pod.labels = set.labels;
+        pod.constraints = set.constraints;
+        cache_.UpsertPod(std::move(pod));
+        pending[key] = cache_.FindPod(key);
+      }
     }
     // Nothing about a job changes while it waits: its unit is made once.
     for (scheduler::Unit& unit : scheduler::BuildQueue(cache_, pending, {}, {}))
@@ -101,11 +130,22 @@ class Simulation {
   }
 
   void End(size_t index) {
-    const Job& job = jobs_[index];
-    for (int64_t i = 0; i < job.pods; ++i) cache_.RemovePod(KeyOf(job, index, i));
-    if (job.pods > 1) cache_.RemoveGroup({job.ns, UnitName(index)});
-    for (const std::string& node : outcome_.jobs[index].nodes) Use(node, -job.GpusPerPod());
     outcome_.makespan = std::max(outcome_.makespan, now_);
+    if (index >= jobs_.size()) {
+      const cluster::PodInfo& pod = workload_.running[index - jobs_.size()].pod;
+      cache_.RemovePod({pod.ns, pod.name});
+      return gpus_->Use(pod.node_name, -GpusOf(pod.constraints));
+    }
+    const Job& job = jobs_[index];
+    const JobOutcome& outcome = outcome_.jobs[index];
+    int64_t number = 0;
+    for (const PodSet& set : job.pods) {
+      for (int64_t i = 0; i < set.count; ++i, ++number) {
+        cache_.RemovePod(KeyOf(job, index, number));
+        gpus_->Use(outcome.nodes[static_cast<size_t>(number)], -set.GpusPerPod());
+      }
+    }
+    if (IsGang(job)) cache_.RemoveGroup({job.ns, UnitName(index)});
   }
 
   void Place(bool freed, scheduler::Queue fresh) {
@@ -142,35 +182,34 @@ class Simulation {
   void Start(const scheduler::Unit& unit, const scheduler::UnitPlan& plan) {
     const size_t index = JobOf(unit);
     const Job& job = jobs_[index];
-    CHECK(plan.assignments.size() == static_cast<size_t>(job.pods));
+    CHECK(plan.assignments.size() == static_cast<size_t>(job.PodCount()));
     JobOutcome& outcome = outcome_.jobs[index];
+    outcome.nodes.resize(plan.assignments.size());
     for (const scheduler::Assignment& assignment : plan.assignments) {
       const PodKey& pod = unit.pods[assignment.pod].key;
       CHECK(cache_.Assume(pod, assignment.node, assignment.devices));
-      Use(assignment.node, job.GpusPerPod());
-      outcome.nodes.push_back(assignment.node);
+      outcome.nodes[PodOf(pod)] = assignment.node;
+    }
+    size_t number = 0;
+    for (const PodSet& set : job.pods) {
+      for (int64_t i = 0; i < set.count; ++i) gpus_->Use(outcome.nodes[number++], set.GpusPerPod());
     }
     outcome.placed = true;
     outcome.start = now_;
-    ends_.emplace(now_ + job.run_time, index);
+    if (job.run_time == kNoKnownEnd) {
+      ++outcome_.unknown_ends;
+    } else {
+      ends_.emplace(now_ + job.run_time, index);
+    }
     waiting_.Remove(unit);
   }
 
-  // GPUs of a node come into use, or out of it.
-  void Use(const std::string& node, int64_t gpus) {
-    auto& [offered, used] = gpus_of_[node];
-    if (used > 0) stranded_ -= offered - used;
-    used += gpus;
-    gpus_used_ += gpus;
-    if (used > 0) stranded_ += offered - used;
-  }
-
   void TakeSample() {
-    outcome_.samples.push_back(
-        {now_, gpus_used_, stranded_, static_cast<int64_t>(waiting_.size())});
+    outcome_.samples.push_back({now_, gpus_->used(), gpus_->stranded(), gpus_->unusable(),
+                                static_cast<int64_t>(waiting_.size())});
   }
 
-  // Nothing runs any more: what waits still, waits for ever.
+  // Nothing ends any more: what waits still, waits for ever.
   void ExplainTheRest() {
     if (waiting_.size() == 0) return;
     config_.explain = true;
@@ -180,8 +219,10 @@ class Simulation {
     for (const scheduler::UnitPlan& unit : plan.units) {
       const bool blocked = !unit.infeasible.has_value();
       outcome_.never_placed.push_back(
-          {JobOf(queue[unit.unit]), blocked ? "a job before it in the queue never fits"
-                                            : scheduler::Explain(*unit.infeasible)});
+          {JobOf(queue[unit.unit]),
+           !blocked && unit.infeasible->why == scheduler::Infeasible::Why::kNeverFits,
+           blocked ? "a job before it in the queue never fits"
+                   : scheduler::Explain(*unit.infeasible)});
     }
     std::sort(outcome_.never_placed.begin(), outcome_.never_placed.end(),
               [](const NeverPlaced& a, const NeverPlaced& b) { return a.job < b.job; });
@@ -189,6 +230,7 @@ class Simulation {
 
   using EndOfJob = std::pair<Duration, size_t>;  // when, job
 
+  const Workload& workload_;
   const std::vector<Job>& jobs_;
   const Policy policy_;
   scheduler::PlannerConfig config_;
@@ -196,8 +238,7 @@ class Simulation {
   WaitingUnits waiting_;
   std::priority_queue<EndOfJob, std::vector<EndOfJob>, std::greater<>> ends_;
   Duration now_{};
-  std::map<std::string, std::pair<int64_t, int64_t>> gpus_of_;  // node -> {offered, used}
-  int64_t gpus_used_ = 0, stranded_ = 0;
+  std::optional<GpuUse> gpus_;
   Outcome outcome_;
 };
 

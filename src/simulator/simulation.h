@@ -6,7 +6,8 @@
 // moment are seen together, ends first.
 //
 // A plan in the middle of a wave of arrivals looks only at what arrived since the last one: what
-// did not fit then does not fit now, because nothing has ended since.
+// did not fit then does not fit now, because nothing has ended since. Nothing is preempted.
+// What runs when it begins ends when it says it does; what has no known end stays to the last.
 // Pure: the same arguments give the same outcome.
 // Thread: any.
 
@@ -32,20 +33,22 @@ enum class Policy : uint8_t {
 struct JobOutcome {
   bool placed = false;
   Duration start{};                // since the first arrival; the end is start + run_time
-  std::vector<std::string> nodes;  // of its pods
+  std::vector<std::string> nodes;  // of its pods, in the order of Job::pods
 };
 
 // From `at` to the next sample's.
 struct Sample {
   Duration at{};
   int64_t gpus_used = 0;
-  int64_t gpus_stranded = 0;  // free, on nodes whose other GPUs are used
+  int64_t gpus_stranded = 0;  // gpu_use.h; likewise below
+  double gpus_unusable = 0;
   int64_t jobs_waiting = 0;
 };
 
 struct NeverPlaced {
   size_t job = 0;
-  std::string why;  // scheduler::Explain, with nothing else running
+  bool fits_never = false;  // not even an empty cluster
+  std::string why;          // scheduler::Explain, beside what runs to the last
 };
 
 struct Outcome {
@@ -55,6 +58,7 @@ struct Outcome {
   int64_t gpus = 0;     // of all nodes
   Duration makespan{};  // from the first arrival to the last end
   size_t plans = 0;
+  size_t unknown_ends = 0;  // jobs and pods that run to the last
 };
 
 // Called with how many jobs have arrived or ended, of twice the number of jobs.

@@ -17,9 +17,10 @@ Job MakeJob(const std::string& name, int arrival_s, int run_s, int64_t pods, int
   job.name = name;
   job.arrival = seconds(arrival_s);
   job.run_time = seconds(run_s);
-  job.pods = pods;
-  cluster::AddTo(job.constraints.requests, {{"nvidia.com/gpu", gpus}});
-  cluster::AddTo(job.constraints.requests, {{"pods", 1}});
+  PodSet& set = job.pods.emplace_back();
+  set.count = pods;
+  cluster::AddTo(set.constraints.requests, {{"nvidia.com/gpu", gpus}});
+  cluster::AddTo(set.constraints.requests, {{"pods", 1}});
   return job;
 }
 

@@ -1,7 +1,9 @@
 #include "simulator/summary.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -40,6 +42,7 @@ std::vector<Point> OverTime(const Outcome& outcome) {
       const double share = std::max(0.0, until - at) / width;
       points[point].utilisation += share * static_cast<double>(sample.gpus_used) / gpus;
       points[point].fragmentation += share * static_cast<double>(sample.gpus_stranded) / gpus;
+      points[point].unusable += share * sample.gpus_unusable / gpus;
       points[point].jobs_waiting += share * static_cast<double>(sample.jobs_waiting);
       at = std::max(at, until);
     }
@@ -62,25 +65,58 @@ json::Value DistributionJson(const Distribution& d) {
 
 }  // namespace
 
+namespace {
+
+// Of the jobs at these positions.
+void Distribute(const Workload& workload, const Outcome& outcome, const std::vector<size_t>& jobs,
+                Distribution& wait, Distribution& jct, size_t& placed) {
+  std::vector<double> waits, jcts;
+  for (const size_t i : jobs) {
+    if (!outcome.jobs[i].placed) continue;
+    const Duration waited = outcome.jobs[i].start - workload.jobs[i].arrival;
+    waits.push_back(InSeconds(waited));
+    if (workload.jobs[i].run_time != kNoKnownEnd)
+      jcts.push_back(InSeconds(waited + workload.jobs[i].run_time));
+  }
+  placed = waits.size();
+  wait = DistributionOf(std::move(waits));
+  jct = DistributionOf(std::move(jcts));
+}
+
+std::vector<SizeClass> BySize(const Workload& workload, const Outcome& outcome) {
+  std::map<int64_t, std::vector<size_t>> jobs;  // by the most GPUs of the class
+  for (size_t i = 0; i < workload.jobs.size(); ++i) {
+    const int64_t gpus = workload.jobs[i].Gpus();
+    jobs[gpus == 0 ? 0 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(gpus)))]
+        .push_back(i);
+  }
+  std::vector<SizeClass> classes;
+  for (const auto& [most, positions] : jobs) {
+    SizeClass& of = classes.emplace_back();
+    of.most = most;
+    of.least = most < 2 ? most : most / 2 + 1;
+    of.jobs = positions.size();
+    Distribute(workload, outcome, positions, of.wait, of.jct, of.placed);
+  }
+  return classes;
+}
+
+}  // namespace
+
 Summary Summarise(const Workload& workload, const Outcome& outcome) {
   Summary summary;
   summary.jobs = workload.jobs.size();
   summary.gpus = outcome.gpus;
   summary.makespan = InSeconds(outcome.makespan);
-  std::vector<double> waits, jcts;
-  for (size_t i = 0; i < workload.jobs.size(); ++i) {
-    if (!outcome.jobs[i].placed) continue;
-    const Duration wait = outcome.jobs[i].start - workload.jobs[i].arrival;
-    waits.push_back(InSeconds(wait));
-    jcts.push_back(InSeconds(wait + workload.jobs[i].run_time));
-  }
-  summary.placed = waits.size();
-  summary.wait = DistributionOf(std::move(waits));
-  summary.jct = DistributionOf(std::move(jcts));
+  std::vector<size_t> all(workload.jobs.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  Distribute(workload, outcome, all, summary.wait, summary.jct, summary.placed);
+  summary.by_size = BySize(workload, outcome);
   summary.over_time = OverTime(outcome);
   for (const Point& point : summary.over_time) {
     summary.utilisation += point.utilisation / kSummaryPoints;
     summary.fragmentation += point.fragmentation / kSummaryPoints;
+    summary.unusable += point.unusable / kSummaryPoints;
   }
   return summary;
 }
@@ -91,8 +127,14 @@ std::string ToText(const Workload& workload, const Outcome& outcome, const Summa
                   workload.nodes.size(), summary.gpus, summary.placed, outcome.never_placed.size());
   out += "seconds       mean         p50         p95         max\n";
   out += Row("wait", summary.wait) + Row("JCT", summary.jct);
-  out += fmt::format("\nmakespan {:.1f} s\nGPUs used {:.1f} %, free beside used ones {:.1f} %\n",
-                     summary.makespan, 100 * summary.utilisation, 100 * summary.fragmentation);
+  out += fmt::format(
+      "\nmakespan {:.1f} s\nGPUs used {:.1f} %, free beside used ones {:.1f} %, free but of no use "
+      "to the mix {:.1f} %\n",
+      summary.makespan, 100 * summary.utilisation, 100 * summary.fragmentation,
+      100 * summary.unusable);
+  if (outcome.unknown_ends > 0)
+    out += fmt::format("{} running without a known end (annotation {})\n", outcome.unknown_ends,
+                       kRunTimeAnnotation);
   const size_t named = std::min(outcome.never_placed.size(), kMaxNeverPlacedNamed);
   for (size_t i = 0; i < named; ++i) {
     const NeverPlaced& never = outcome.never_placed[i];
@@ -104,12 +146,21 @@ std::string ToText(const Workload& workload, const Outcome& outcome, const Summa
 }
 
 json::Value ToJson(const Workload& workload, const Outcome& outcome, const Summary& summary) {
-  json::Array points, never_placed;
+  json::Array points, sizes, never_placed;
   for (const Point& point : summary.over_time) {
     points.push_back(json::Obj({{"atSeconds", point.at},
                                 {"utilisation", point.utilisation},
                                 {"fragmentation", point.fragmentation},
+                                {"unusable", point.unusable},
                                 {"jobsWaiting", point.jobs_waiting}}));
+  }
+  for (const SizeClass& of : summary.by_size) {
+    sizes.push_back(json::Obj({{"leastGpus", of.least},
+                               {"mostGpus", of.most},
+                               {"jobs", static_cast<uint64_t>(of.jobs)},
+                               {"placed", static_cast<uint64_t>(of.placed)},
+                               {"wait", DistributionJson(of.wait)},
+                               {"jct", DistributionJson(of.jct)}}));
   }
   for (const NeverPlaced& never : outcome.never_placed) {
     never_placed.push_back(
@@ -124,6 +175,9 @@ json::Value ToJson(const Workload& workload, const Outcome& outcome, const Summa
                     {"makespanSeconds", summary.makespan},
                     {"utilisation", summary.utilisation},
                     {"fragmentation", summary.fragmentation},
+                    {"unusable", summary.unusable},
+                    {"unknownEnds", static_cast<uint64_t>(outcome.unknown_ends)},
+                    {"bySize", json::Value(std::move(sizes))},
                     {"overTime", json::Value(std::move(points))},
                     {"neverPlaced", json::Value(std::move(never_placed))}});
 }

@@ -4,8 +4,10 @@
 //
 // Wait = start - arrival; JCT = end - arrival; both over the jobs that were placed. Percentiles by
 // nearest rank. Utilisation and fragmentation are averages over time, from the first arrival to the
-// last end, as shares of all GPUs; fragmentation counts GPUs that are free on nodes whose other
-// GPUs are used.
+// last end, as shares of all GPUs. Fragmentation counts GPUs that are free on nodes whose other
+// GPUs are used; `unusable` those that are free and of no use to the pods of the workload
+// (gpu_use.h).
+// Jobs without a known end have no JCT.
 // Thread: any (values and pure functions).
 
 #pragma once
@@ -31,7 +33,14 @@ struct Distribution {
 // Averages over one kSummaryPoints-th of the makespan.
 struct Point {
   double at = 0;  // seconds since the first arrival, where it begins
-  double utilisation = 0, fragmentation = 0, jobs_waiting = 0;
+  double utilisation = 0, fragmentation = 0, unusable = 0, jobs_waiting = 0;
+};
+
+// Jobs of about one size.
+struct SizeClass {
+  int64_t least = 0, most = 0;  // GPUs
+  size_t jobs = 0, placed = 0;
+  Distribution wait, jct;
 };
 
 struct Summary {
@@ -39,8 +48,9 @@ struct Summary {
   int64_t gpus = 0;
   Distribution wait, jct;
   double makespan = 0;  // seconds
-  double utilisation = 0, fragmentation = 0;
+  double utilisation = 0, fragmentation = 0, unusable = 0;
   std::vector<Point> over_time;
+  std::vector<SizeClass> by_size;  // 0, 1, 2, 3-4, 5-8, ... GPUs, those that have jobs
 };
 
 Summary Summarise(const Workload& workload, const Outcome& outcome);

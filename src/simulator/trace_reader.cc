@@ -1,13 +1,11 @@
 #include "simulator/trace_reader.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 
+#include "base/csv.h"
 #include "base/strings.h"
-#include "json/parse.h"
-#include "simulator/csv.h"
 
 namespace muster::simulator {
 namespace {
@@ -42,23 +40,8 @@ NodeInfo MakeNode(std::string name, int64_t cpu_milli, int64_t memory_bytes, int
   return node;
 }
 
-void Request(Job& job, std::string_view resource, int64_t amount) {
-  if (amount > 0) cluster::AddTo(job.constraints.requests, {{std::string(resource), amount}});
-}
-
-// In order of arrival, the first at zero.
-Result<std::vector<Job>> InOrder(std::string_view file, std::vector<Job> jobs) {
-  if (jobs.empty()) return Error(Reason::kInvalid, "{}: no job with a run time", file);
-  std::stable_sort(jobs.begin(), jobs.end(),
-                   [](const Job& a, const Job& b) { return a.arrival < b.arrival; });
-  const Duration first = jobs.front().arrival;
-  // In whole seconds, which cannot overflow however far apart the two are.
-  const auto whole = [](Duration time) { return std::chrono::floor<seconds>(time).count(); };
-  if (whole(jobs.back().arrival) - whole(first) > kMaxSimulatedSeconds)
-    return Error(Reason::kInvalid, "{}: the arrivals of {} and {} are more than {} s apart", file,
-                 jobs.front().name, jobs.back().name, kMaxSimulatedSeconds);
-  for (Job& job : jobs) job.arrival -= first;
-  return jobs;
+void Request(PodSet& pods, std::string_view resource, int64_t amount) {
+  if (amount > 0) cluster::AddTo(pods.constraints.requests, {{std::string(resource), amount}});
 }
 
 Status TooMany(std::string_view file, std::string_view what, size_t most) {
@@ -100,7 +83,7 @@ Result<std::vector<Job>> OpenbJobs(std::string_view file, CsvRows rows) {
   std::vector<Job> jobs;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows.Next());
-    if (!more) return InOrder(file, std::move(jobs));
+    if (!more) return InOrderOfArrival(file, std::move(jobs));
     if (jobs.size() == kMaxSimulatedJobs) return Error(TooMany(file, "jobs", jobs.size()));
     Job job;
     job.name = rows.Text("name");
@@ -118,16 +101,17 @@ Result<std::vector<Job>> OpenbJobs(std::string_view file, CsvRows rows) {
     if (ended <= started) continue;
     job.arrival = Seconds(created);
     job.run_time = Seconds(ended - started);
-    Request(job, cluster::resource::kCpu, cpu);
-    Request(job, cluster::resource::kMemory, memory * kMebibyte);
-    Request(job, cluster::resource::kNvidiaGpu, gpus);
-    Request(job, cluster::resource::kPods, 1);
+    PodSet& pods = job.pods.emplace_back();
+    Request(pods, cluster::resource::kCpu, cpu);
+    Request(pods, cluster::resource::kMemory, memory * kMebibyte);
+    Request(pods, cluster::resource::kNvidiaGpu, gpus);
+    Request(pods, cluster::resource::kPods, 1);
     if (const std::string_view models = rows.Text("gpu_spec"); !models.empty()) {
       cluster::Requirement one_of{std::string(kModelLabel), cluster::SelectorOperator::kIn, {}};
       for (const std::string_view model : SplitNonEmpty(models, '|'))
         one_of.values.emplace_back(model);
-      job.constraints.affinity.has_terms = true;
-      job.constraints.affinity.terms.push_back({{std::move(one_of)}, {}});
+      pods.constraints.affinity.has_terms = true;
+      pods.constraints.affinity.terms.push_back({{std::move(one_of)}, {}});
     }
     jobs.push_back(std::move(job));
   }
@@ -145,7 +129,7 @@ Result<std::vector<Job>> PhillyJobs(std::string_view file, CsvRows rows) {
   std::vector<Job> jobs;
   while (true) {
     ASSIGN_OR_RETURN(const bool more, rows.Next());
-    if (!more) return InOrder(file, std::move(jobs));
+    if (!more) return InOrderOfArrival(file, std::move(jobs));
     if (jobs.size() == kMaxSimulatedJobs) return Error(TooMany(file, "jobs", jobs.size()));
     const auto arrival = PhillyTime(rows.Text("timestamp"));
     if (!arrival) return Error(rows.Fault("timestamp", "a time like 2017-10-09 07:01:55"));
@@ -156,100 +140,12 @@ Result<std::vector<Job>> PhillyJobs(std::string_view file, CsvRows rows) {
     job.name = fmt::format("job-{}", rows.line());
     job.arrival = arrival->time_since_epoch();
     job.run_time = Seconds(duration);
-    job.pods = (gpus + kGpusPerPhillyPod - 1) / kGpusPerPhillyPod;
-    Request(job, cluster::resource::kNvidiaGpu, (gpus + job.pods - 1) / job.pods);
-    Request(job, cluster::resource::kPods, 1);
+    PodSet& pods = job.pods.emplace_back();
+    pods.count = (gpus + kGpusPerPhillyPod - 1) / kGpusPerPhillyPod;
+    Request(pods, cluster::resource::kNvidiaGpu, (gpus + pods.count - 1) / pods.count);
+    Request(pods, cluster::resource::kPods, 1);
     jobs.push_back(std::move(job));
   }
-}
-
-// --- Kubernetes objects
-
-// Of all documents, lists taken apart.
-Result<std::vector<json::Value>> Objects(std::string_view file, std::string_view text) {
-  auto documents = json::ParseYaml(text);
-  if (!documents) return Error(documents.error().WithPrefix(fmt::format("{}: ", file)));
-  std::vector<json::Value> objects;
-  for (const json::Value& document : *documents) {
-    if (!document["items"].IsArray()) {
-      objects.push_back(document);
-      continue;
-    }
-    for (const json::Value& item : document["items"].items()) objects.push_back(item);
-  }
-  return objects;
-}
-
-Status WrongKind(std::string_view file, size_t index, const json::Value& object,
-                 std::string_view expected) {
-  return Error(Reason::kInvalid, "{}: object {}: kind: expected {}, got {:?}", file, index + 1,
-               expected, object["kind"].AsString().substr(0, 100));
-}
-
-// Items of a list may leave their kind out.
-bool IsOf(const json::Value& object, std::string_view kind) {
-  return object["kind"].AsString() == kind ||
-         (!object.Has("kind") && object["metadata"].Has("name"));
-}
-
-// As `kubectl apply` has it. Selectors of other pods mean the namespace, too.
-json::Value InNamespace(const json::Value& object) {
-  if (!object["metadata"]["namespace"].AsString().empty()) return object;
-  return object.Set("metadata", object["metadata"].Set("namespace", "default"));
-}
-
-Result<Job> PodJob(std::string_view file, const json::Value& pod) {
-  const auto fault = [&](std::string_view field, std::string_view expected,
-                         std::string_view got) -> Status {
-    return Error(Reason::kInvalid, "{}: pod {:?}: {}: expected {}, got {:?}", file,
-                 pod["metadata"]["name"].AsString(), field, expected, got.substr(0, 100));
-  };
-  const cluster::PodInfo info = cluster::ToPodInfo(pod);
-  Job job;
-  job.name = info.name;
-  job.priority = info.priority;
-  job.ns = info.ns;
-  job.labels = info.labels;
-  job.constraints = info.constraints;
-  const std::string_view text = pod["metadata"]["annotations"][kRunTimeAnnotation].AsString();
-  const auto run_seconds = ParseInt(text);
-  if (!run_seconds || *run_seconds <= 0 || *run_seconds > kMaxSimulatedSeconds)
-    return Error(fault(fmt::format("annotation {}", kRunTimeAnnotation),
-                       fmt::format("seconds from 1 to {}", kMaxSimulatedSeconds), text));
-  job.run_time = seconds(*run_seconds);
-  const json::Value& created = pod["metadata"]["creationTimestamp"];
-  if (!created.IsNull()) {
-    const auto time = ParseTime(created.AsString());
-    if (!time) return Error(fault("metadata.creationTimestamp", "a time", created.AsString()));
-    job.arrival = time->time_since_epoch();
-  }
-  return job;
-}
-
-// Pods of one gang become one job, if they are alike.
-Status AddPod(std::string_view file, const json::Value& pod, std::map<std::string, size_t>& gangs,
-              std::vector<Job>& jobs) {
-  ASSIGN_OR_RETURN(Job job, PodJob(file, pod));
-  const std::string group = cluster::GroupOf(pod["metadata"]);
-  if (group.empty()) {
-    jobs.push_back(std::move(job));
-    return Status::Ok();
-  }
-  const std::string key = pod["metadata"]["namespace"].Str() + "/" + group;
-  const auto [found, added] = gangs.try_emplace(key, jobs.size());
-  if (!added) {
-    Job& gang = jobs[found->second];
-    if (gang.constraints != job.constraints || gang.run_time != job.run_time)
-      return Error(Reason::kInvalid,
-                   "{}: pod {:?}: expected the requests and run time of the other pods of gang {}",
-                   file, job.name, group);
-    gang.arrival = std::max(gang.arrival, job.arrival);
-    ++gang.pods;
-    return Status::Ok();
-  }
-  job.name = group;
-  jobs.push_back(std::move(job));
-  return Status::Ok();
 }
 
 std::string_view FirstLine(std::string_view text) { return Trim(text.substr(0, text.find('\n'))); }
@@ -258,10 +154,10 @@ std::string_view FirstLine(std::string_view text) { return Trim(text.substr(0, t
 
 Result<std::vector<NodeInfo>> ReadNodes(std::string_view file, std::string_view text) {
   if (FirstLine(text).starts_with("sn,")) return OpenbNodes(file, CsvRows(file, text));
-  ASSIGN_OR_RETURN(const std::vector<json::Value> objects, Objects(file, text));
+  ASSIGN_OR_RETURN(const std::vector<json::Value> objects, ReadObjects(file, text));
   std::vector<NodeInfo> nodes;
   for (size_t i = 0; i < objects.size(); ++i) {
-    if (!IsOf(objects[i], "Node"))
+    if (!IsOfKind(objects[i], "Node"))
       return Error(WrongKind(file, i, objects[i], "Node (or a CSV of openb)"));
     if (nodes.size() == kMaxSimulatedNodes) return Error(TooMany(file, "nodes", nodes.size()));
     nodes.push_back(cluster::ToNodeInfo(objects[i]));
@@ -269,20 +165,13 @@ Result<std::vector<NodeInfo>> ReadNodes(std::string_view file, std::string_view 
   return Checked(file, std::move(nodes));
 }
 
-Result<std::vector<Job>> ReadJobs(std::string_view file, std::string_view text) {
+Result<std::vector<Job>> ReadJobs(std::string_view file, std::string_view text,
+                                  const ReadOptions& options) {
   const std::string_view header = FirstLine(text);
   if (header.starts_with("name,")) return OpenbJobs(file, CsvRows(file, text));
   if (header.starts_with("timestamp,")) return PhillyJobs(file, CsvRows(file, text));
-  ASSIGN_OR_RETURN(const std::vector<json::Value> objects, Objects(file, text));
-  std::vector<Job> jobs;
-  std::map<std::string, size_t> gangs;  // position in `jobs`
-  for (size_t i = 0; i < objects.size(); ++i) {
-    if (!IsOf(objects[i], "Pod"))
-      return Error(WrongKind(file, i, objects[i], "Pod (or a CSV of openb or Philly)"));
-    if (jobs.size() == kMaxSimulatedJobs) return Error(TooMany(file, "jobs", jobs.size()));
-    RETURN_IF_ERROR(AddPod(file, InNamespace(objects[i]), gangs, jobs));
-  }
-  return InOrder(file, std::move(jobs));
+  ASSIGN_OR_RETURN(const std::vector<json::Value> objects, ReadObjects(file, text));
+  return JobsOfObjects(file, objects, options);
 }
 
 bool IsNodeShape(std::string_view text) {

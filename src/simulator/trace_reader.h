@@ -4,8 +4,8 @@
 //
 //   nodes  CSV of openb (`sn,cpu_milli,memory_mib,gpu,model`), or Node objects in YAML or JSON
 //   jobs   CSV of openb (`name,cpu_milli,...,creation_time,deletion_time,scheduled_time`),
-//          CSV of Philly (`timestamp,duration,num_gpus,gpu_time,cluster`), or Pod objects in YAML
-//          or JSON that carry kRunTimeAnnotation, and arrive at their creationTimestamp
+//          CSV of Philly (`timestamp,duration,num_gpus,gpu_time,cluster`), or Kubernetes objects
+//          in YAML or JSON that carry kRunTimeAnnotation (object_reader.h)
 //
 // openb: a pod runs from scheduled_time (creation_time where it never was) to deletion_time; a
 // share of a GPU counts as a whole one; gpu_spec is the set of models that will do.
@@ -24,12 +24,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "simulator/object_reader.h"
 #include "simulator/workload.h"
 
 namespace muster::simulator {
-
-// Seconds that the pod will run, a number above zero.
-inline constexpr std::string_view kRunTimeAnnotation = "muster.dev/run-seconds";
 
 inline constexpr int64_t kGpusPerPhillyPod = 8;
 
@@ -37,18 +35,13 @@ inline constexpr int64_t kGpusPerPhillyPod = 8;
 inline constexpr size_t kMaxTraceBytes = 256 * 1024 * 1024;
 // Nodes of a simulated cluster.
 inline constexpr size_t kMaxSimulatedNodes = 100'000;
-// Jobs of a simulation.
-inline constexpr size_t kMaxSimulatedJobs = 1'000'000;
-// Seconds that a simulated job may run, and seconds between the first and the last arrival: about
-// a hundred years each.
-inline constexpr int64_t kMaxSimulatedSeconds = 3'155'760'000;
-
 // GPUs of one job of a Philly trace.
 inline constexpr int64_t kMaxPhillyGpus = 8'192;
 
 // `file` is what errors call it.
 Result<std::vector<cluster::NodeInfo>> ReadNodes(std::string_view file, std::string_view text);
-Result<std::vector<Job>> ReadJobs(std::string_view file, std::string_view text);
+Result<std::vector<Job>> ReadJobs(std::string_view file, std::string_view text,
+                                  const ReadOptions& options = {});
 
 // "100x8": 100 nodes of 8 GPUs, 96 cpus and 1 TiB each.
 bool IsNodeShape(std::string_view text);

@@ -89,8 +89,8 @@ TEST(ReadJobs, Openb) {
   EXPECT_EQ(late.arrival, seconds(10));
   EXPECT_EQ(late.run_time, seconds(250));
   EXPECT_EQ(late.Gpus(), 1) << "a share counts as a whole one";
-  ASSERT_EQ(late.constraints.affinity.terms.size(), 1u);
-  EXPECT_EQ(late.constraints.affinity.terms[0].expressions[0].values,
+  ASSERT_EQ(late.pods[0].constraints.affinity.terms.size(), 1u);
+  EXPECT_EQ(late.pods[0].constraints.affinity.terms[0].expressions[0].values,
             (std::vector<std::string>{"P100", "T4"}));
 }
 
@@ -103,12 +103,12 @@ TEST(ReadJobs, PhillyMakesGangs) {
                              "2017-10-09 07:02:00,10.0,0,1,a\n");
   ASSERT_TRUE(jobs.has_value()) << jobs.error().message();
   ASSERT_EQ(jobs->size(), 3u);
-  EXPECT_EQ((*jobs)[0].pods, 2);
-  EXPECT_EQ((*jobs)[0].GpusPerPod(), 6);
+  EXPECT_EQ((*jobs)[0].PodCount(), 2);
+  EXPECT_EQ((*jobs)[0].pods[0].GpusPerPod(), 6);
   EXPECT_EQ((*jobs)[1].arrival, seconds(10));
   EXPECT_EQ((*jobs)[1].run_time, milliseconds(66500));
-  EXPECT_EQ((*jobs)[2].pods, 2);
-  EXPECT_EQ((*jobs)[2].GpusPerPod(), 8);
+  EXPECT_EQ((*jobs)[2].PodCount(), 2);
+  EXPECT_EQ((*jobs)[2].pods[0].GpusPerPod(), 8);
 }
 
 TEST(ReadJobs, KubernetesPods) {
@@ -137,9 +137,76 @@ spec: {containers: [{name: c}]}
   ASSERT_TRUE(jobs.has_value()) << jobs.error().message();
   ASSERT_EQ(jobs->size(), 2u);
   EXPECT_EQ((*jobs)[0].name, "g");
-  EXPECT_EQ((*jobs)[0].pods, 2);
+  EXPECT_EQ((*jobs)[0].PodCount(), 2);
   EXPECT_EQ((*jobs)[1].arrival, seconds(4)) << "the gang arrives with its last pod";
   EXPECT_EQ((*jobs)[1].priority, 7);
+}
+
+TEST(ReadJobs, PodsOfAGangMayDiffer) {
+  const auto jobs = ReadJobs("f", R"(
+kind: PodGroup
+metadata: {name: g}
+spec: {minMember: 5}
+---
+kind: Pod
+metadata: {name: m, annotations: {muster.dev/run-seconds: "9", scheduling.k8s.io/group-name: g}}
+spec: {containers: [{name: c}]}
+---
+kind: Pod
+metadata: {name: w, annotations: {muster.dev/run-seconds: "12", scheduling.k8s.io/group-name: g}}
+spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 4}}}]}
+)");
+  ASSERT_TRUE(jobs.has_value()) << jobs.error().message();
+  ASSERT_EQ(jobs->size(), 1u);
+  const Job& gang = jobs->front();
+  EXPECT_EQ(gang.PodCount(), 2);
+  EXPECT_EQ(gang.Gpus(), 4);
+  EXPECT_EQ(gang.min_member, 5);
+  EXPECT_EQ(gang.run_time, seconds(12));
+}
+
+TEST(ReadJobs, PyTorchJobsAndBatchJobs) {
+  const auto jobs = ReadJobs("f", R"(
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train, namespace: team, annotations: {muster.dev/run-seconds: "600"}}
+spec:
+  pytorchReplicaSpecs:
+    Master: {template: {spec: {containers: [{name: pytorch}]}}}
+    Worker:
+      replicas: 3
+      template:
+        metadata: {labels: {a: b}}
+        spec: {containers: [{name: pytorch, resources: {limits: {nvidia.com/gpu: 2}}}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: sweep, annotations: {muster.dev/run-seconds: "10"}}
+spec:
+  parallelism: 2
+  completions: 5
+  template: {spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}}
+)");
+  ASSERT_TRUE(jobs.has_value()) << jobs.error().message();
+  ASSERT_EQ(jobs->size(), 3u);
+  const Job& train = (*jobs)[0];
+  EXPECT_EQ(train.ns, "team");
+  EXPECT_EQ(train.PodCount(), 4);
+  EXPECT_EQ(train.Gpus(), 6);
+  EXPECT_EQ(cluster::FindLabel(train.pods[1].labels, "a"), "b");
+  EXPECT_EQ(cluster::FindLabel(train.pods[1].labels, "training.kubeflow.org/job-name"), "train");
+  EXPECT_EQ((*jobs)[1].name, "sweep-0");
+  EXPECT_EQ((*jobs)[1].run_time, seconds(30));
+  EXPECT_EQ((*jobs)[2].run_time, seconds(20));
+}
+
+TEST(ReadJobs, TheRunTimeMayBeUnknownWhereThatIsAllowed) {
+  const auto jobs =
+      ReadJobs("f", "kind: Pod\nmetadata: {name: a}\nspec: {priorityClassName: high}\n",
+               {RunTime::kOptional, {{"high", 7}}});
+  ASSERT_TRUE(jobs.has_value()) << jobs.error().message();
+  EXPECT_EQ(jobs->front().run_time, kNoKnownEnd);
+  EXPECT_EQ(jobs->front().priority, 7);
 }
 
 TEST(ReadJobs, SaysWhatIsWrong) {
@@ -160,13 +227,18 @@ TEST(ReadJobs, SaysWhatIsWrong) {
             "f: pod \"a\": annotation muster.dev/run-seconds: expected seconds from 1 to "
             "3155760000, got \"\"");
   EXPECT_NE(JobsFault("kind: Node\nmetadata: {name: a}\n").find("expected Pod"), std::string::npos);
-  const std::string member =
-      "kind: Pod\nmetadata: {name: a, annotations: {muster.dev/run-seconds: \"9\", "
-      "scheduling.k8s.io/group-name: g}}\n";
-  EXPECT_NE(JobsFault(member + "---\n" + member +
-                      "spec: {containers: [{resources: {requests: {cpu: 1}}}]}\n")
-                .find("the requests and run time of the other pods of gang g"),
-            std::string::npos);
+  EXPECT_EQ(JobsFault("kind: PyTorchJob\nmetadata: {name: a}\n"),
+            "f: pytorchjob \"a\": annotation muster.dev/run-seconds: expected seconds from 1 to "
+            "3155760000, got \"\"");
+  const std::string annotated =
+      "metadata: {name: a, annotations: {muster.dev/run-seconds: \"9\"}}\n";
+  EXPECT_EQ(JobsFault("kind: PyTorchJob\n" + annotated),
+            "f: pytorchjob \"a\": spec.pytorchReplicaSpecs: expected a Master or a Worker, got "
+            "\"\"");
+  EXPECT_EQ(JobsFault("kind: PyTorchJob\n" + annotated +
+                      "spec: {pytorchReplicaSpecs: {Worker: {replicas: 50001}}}\n"),
+            "f: pytorchjob \"a\": spec.pytorchReplicaSpecs.Worker.replicas: expected 0 to 50000, "
+            "got \"50001\"");
 }
 
 TEST(ReadJobs, AtMostAMillion) {

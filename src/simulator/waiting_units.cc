@@ -29,10 +29,14 @@ std::vector<int64_t> FreeInSum(const ClusterSnapshot& snapshot) {
 // At most so many units like this one fit.
 int64_t FitInSum(const Unit& unit, const ClusterSnapshot& snapshot,
                  const std::vector<int64_t>& free) {
+  std::vector<int64_t> wanted(free.size(), 0);
+  for (const scheduler::QueuedPod& pod : unit.pods) {
+    for (const cluster::ResourceAmount& request : snapshot.Shape(pod.shape).requests)
+      wanted[request.resource] += request.amount;
+  }
   int64_t most = INT64_MAX;
-  const auto pods = static_cast<int64_t>(unit.pods.size());
-  for (const cluster::ResourceAmount& request : snapshot.Shape(unit.pods.front().shape).requests) {
-    if (request.amount > 0) most = std::min(most, free[request.resource] / request.amount / pods);
+  for (size_t resource = 0; resource < free.size(); ++resource) {
+    if (wanted[resource] > 0) most = std::min(most, free[resource] / wanted[resource]);
   }
   return most;
 }
@@ -40,12 +44,21 @@ int64_t FitInSum(const Unit& unit, const ClusterSnapshot& snapshot,
 }  // namespace
 
 WaitingUnits::Key WaitingUnits::KeyOf(const Unit& unit) {
-  return {unit.pods.front().shape, unit.pods.front().identity, unit.pods.size()};
+  Key key;
+  for (const scheduler::QueuedPod& pod : unit.pods) {
+    if (key.empty() || std::get<0>(key.back()) != pod.shape ||
+        std::get<1>(key.back()) != pod.identity)
+      key.emplace_back(pod.shape, pod.identity, 0);
+    ++std::get<2>(key.back());
+  }
+  return key;
 }
 
 Unit WaitingUnits::Add(Unit unit, const ClusterSnapshot& snapshot) {
   Class& of = classes_[KeyOf(unit)];
-  of.looks_at_pods = snapshot.Shape(unit.pods.front().shape).constraints.relations.LooksAtPods();
+  of.looks_at_pods = std::any_of(unit.pods.begin(), unit.pods.end(), [&](const auto& pod) {
+    return snapshot.Shape(pod.shape).constraints.relations.LooksAtPods();
+  });
   const auto [at, added] = of.units.insert(std::move(unit));
   CHECK(added);
   ++size_;

@@ -4,8 +4,9 @@
 //
 // Units that ask for the same are a class. Within one plan room only shrinks, so of a class those
 // are placed that come first: a plan of as many of each class as the free amounts could hold in sum
-// places the same ones as a plan of all. Units that look at other pods are always passed, since
-// what is placed before them may open nodes for them.
+// places the same ones as a plan of all (the pods to come, for which packing keeps room, are then
+// those that run or are tried). Units that look at other pods are always passed, since what is
+// placed before them may open nodes for them.
 //
 // Life cycle: units are added as BuildQueue makes them, and removed when they are placed.
 // Thread:     not shared.
@@ -19,6 +20,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "cluster/snapshot.h"
 #include "scheduler/queue.h"
@@ -27,7 +29,7 @@ namespace muster::simulator {
 
 class WaitingUnits {
  public:
-  // REQUIRES: the unit's pods are alike; their shape lives while the unit is here. Returns a copy.
+  // REQUIRES: the shapes of the unit's pods live while it is here. Returns a copy.
   scheduler::Unit Add(scheduler::Unit unit, const cluster::ClusterSnapshot& snapshot);
   void Remove(const scheduler::Unit& unit);
 
@@ -50,7 +52,8 @@ class WaitingUnits {
     std::set<scheduler::Unit, Before> units;
     bool looks_at_pods = false;
   };
-  using Key = std::tuple<cluster::ShapeIndex, cluster::IdentityIndex, size_t>;  // and pods
+  // Runs of like pods: shape, identity, number.
+  using Key = std::vector<std::tuple<cluster::ShapeIndex, cluster::IdentityIndex, size_t>>;
   static Key KeyOf(const scheduler::Unit& unit);
 
   std::map<Key, Class> classes_;

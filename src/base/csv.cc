@@ -1,4 +1,4 @@
-#include "simulator/csv.h"
+#include "base/csv.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 
-namespace muster::simulator {
+namespace muster {
 
 CsvRows::CsvRows(std::string_view file, std::string_view text) : file_(file), rest_(text) {
   header_ = Split(NextLine(), ',');
@@ -72,4 +72,4 @@ Status CsvRows::Fault(std::string_view column, std::string_view expected) const 
                Text(column).substr(0, 100));
 }
 
-}  // namespace muster::simulator
+}  // namespace muster

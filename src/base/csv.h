@@ -1,4 +1,4 @@
-// src/simulator/csv.h
+// src/base/csv.h
 //
 // CsvRows: the rows of a CSV text with a header line, columns by name. No quoting: the traces that
 // we read have none.
@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 
-namespace muster::simulator {
+namespace muster {
 
 class CsvRows {
  public:
@@ -47,4 +47,4 @@ class CsvRows {
   std::vector<std::string_view> header_, fields_;
 };
 
-}  // namespace muster::simulator
+}  // namespace muster

@@ -190,19 +190,22 @@ std::string PodText(const Infeasible& facts) {
   return out + AndUnblockText(facts) + ".";
 }
 
-}  // namespace
-
-std::string NodesAvailableText(const Infeasible& facts) {
-  if (facts.nodes == 0) return "no nodes available to schedule pods";
-  std::string out = fmt::format("0/{} nodes are available:", facts.nodes);
-  for (size_t i = 0; i < facts.failed_by_rule.size(); ++i) {
-    const RuleCount& count = facts.failed_by_rule[i];
-    out += fmt::format("{}{} {}", i == 0 ? " " : ", ", count.nodes, count.reason);
+// "Preempts pod a/b and pod a/c; waits for their end."
+std::string RoomText(const Infeasible& facts) {
+  if (facts.preempts.empty()) return "Room is made for it: it waits for pods that are ending.";
+  std::string pods;
+  const size_t named = std::min(facts.preempts.size(), kMaxHoldersNamed);
+  for (size_t i = 0; i < named; ++i) {
+    pods += fmt::format("{}{}", i == 0 ? "" : (i + 1 == facts.preempts.size() ? " and " : ", "),
+                        facts.preempts[i]);
   }
-  return out + ".";
+  if (facts.preempts.size() > named)
+    pods += fmt::format(" and {} more", facts.preempts.size() - named);
+  return fmt::format("Preempts {}; waits for {} end.", pods,
+                     facts.preempts.size() == 1 ? "its" : "their");
 }
 
-std::string Explain(const Infeasible& facts) {
+std::string WaitText(const Infeasible& facts) {
   switch (facts.why) {
     case Infeasible::Why::kGroupMissing:
       return fmt::format(
@@ -218,6 +221,22 @@ std::string Explain(const Infeasible& facts) {
   if (facts.for_min_resources) return GangText(facts);
   const std::string rest = facts.group.empty() ? PodText(facts) : GangText(facts);
   return rest.empty() ? NodesAvailableText(facts) : NodesAvailableText(facts) + " " + rest;
+}
+
+}  // namespace
+
+std::string NodesAvailableText(const Infeasible& facts) {
+  if (facts.nodes == 0) return "no nodes available to schedule pods";
+  std::string out = fmt::format("0/{} nodes are available:", facts.nodes);
+  for (size_t i = 0; i < facts.failed_by_rule.size(); ++i) {
+    const RuleCount& count = facts.failed_by_rule[i];
+    out += fmt::format("{}{} {}", i == 0 ? " " : ", ", count.nodes, count.reason);
+  }
+  return out + ".";
+}
+
+std::string Explain(const Infeasible& facts) {
+  return facts.room_is_made ? WaitText(facts) + " " + RoomText(facts) : WaitText(facts);
 }
 
 std::vector<std::string> DetailLines(const Infeasible& facts) {

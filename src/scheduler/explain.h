@@ -99,6 +99,10 @@ struct Infeasible {
   int64_t free = 0;     // on the nodes that pass all other rules
   int64_t offered = 0;  // on the same nodes
   int64_t most_free_on_a_node = 0;
+  // Room is made for it: where it is to go, the pods that leave are the last thing that it waits
+  // for. Of these, those that have to leave because of it: "pod ns/name".
+  bool room_is_made = false;
+  std::vector<std::string> preempts;
   std::vector<Holding>
       holders;  // of `resource` on these nodes, largest first, at most kMaxHoldersListed
   int64_t holder_count = 0;  // all of them

@@ -121,6 +121,11 @@ json::Value ToJson(const Infeasible& facts) {
     out = out.Set("fitsWithNodes", MoreNodesJson(*facts.more_nodes));
   if (!facts.unblocked_by.empty())
     out = out.Set("fitsWhenTheseEnd", HoldingsJson(facts, facts.unblocked_by));
+  if (facts.room_is_made) {
+    json::Array pods;
+    for (const std::string& pod : facts.preempts) pods.push_back(pod);
+    out = out.Set("preempts", json::Value(std::move(pods)));
+  }
   return out;
 }
 

@@ -61,7 +61,8 @@ std::set<std::string> Allowed(const json::Value& rules) {
 
 json::Value Yaml(const std::string& text) { return json::ParseYaml(text).value()[0]; }
 
-// A pod that fits, one that does not, a gang, and a binding that has to be asked for.
+// A pod that fits, one that does not, one for whom another has to go, a gang, and a binding that
+// has to be asked for.
 TEST(Permissions, AreWhatTheSchedulerAsksFor) {
   SimLoop loop;
   client::FakeApi api(loop);
@@ -97,6 +98,14 @@ TEST(Permissions, AreWhatTheSchedulerAsksFor) {
           Yaml("{metadata: {name: member, namespace: d, annotations: "
                "{scheduling.k8s.io/group-name: g}}, spec: {schedulerName: volcano, containers: "
                "[{name: m}]}}"));
+  api.Put("/api/v1/nodes", Yaml("{metadata: {name: full, labels: {kubernetes.io/hostname: full}}, "
+                                "status: {allocatable: {cpu: '1', pods: '1'}}}"));
+  for (const char* pod : {"{metadata: {name: low, namespace: d}, spec: {nodeName: full, ",
+                          "{metadata: {name: high, namespace: d}, spec: {priority: 9, "
+                          "nodeSelector: {kubernetes.io/hostname: full}, "}) {
+    api.Put("/api/v1/pods",
+            Yaml(std::string(pod) + "schedulerName: default-scheduler, containers: [{name: m}]}}"));
+  }
   client::InProcessTransport transport(loop, api, {});
   client::ApiClient client(loop, transport, "scheduler");
   client::InformerSet informers(client);

@@ -116,11 +116,16 @@ struct Planning {
       const bool nominated =
           std::any_of(unit.pods.begin(), unit.pods.end(),
                       [](const QueuedPod& pod) { return pod.nominated != cluster::kNoIndex; });
-      if (!(may_evict || nominated) || !HasItsMembers(unit)) continue;
+      if (!(may_evict || nominated) || !HasItsMembers(unit)) {
+        plan.room = PreemptionPlanner::Outcome::kNoRoom;
+        continue;
+      }
       if (!planner.has_value()) planner.emplace(finder, facts, max_work, now);
       others.At(plan.unit);
       const Unit rest = Rest(unit, plan);
       plan.room = planner->MakeRoom(rest, may_evict, plan.preemption);
+      if (may_evict) ++result.preemption_attempts;
+      result.preemption_cut_off |= plan.room == PreemptionPlanner::Outcome::kUndecided;
       const std::vector<size_t> waiting = NotPlaced(unit, plan);
       for (Nomination& nomination : plan.preemption.nominations) {
         nomination.pod = waiting[nomination.pod];

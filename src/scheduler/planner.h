@@ -73,7 +73,7 @@ struct UnitPlan {
   // minimum.
   std::optional<Infeasible> infeasible;
   // Whether room can be made for pods of the unit that found none, and how (preemption.h).
-  PreemptionPlanner::Outcome room = PreemptionPlanner::Outcome::kNoRoom;
+  PreemptionPlanner::Outcome room = PreemptionPlanner::Outcome::kUndecided;
   Preemption preemption;
 };
 
@@ -81,6 +81,8 @@ struct PlanResult {
   std::vector<UnitPlan>
       units;  // in the order in which they were considered; one for each unit of the queue
   std::shared_ptr<const Packing> packing;  // for the next plan
+  size_t preemption_attempts = 0;  // units for which victims were looked for
+  bool preemption_cut_off = false;  // not for all: the bound on work was used up
 };
 
 // `now` matters to preemption alone: when pods started that have not.

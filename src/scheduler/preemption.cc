@@ -393,16 +393,14 @@ void PreemptionPlanner::Consider(Ranking& ranking, const Unit& unit, const Queue
   std::push_heap(ranking.heap.begin(), ranking.heap.end(), std::greater<>());
 }
 
-// kNoIndex: none, or the bound on work is used up.
 NodeIndex PreemptionPlanner::BestNode(const Unit& unit, const QueuedPod& pod) {
   NoteDependents();
   Ranking& ranking = RankingOf(unit, pod);
   if (!ranking.scanned) {
     ranking.heap.clear();
     ranking.seen = changes_.size();
-    for (NodeIndex node = 0; node < on_node_.size() && work_left_ > 0; ++node)
-      Consider(ranking, unit, pod, node);
-    ranking.scanned = work_left_ > 0;
+    for (NodeIndex node = 0; node < on_node_.size(); ++node) Consider(ranking, unit, pod, node);
+    ranking.scanned = true;
   }
   std::vector<NodeIndex> changed(changes_.begin() + static_cast<ptrdiff_t>(ranking.seen),
                                  changes_.end());
@@ -412,7 +410,7 @@ NodeIndex PreemptionPlanner::BestNode(const Unit& unit, const QueuedPod& pod) {
   for (const NodeIndex node : changed) Consider(ranking, unit, pod, node);
   while (!ranking.heap.empty()) {
     const auto& [cost, version] = ranking.heap.front();
-    if (version == version_[cost.node]) return work_left_ > 0 ? cost.node : kNoIndex;
+    if (version == version_[cost.node]) return cost.node;
     std::pop_heap(ranking.heap.begin(), ranking.heap.end(), std::greater<>());
     ranking.heap.pop_back();
   }
@@ -485,6 +483,7 @@ void PreemptionPlanner::Reprieve(const Unit& unit, Places& places,
 
 PreemptionPlanner::Outcome PreemptionPlanner::MakeRoom(const Unit& unit, bool may_evict,
                                                        Preemption& out) {
+  if (work_left_ == 0) return Outcome::kUndecided;
   const size_t mark = journal_.size();
   Places places;
   std::vector<Candidate> victims;
@@ -498,7 +497,7 @@ PreemptionPlanner::Outcome PreemptionPlanner::MakeRoom(const Unit& unit, bool ma
       if (places.contains(position) || !lack.Fill(position)) continue;
       if (may_evict && PlaceOneMore(unit, position, places, victims)) continue;
       RollBack(mark);
-      return may_evict && work_left_ == 0 ? Outcome::kUndecided : Outcome::kNoRoom;
+      return Outcome::kNoRoom;
     }
   }
   if (unit.pods.size() > 1 && !victims.empty()) Reprieve(unit, places, victims);

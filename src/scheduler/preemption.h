@@ -68,10 +68,10 @@ class PreemptionPlanner {
   enum class Outcome : uint8_t {
     kRoom,
     kNoRoom,
-    kUndecided,  // the bound on work is used up
+    kUndecided,  // not looked for: nobody could go, or the bound on work was used up before
   };
 
-  // `max_work` bounds the search, in running pods looked at.
+  // `max_work` bounds the search, in running pods looked at; a unit that was begun is finished.
   PreemptionPlanner(NodeFinder& finder, const PreemptionFacts& facts, size_t max_work, Time now);
   ~PreemptionPlanner();
   PreemptionPlanner(const PreemptionPlanner&) = delete;

@@ -84,7 +84,14 @@ TEST_F(PreemptionTest, APolicyOfNeverEvictsNobody) {
   pod.may_preempt = false;
   c_.AddPod(std::move(pod));
   c_.Plan();
+  EXPECT_NE(c_.PlanOf("p").room, Outcome::kRoom);
+  // Nor beside one who may.
+  c_.AddNodes(1, {{"cpu", 500}});
+  c_.AddRunning("lower", "n1", -5, {{"cpu", 500}});
+  c_.AddPreemptor("q", -1, {{"cpu", 500}});
+  c_.Plan();
   EXPECT_EQ(c_.PlanOf("p").room, Outcome::kNoRoom);
+  EXPECT_EQ(c_.VictimsOf("q"), Names{"lower"});
 }
 
 TEST_F(PreemptionTest, LeavesNodesAloneThatThePodMayNotUse) {
@@ -386,10 +393,12 @@ TEST_F(PreemptionTest, WhatTheBoundOnWorkCutsOffIsUndecided) {
   for (int i = 0; i < 4; ++i)
     c_.AddRunning(fmt::format("r{}", i), fmt::format("n{}", i), 0, {{"cpu", 1000}});
   c_.AddPreemptor("p", 5, {{"cpu", 1000}});
+  c_.AddPreemptor("q", 4, {{"cpu", 1000}});
   c_.config.max_preemption_work = 2;
   c_.Plan();
-  EXPECT_EQ(c_.PlanOf("p").room, Outcome::kUndecided);
-  EXPECT_EQ(c_.VictimsOf("p"), Names{});
+  EXPECT_EQ(c_.VictimsOf("p").size(), 1U);
+  EXPECT_EQ(c_.PlanOf("q").room, Outcome::kUndecided);
+  EXPECT_TRUE(c_.result.preemption_cut_off);
 }
 
 // -- Random small clusters.

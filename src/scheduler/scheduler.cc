@@ -1,6 +1,7 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@
 #include "scheduler/binder.h"
 #include "scheduler/group_status.h"
 #include "scheduler/pending.h"
+#include "scheduler/preemptor.h"
 #include "scheduler/rules.h"
 #include "scheduler/status_publisher.h"
 
@@ -75,6 +77,8 @@ struct Scheduler::Impl {
         groups(GroupInformersOf(informers)),
         priorities(informers.Get(client::resources::kPriorityClasses, {{"value"}})),
         namespaces(informers.Get(client::resources::kNamespaces, {{"metadata", "labels"}})),
+        budgets(informers.Get(kPodDisruptionBudgets, DisruptionBudgetFields())),
+        preemptor(api, pods, budgets, cache),
         publisher(
             api, pods, groups,
             [this](const ObjectKey& key, cluster::GroupApi group_api, const json::Value& object) {
@@ -100,8 +104,11 @@ struct Scheduler::Impl {
 
   void Start() {
     Follow(nodes, [this](const ObjectKey& key, const json::Value& after) {
-      Note(after.IsNull() ? cache.RemoveNode(key.name)
-                          : cache.UpsertNode(cluster::ToNodeInfo(after)));
+      const cluster::CacheChange change = after.IsNull()
+                                              ? cache.RemoveNode(key.name)
+                                              : cache.UpsertNode(cluster::ToNodeInfo(after));
+      Note(change);
+      if (change.changed && preemptor.IsNominated(key.name)) Wake();
     });
     Follow(namespaces, [this](const ObjectKey& key, const json::Value& after) {
       Note(after.IsNull()
@@ -114,6 +121,7 @@ struct Scheduler::Impl {
         OnGroup(key, static_cast<cluster::GroupApi>(group_api), after);
       });
     }
+    Follow(budgets, [](const ObjectKey&, const json::Value&) {});
     Follow(priorities, [this](const ObjectKey& key, const json::Value& after) {
       priority_classes.erase(key.name);
       if (!after.IsNull()) priority_classes[key.name] = after["value"].AsInt();
@@ -134,7 +142,10 @@ struct Scheduler::Impl {
     if (!nodes.Synced() || !pods.Synced()) return false;
     const bool groups_synced = std::all_of(groups.begin(), groups.end(),
                                            [](const auto* informer) { return informer->Synced(); });
-    if (groups_synced && priorities.Synced() && namespaces.Synced()) return true;
+    return (groups_synced && priorities.Synced() && namespaces.Synced()) || GraceIsOver();
+  }
+
+  bool GraceIsOver() {
     const Time now = api.loop().Now();
     if (!grace_until.has_value()) {
       grace_until = now + kOptionalSyncGrace;
@@ -151,6 +162,7 @@ struct Scheduler::Impl {
     const PodKey pod_key = ToPodKey(key);
     const cluster::PodRecord* before = cache.FindPod(pod_key);
     const std::string old_group = before == nullptr ? "" : before->info.group;
+    const bool was_placed = before != nullptr && before->IsPlaced();
     const cluster::ShapeIndex old_shape = before == nullptr ? cluster::kNoIndex : before->shape;
     const cluster::CacheChange change =
         after.IsNull() ? cache.RemovePod(pod_key) : cache.UpsertPod(cluster::ToPodInfo(after));
@@ -162,6 +174,8 @@ struct Scheduler::Impl {
       GangChanged({key.ns, pod->info.group});
     }
     if (pod != nullptr && pod->shape != old_shape && pending.contains(pod_key)) Wake();
+    // Another scheduler's pod may take the room that is being made.
+    if (pod != nullptr && !was_placed && preemptor.IsNominated(pod->info.node_name)) Wake();
     Sort(pod_key, pod);
   }
 
@@ -194,6 +208,7 @@ struct Scheduler::Impl {
     } else {
       gated.erase(key);
     }
+    if (!is_pending) preemptor.Forget(key);
     if (!is_pending && !is_gated) publisher.ForgetPod(ToObjectKey(key));
   }
 
@@ -233,14 +248,20 @@ struct Scheduler::Impl {
     auto next = std::make_shared<Round>();
     next->queue = BuildQueue(cache, pending, priority_classes, BackedOff(now));
     if (next->queue.empty()) return;
+    preemptor.Nominate(next->queue);
+    // Nobody is evicted before it is known which budgets protect whom.
+    PreemptionFacts facts;
+    if (PreemptionMatters(next->queue, cache) && (budgets.Synced() || GraceIsOver()))
+      facts = preemptor.Facts(priority_classes);
     next->started = now;
     round = next;
     ++metrics.plans;
     PlannerConfig planner = config.planner;
     planner.packing = packing;
     pool.Run(
-        [next, now, snapshot = cache.snapshot(), planner = std::move(planner)]() mutable {
-          next->result = Plan(std::move(snapshot), next->queue, planner, now);
+        [next, now, snapshot = cache.snapshot(), planner = std::move(planner),
+         facts = std::move(facts)]() mutable {
+          next->result = Plan(std::move(snapshot), next->queue, planner, now, facts);
         },
         api.loop(), lifetime.Guard([this] {
           packing = round->result.packing;
@@ -333,6 +354,19 @@ struct Scheduler::Impl {
     metrics.scheduled += decided.size();
     Report(decided.empty() ? "unschedulable" : "scheduled");
     if (unit.is_gang && !plan.infeasible.has_value()) group_verdicts.erase({unit.ns, unit.name});
+    Preempt(unit, plan);
+  }
+
+  void Preempt(const Unit& unit, const UnitPlan& plan) {
+    if (!preemptor.Apply(unit, plan)) {
+      ++metrics.plans_dropped;
+      return Wake();
+    }
+    const size_t victims = plan.preemption.victims.size();
+    if (victims == 0) return;
+    const size_t bucket = static_cast<size_t>(std::bit_width(victims - 1));
+    ++metrics.preemption_victims[std::min(bucket, metrics.preemption_victims.size() - 1)];
+    metrics.preemption_victims_sum += victims;
   }
 
   // While the plan was made and taken over, members of the gang may have gone.
@@ -349,9 +383,13 @@ struct Scheduler::Impl {
   void GiveReason(const PodKey& pod, const UnitPlan& plan) {
     if (!pending.contains(pod)) return;
     if (round->verdict == nullptr) {
-      round->verdict = std::make_shared<const Infeasible>(*plan.infeasible);
-      round->message = Explain(*plan.infeasible);
       const Unit& unit = round->queue[plan.unit];
+      Infeasible why = *plan.infeasible;
+      why.room_is_made = plan.room == PreemptionPlanner::Outcome::kRoom;
+      if (why.room_is_made)
+        why.preempts = preemptor.VictimsOf({unit.is_gang, {unit.ns, unit.name}});
+      round->message = Explain(why);
+      round->verdict = std::make_shared<const Infeasible>(std::move(why));
       if (unit.is_gang) {
         group_verdicts[{unit.ns, unit.name}] = round->verdict;
         PublishGroup({unit.ns, unit.name});
@@ -374,6 +412,8 @@ struct Scheduler::Impl {
     const Time now = api.loop().Now();
     const Duration took = now - round->started;
     metrics.last_plan_seconds = Seconds(took);
+    metrics.preemption_attempts += round->result.preemption_attempts;
+    if (round->result.preemption_cut_off) dirty = true;
     not_before = now + took;
     // Ten thousand units take milliseconds to free: not on the loop.
     pool.Run([over = std::exchange(round, nullptr)]() mutable { over = nullptr; }, api.loop(),
@@ -518,6 +558,7 @@ struct Scheduler::Impl {
   const GroupInformers groups;
   client::Informer& priorities;
   client::Informer& namespaces;
+  client::Informer& budgets;
 
   cluster::ClusterCache cache;
   PriorityClasses priority_classes;
@@ -536,6 +577,7 @@ struct Scheduler::Impl {
   std::optional<Time> grace_until;
   SchedulerMetrics metrics;
 
+  Preemptor preemptor;
   StatusPublisher publisher;
   Binder binder;
   client::Lifetime lifetime;
@@ -569,7 +611,7 @@ json::Value Scheduler::ExplainGroup(std::string_view ns, std::string_view name) 
 
 bool Scheduler::Idle() const {
   return !impl_->dirty && impl_->round == nullptr && impl_->binder.Idle() &&
-         impl_->publisher.Idle();
+         impl_->preemptor.Idle() && impl_->publisher.Idle();
 }
 
 }  // namespace muster::scheduler

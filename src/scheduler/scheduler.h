@@ -20,6 +20,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -51,6 +52,11 @@ struct SchedulerMetrics {
   uint64_t pending_backoff = 0;        // {queue="backoff"}
   uint64_t pending_gated = 0;          // {queue="gated"}
   double last_plan_seconds = 0;
+  uint64_t preemption_attempts = 0;  // scheduler_preemption_attempts_total
+  // scheduler_preemption_victims: units by how many pods had to go for them, at most 1, 2, 4, ...
+  // 64, or more.
+  std::array<uint64_t, 8> preemption_victims{};
+  uint64_t preemption_victims_sum = 0;
 };
 
 struct SchedulerConfig {

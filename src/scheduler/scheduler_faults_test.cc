@@ -121,7 +121,8 @@ TEST_F(SchedulerTest, ARestartInTheMiddleOfAGangCompletesItFirst) {
   scheduler_ = nullptr;
   informers_ = nullptr;
   json::Value urgent = MakePod("urgent", 1).SetPath({"spec", "priority"}, 1000);
-  api_.Put(kPods, urgent);
+  // It would evict the gang once that is whole.
+  api_.Put(kPods, urgent.SetPath({"spec", "preemptionPolicy"}, "Never"));
   refuse_bind = nullptr;
   StartScheduler();
   Settle();

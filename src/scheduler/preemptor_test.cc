@@ -1,0 +1,255 @@
+#include "scheduler/preemptor.h"
+
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "scheduler/scheduler_test_base.h"
+
+namespace muster::scheduler {
+namespace {
+
+const char kBudgets[] = "/apis/policy/v1/poddisruptionbudgets";
+
+class PreemptorTest : public SchedulerTest {
+ protected:
+  // A pod that runs there and takes its time to end.
+  void AddRunning(const std::string& name, const std::string& node, int gpus, int priority = 0) {
+    json::Value pod = MakePod(name, gpus);
+    pod = pod.SetPath({"spec", "nodeName"}, node).SetPath({"spec", "priority"}, priority);
+    pod = pod.SetPath({"metadata", "finalizers"}, json::List({"test/ends-slowly"}));
+    pod = pod.SetPath({"metadata", "labels"}, json::Obj({{"app", name}}));
+    api_.Put(kPods, pod.SetPath({"status", "phase"}, "Running"));
+  }
+  void AddWaiting(const std::string& name, int gpus, int priority, const std::string& gang = "") {
+    json::Value pod = MakePod(name, gpus, gang).SetPath({"spec", "priority"}, priority);
+    api_.Put(kPods, pod.SetPath({"spec", "schedulerName"}, "default-scheduler"));
+  }
+  void End(const std::string& name) { api_.Remove(kPods, "default", name); }
+  json::Value Pod(const std::string& name) { return *api_.Find(kPods, "default", name); }
+  bool IsEnding(const std::string& name) { return Pod(name)["metadata"].Has("deletionTimestamp"); }
+  std::string NominatedNodeOf(const std::string& name) {
+    return Pod(name)["status"]["nominatedNodeName"].Str();
+  }
+  int64_t Deletes() {
+    return std::count_if(api_.requests.begin(), api_.requests.end(),
+                         [](const std::string& request) { return request.starts_with("DELETE"); });
+  }
+};
+
+TEST_F(PreemptorTest, EvictsWaitsAndBinds) {
+  AddNode("n1", 1);
+  AddRunning("low", "n1", 1);
+  AddWaiting("high", 1, 10);
+  Settle();
+  EXPECT_TRUE(IsEnding("low"));
+  const json::Value& condition = Pod("low")["status"]["conditions"].items()[0];
+  EXPECT_EQ(condition["type"].AsString(), "DisruptionTarget");
+  EXPECT_EQ(condition["status"].AsString(), "True");
+  EXPECT_EQ(condition["reason"].AsString(), "PreemptionByScheduler");
+  EXPECT_EQ(condition["message"].AsString(),
+            "default-scheduler: preempting to accommodate a higher priority pod");
+  EXPECT_EQ(Events("Preempted",
+                   "Preempted by pod " + Pod("high")["metadata"]["uid"].Str() + " on node n1"),
+            1);
+  EXPECT_EQ(NominatedNodeOf("high"), "n1");
+  EXPECT_TRUE(
+      Condition("high")["message"].Str().ends_with(" Preempts pod default/low; waits for its end."))
+      << Condition("high")["message"].Str();
+  const json::Value why = scheduler_->ExplainPod("default", "high");
+  EXPECT_EQ(why["preempts"], json::List({"pod default/low"}));
+  EXPECT_GE(scheduler_->metrics().preemption_attempts, 1U);
+  EXPECT_EQ(scheduler_->metrics().preemption_victims[0], 1U);
+  EXPECT_EQ(scheduler_->metrics().preemption_victims_sum, 1U);
+
+  End("low");
+  Settle();
+  EXPECT_EQ(NodeOf("high"), "n1");
+  EXPECT_EQ(Deletes(), 1);
+}
+
+// Complaints 2 and 3: no second round while the first ends, and the room goes to whom it is for.
+TEST_F(PreemptorTest, RoomThatBecomesFreeIsKeptAndNobodyElseHasToGo) {
+  AddNode("n1", 2);
+  AddNode("n2", 2);
+  AddRunning("a", "n1", 1);
+  AddRunning("b", "n1", 1);
+  AddRunning("c", "n2", 2, 1);
+  AddWaiting("high", 2, 10);
+  Settle();
+  EXPECT_TRUE(IsEnding("a") && IsEnding("b"));
+  AddWaiting("small", 1, 0);
+  AddWaiting("equal", 1, 10);
+  End("a");
+  Settle();
+  // The equal one is not of a lower priority than any other, c is: that one it may evict.
+  EXPECT_EQ(NodeOf("small"), "");
+  EXPECT_EQ(NodeOf("equal"), "");
+  EXPECT_EQ(NominatedNodeOf("high"), "n1");
+  EXPECT_EQ(NominatedNodeOf("equal"), "n2");
+  EXPECT_EQ(Deletes(), 3);
+  StartScheduler();
+  Settle();
+  EXPECT_EQ(Deletes(), 3);
+  End("b");
+  End("c");
+  Settle();
+  EXPECT_EQ(NodeOf("high"), "n1");
+  EXPECT_EQ(NodeOf("equal"), "n2");
+  EXPECT_EQ(NodeOf("small"), "n2");
+}
+
+TEST_F(PreemptorTest, AGangEvictsForAllOfItsPodsAtOnceOrForNone) {
+  AddNode("n1", 1);
+  AddNode("n2", 1);
+  AddRunning("a", "n1", 1);
+  AddRunning("b", "n2", 1, 20);
+  AddGroup("g", 2);
+  AddWaiting("g-0", 1, 10, "g");
+  AddWaiting("g-1", 1, 10, "g");
+  Settle();
+  EXPECT_EQ(Deletes(), 0);
+  AddNode("n3", 1);
+  AddRunning("c", "n3", 1);
+  Settle();
+  EXPECT_TRUE(IsEnding("a") && IsEnding("c"));
+  EXPECT_EQ(Deletes(), 2);
+  End("a");
+  Settle();
+  EXPECT_EQ(BoundOf("g", 2), 0);
+  End("c");
+  Settle();
+  EXPECT_EQ(BoundOf("g", 2), 2);
+}
+
+// k8s#106780.
+TEST_F(PreemptorTest, ANominationThatNoLongerHoldsIsWithdrawn) {
+  AddNode("n1", 1);
+  AddRunning("low", "n1", 1);
+  AddWaiting("high", 1, 10);
+  Settle();
+  EXPECT_EQ(NominatedNodeOf("high"), "n1");
+  api_.Remove(kNodes, "", "n1");
+  Settle();
+  EXPECT_EQ(NominatedNodeOf("high"), "");
+  // Also one that somebody else wrote.
+  api_.Put(kPods, Pod("high").SetPath({"status", "nominatedNodeName"}, "n7"));
+  AddNode("n2", 0);
+  Settle();
+  EXPECT_EQ(NominatedNodeOf("high"), "");
+}
+
+TEST_F(PreemptorTest, AnotherSchedulersPodThatTakesTheRoomMakesItLookElsewhere) {
+  AddNode("n1", 1);
+  AddRunning("low", "n1", 1);
+  AddWaiting("high", 1, 10);
+  Settle();
+  AddNode("n2", 1);
+  AddRunning("second", "n2", 1, 1);
+  End("low");
+  AddRunning("foreign", "n1", 1, 50);
+  Settle();
+  EXPECT_EQ(NominatedNodeOf("high"), "n2");
+  EXPECT_TRUE(IsEnding("second"));
+}
+
+TEST_F(PreemptorTest, AFailedEvictionIsRepeatedWhileSomebodyWaitsForIt) {
+  int refused = 0;
+  int refuse = 3;
+  const auto before = api_.before_handle;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (request.method == "DELETE" && refused < refuse) {
+      ++refused;
+      client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");
+      return false;
+    }
+    return before(request, writer);
+  };
+  AddNode("n1", 1);
+  AddRunning("low", "n1", 1);
+  AddNode("n2", 1);
+  AddRunning("other", "n2", 1);
+  AddWaiting("high", 1, 10);
+  Settle();
+  EXPECT_EQ(refused, 3);
+  EXPECT_NE(IsEnding("low"), IsEnding("other"));
+  const std::string stays = IsEnding("low") ? "other" : "low";
+  End(IsEnding("low") ? "low" : "other");
+  Settle();
+
+  refuse = 1'000'000;
+  AddWaiting("higher", 1, 20);
+  loop_.RunFor(seconds(60));
+  EXPECT_GT(refused, 5);
+  api_.Remove(kPods, "default", "higher");
+  loop_.RunFor(seconds(30));
+  const int until_now = refused;
+  refuse = 0;
+  loop_.RunFor(seconds(60));
+  EXPECT_EQ(refused, until_now);
+  EXPECT_FALSE(IsEnding(stays));
+}
+
+TEST_F(PreemptorTest, BudgetsProtectThoseThatTheyMean) {
+  AddNode("n1", 1);
+  AddNode("n2", 1);
+  AddRunning("guarded", "n1", 1, 0);
+  AddRunning("free", "n2", 1, 5);
+  api_.Put(
+      kBudgets,
+      json::Obj(
+          {{"apiVersion", "policy/v1"},
+           {"kind", "PodDisruptionBudget"},
+           {"metadata", json::Obj({{"namespace", "default"}, {"name", "b"}})},
+           {"spec", json::Obj({{"selector",
+                                json::Obj({{"matchLabels", json::Obj({{"app", "guarded"}})}})}})},
+           {"status", json::Obj({{"disruptionsAllowed", 0}})}}));
+  AddWaiting("high", 1, 10);
+  Settle();
+  EXPECT_TRUE(IsEnding("free"));
+  EXPECT_FALSE(IsEnding("guarded"));
+}
+
+TEST_F(PreemptorTest, WorksWithoutBudgetsOnTheServer) {
+  const auto before = api_.before_handle;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (request.target.starts_with("/apis/policy/")) {
+      client::FakeApi::SendError(*writer, 404, "NotFound", "not served");
+      return false;
+    }
+    return before(request, writer);
+  };
+  StartScheduler();
+  AddNode("n1", 1);
+  AddRunning("low", "n1", 1);
+  AddWaiting("high", 1, 10);
+  Settle();
+  EXPECT_TRUE(IsEnding("low"));
+}
+
+TEST_F(PreemptorTest, WritesInFlightAreBounded) {
+  std::vector<net::ResponseWriterPtr> held;
+  size_t most = 0;
+  const auto before = api_.before_handle;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (request.method != "PATCH" || request.target.find("/status") == std::string::npos)
+      return before(request, writer);
+    if (!client::FakeApi::BodyOf(request)["status"].Has("nominatedNodeName") &&
+        json::Write(client::FakeApi::BodyOf(request)).find("DisruptionTarget") == std::string::npos)
+      return before(request, writer);
+    held.push_back(writer);
+    most = std::max(most, held.size());
+    return false;
+  };
+  for (int i = 0; i < 40; ++i) {
+    AddNode(fmt::format("n{}", i), 1);
+    AddRunning(fmt::format("low-{}", i), fmt::format("n{}", i), 1);
+    AddWaiting(fmt::format("high-{}", i), 1, 10);
+  }
+  loop_.RunFor(seconds(5));
+  EXPECT_EQ(most, kMaxPreemptionWritesInFlight);
+}
+
+}  // namespace
+}  // namespace muster::scheduler

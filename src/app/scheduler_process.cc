@@ -209,7 +209,7 @@ cli::Command SchedulerCommand() {
        0,
        "NAME",
        "schedule pods with this spec.schedulerName; may be repeated (default: default-scheduler, "
-       "volcano and muster)",
+       "volcano, muster and muster-spread)",
        "",
        {}},
       {"leader-elect",

@@ -92,7 +92,7 @@ TEST_F(ExplainTest, NamesGatesAndForeignSchedulers) {
   PutPod("foreign", "", "", ", schedulerName: kai");
   EXPECT_EQ(Text({"pod", "foreign"}),
             "Pod foreign waits: no scheduler has looked at it; its schedulerName is \"kai\", and "
-            "muster serves default-scheduler, volcano, muster\n");
+            "muster serves default-scheduler, volcano, muster, muster-spread\n");
   EXPECT_TRUE(Json({"pod", "foreign"})["scheduling"].IsNull());
 }
 

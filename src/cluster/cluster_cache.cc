@@ -28,15 +28,21 @@ void Put(std::string& key, const std::vector<Requirement>& requirements) {
   key += ']';
 }
 
+void Put(std::string& key, const NodeSelectorTerm& term) {
+  Put(key, term.expressions);
+  Put(key, term.fields);
+}
+
 void Put(std::string& key, const NodeAffinity& affinity) {
   for (const auto& [label, value] : affinity.selector) {
     Put(key, label);
     Put(key, value);
   }
   key += affinity.has_terms ? '+' : '-';
-  for (const NodeSelectorTerm& term : affinity.terms) {
-    Put(key, term.expressions);
-    Put(key, term.fields);
+  for (const NodeSelectorTerm& term : affinity.terms) Put(key, term);
+  for (const PreferredNodeTerm& each : affinity.preferred) {
+    Put(key, std::to_string(each.weight));
+    Put(key, each.term);
   }
 }
 
@@ -58,6 +64,18 @@ void Put(std::string& key, const PodTerm& term) {
   key += ';';
 }
 
+void Put(std::string& key, const std::vector<SpreadConstraint>& constraints) {
+  key += '|';
+  for (const SpreadConstraint& spread : constraints) {
+    Put(key, spread.term);
+    Put(key, std::to_string(spread.max_skew));
+    Put(key, std::to_string(spread.min_domains));
+    key += spread.honor_affinity ? 'a' : '-';
+    key += spread.honor_taints ? 't' : '-';
+    key += spread.is_default ? 'd' : '-';
+  }
+}
+
 void Put(std::string& key, const PodRelations& relations) {
   for (const HostPort& port : relations.ports) {
     Put(key, port.ip);
@@ -68,13 +86,12 @@ void Put(std::string& key, const PodRelations& relations) {
   for (const PodTerm& term : relations.affinity) Put(key, term);
   key += '|';
   for (const PodTerm& term : relations.anti_affinity) Put(key, term);
+  Put(key, relations.spread);
+  Put(key, relations.preferred_spread);
   key += '|';
-  for (const SpreadConstraint& spread : relations.spread) {
-    Put(key, spread.term);
-    Put(key, std::to_string(spread.max_skew));
-    Put(key, std::to_string(spread.min_domains));
-    key += spread.honor_affinity ? 'a' : '-';
-    key += spread.honor_taints ? 't' : '-';
+  for (const PreferredPodTerm& each : relations.preferred) {
+    Put(key, std::to_string(each.weight));
+    Put(key, each.term);
   }
 }
 
@@ -105,6 +122,9 @@ std::string KeyOf(const PodConstraints& constraints) {
     key +=
         toleration.any_effect ? '*' : static_cast<char>('a' + static_cast<int>(toleration.effect));
   }
+  key += constraints.profile == Profile::kSpread ? 's' : '|';
+  Put(key, {reinterpret_cast<const char*>(constraints.images.data()),
+            constraints.images.size() * sizeof(ImageHash)});
   key += '|';
   if (!constraints.relations.IsTrivial()) Put(key, constraints.relations);
   return key;

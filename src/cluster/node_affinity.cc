@@ -55,6 +55,16 @@ bool Holds(const Requirement& requirement, std::optional<std::string_view> value
   return false;
 }
 
+NodeSelectorTerm ToTerm(const json::Value& term) {
+  return {ToRequirements(term["matchExpressions"]), ToRequirements(term["matchFields"])};
+}
+
+bool NamesNodes(const NodeSelectorTerm& term) {
+  return !term.fields.empty() ||
+         std::any_of(term.expressions.begin(), term.expressions.end(),
+                     [](const Requirement& each) { return each.key == kHostnameLabel; });
+}
+
 bool Holds(const NodeSelectorTerm& term, const NodeLabels& node) {
   if (term.expressions.empty() && term.fields.empty()) return false;
   for (const Requirement& requirement : term.expressions) {
@@ -78,13 +88,9 @@ bool NodeAffinity::NamesNodes() const {
   for (const auto& [key, value] : selector) {
     if (key == kHostnameLabel) return true;
   }
-  for (const NodeSelectorTerm& term : terms) {
-    if (!term.fields.empty()) return true;
-    for (const Requirement& requirement : term.expressions) {
-      if (requirement.key == kHostnameLabel) return true;
-    }
-  }
-  return false;
+  return std::any_of(terms.begin(), terms.end(), cluster::NamesNodes) ||
+         std::any_of(preferred.begin(), preferred.end(),
+                     [](const auto& each) { return cluster::NamesNodes(each.term); });
 }
 
 NodeAffinity ToNodeAffinity(const json::Value& pod_spec) {
@@ -95,9 +101,13 @@ NodeAffinity ToNodeAffinity(const json::Value& pod_spec) {
   const json::Value& required =
       pod_spec.Path({"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
   out.has_terms = required.IsObject();
-  for (const json::Value& term : required["nodeSelectorTerms"].items()) {
-    out.terms.push_back(
-        {ToRequirements(term["matchExpressions"]), ToRequirements(term["matchFields"])});
+  for (const json::Value& term : required["nodeSelectorTerms"].items())
+    out.terms.push_back(ToTerm(term));
+  const json::Value& preferred = pod_spec.Path(
+      {"affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"});
+  for (const json::Value& each : preferred.items()) {
+    out.preferred.push_back({std::clamp<int64_t>(each["weight"].AsInt(), 0, kMaxPreferenceWeight),
+                             ToTerm(each["preference"])});
   }
   return out;
 }
@@ -115,6 +125,14 @@ bool Matches(const NodeAffinity& affinity, const NodeLabels& node) {
   if (!affinity.has_terms) return true;
   return std::any_of(affinity.terms.begin(), affinity.terms.end(),
                      [&](const NodeSelectorTerm& term) { return Holds(term, node); });
+}
+
+int64_t PreferredWeight(const NodeAffinity& affinity, const NodeLabels& node) {
+  int64_t sum = 0;
+  for (const PreferredNodeTerm& each : affinity.preferred) {
+    if (Holds(each.term, node)) sum += each.weight;
+  }
+  return sum;
 }
 
 }  // namespace muster::cluster

@@ -1,12 +1,14 @@
 // src/cluster/node_affinity.h
 //
-// spec.nodeSelector and spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.
+// spec.nodeSelector and spec.affinity.nodeAffinity: what a node must have, and what it had better
+// have.
 // Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity.
 //
 // Thread: any (values and pure functions).
 
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +21,7 @@
 namespace muster::cluster {
 
 inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
+inline constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
 
 using Labels = std::map<std::string, std::string, std::less<>>;
 Labels ToLabels(const json::Value& labels);
@@ -39,11 +42,21 @@ struct NodeSelectorTerm {
   bool operator==(const NodeSelectorTerm&) const = default;
 };
 
+inline constexpr int64_t kMaxPreferenceWeight = 100;  // upstream's; a larger one counts as this
+
+struct PreferredNodeTerm {
+  int64_t weight = 0;  // 1 to 100
+  NodeSelectorTerm term;
+  bool operator==(const PreferredNodeTerm&) const = default;
+};
+
 struct NodeAffinity {
   std::vector<std::pair<std::string, std::string>> selector;  // every pair must be a label
   bool has_terms = false;  // required terms are given: one of them must hold
   std::vector<NodeSelectorTerm> terms;
+  std::vector<PreferredNodeTerm> preferred;
 
+  // Every node matches.
   bool IsTrivial() const { return selector.empty() && !has_terms; }
   // Looks at the node's name or at its hostname label, so nodes of one class can differ.
   bool NamesNodes() const;
@@ -62,5 +75,7 @@ struct NodeLabels {
 };
 
 bool Matches(const NodeAffinity& affinity, const NodeLabels& node);
+// The sum of the weights of the preferred terms that hold.
+int64_t PreferredWeight(const NodeAffinity& affinity, const NodeLabels& node);
 
 }  // namespace muster::cluster

@@ -75,10 +75,13 @@ const json::Fields& PodInfoFields() {
           {"spec", "tolerations"},
           {"spec", "nodeSelector"},
           {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+          {"spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"},
           {"spec", "overhead"},
           {"spec", "containers", "name"},
+          {"spec", "containers", "image"},
           {"spec", "containers", "resources"},
           {"spec", "initContainers", "name"},
+          {"spec", "initContainers", "image"},
           {"spec", "initContainers", "resources"},
           {"status", "phase"},
           {"status", "startTime"},
@@ -112,6 +115,12 @@ PodInfo ToPodInfo(const json::Value& pod) {
   out.constraints.tolerations = ToTolerations(spec["tolerations"]);
   out.constraints.relations = ToPodRelations(pod);
   out.labels = ToPodLabels(metadata["labels"]);
+  out.constraints.images = PodImages(spec);
+  if (out.scheduler_name == kSpreadScheduler) {
+    out.constraints.profile = Profile::kSpread;
+    if (spec["topologySpreadConstraints"].empty())
+      out.constraints.relations.preferred_spread = DefaultSpread({out.ns, out.labels});
+  }
   out.assigned_devices = PodAssignedDevices(pod);
   return out;
 }
@@ -120,7 +129,8 @@ const json::Fields& NodeInfoFields() {
   static const json::Fields fields{
       {"metadata", "labels"},    {"metadata", "annotations", kDevicesAnnotation},
       {"spec", "taints"},        {"spec", "unschedulable"},
-      {"status", "allocatable"}, {"status", "capacity"}};
+      {"status", "allocatable"}, {"status", "capacity"},
+      {"status", "images"}};
   return fields;
 }
 
@@ -139,6 +149,7 @@ NodeInfo ToNodeInfo(const json::Value& node) {
   out.unschedulable = node.Path({"spec", "unschedulable"}).AsBool();
   out.allocatable = NodeAllocatable(node);
   out.devices = NodeDevices(node);
+  out.images = NodeImages(node);
   return out;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/time.h"
 #include "cluster/devices.h"
+#include "cluster/images.h"
 #include "cluster/node_affinity.h"
 #include "cluster/pod_relations.h"
 #include "cluster/resources.h"
@@ -32,12 +33,22 @@ inline constexpr std::string_view kTaskSpecAnnotation = "volcano.sh/task-spec";
 
 enum class PodPhase : uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
-// What decides where a pod may run; pods with equal constraints and requests are of one shape.
+// How nodes with nothing else between them are ordered, by the pod's schedulerName.
+enum class Profile : uint8_t {
+  kPack,    // the fullest first, so that whole nodes stay free for large jobs
+  kSpread,  // the emptiest first, and away from pods of the same kind: for serving
+};
+inline constexpr std::string_view kSpreadScheduler = "muster-spread";
+
+// What decides where a pod may run and where it would rather; pods with equal constraints and
+// requests are of one shape.
 struct PodConstraints {
   ResourceList requests;  // PodRequests()
   NodeAffinity affinity;
   std::vector<Toleration> tolerations;
   PodRelations relations;
+  std::vector<ImageHash> images;
+  Profile profile = Profile::kPack;
   bool operator==(const PodConstraints&) const = default;
 };
 
@@ -79,6 +90,7 @@ struct NodeInfo {
   bool unschedulable = false;  // spec.unschedulable (kubectl cordon)
   ResourceList allocatable;
   std::vector<Device> devices;
+  std::vector<NodeImage> images;
 
   NodeLabels labels_view() const { return {labels, hostname, has_hostname, name}; }
   bool operator==(const NodeInfo&) const = default;

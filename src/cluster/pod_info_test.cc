@@ -143,6 +143,62 @@ spec: {}
   EXPECT_TRUE(pod.deleting);
 }
 
+TEST(PodInfo, TheSchedulerNameIsTheProfile) {
+  const auto make = [](std::string_view spec) {
+    return ToPodInfo(json::Obj({{"metadata", Yaml(R"(
+{namespace: d, name: p, labels: {app: x, pod-template-hash: abc, apps.kubernetes.io/pod-index: "1"}}
+)")},
+                                {"spec", Yaml(spec)}}));
+  };
+  EXPECT_EQ(make("{schedulerName: muster}").constraints.profile, Profile::kPack);
+  EXPECT_TRUE(make("{schedulerName: muster}").constraints.relations.IsTrivial());
+  const PodConstraints spreads = make("{schedulerName: muster-spread}").constraints;
+  EXPECT_EQ(spreads.profile, Profile::kSpread);
+  ASSERT_EQ(spreads.relations.preferred_spread.size(), 2u);
+  const SpreadConstraint& hosts = spreads.relations.preferred_spread[0];
+  EXPECT_EQ(hosts.term.topology_key, kHostnameLabel);
+  EXPECT_EQ(hosts.term.pods.labels.ToString(), "app=x") << "replicas of any revision";
+  EXPECT_TRUE(hosts.is_default);
+  const char* own = R"(
+schedulerName: muster-spread
+topologySpreadConstraints:
+- topologyKey: rack
+  maxSkew: 2
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector: {matchLabels: {app: x}}
+)";
+  const std::vector<SpreadConstraint> stated = make(own).constraints.relations.preferred_spread;
+  ASSERT_EQ(stated.size(), 1u) << "own constraints take the place of the profile's";
+  EXPECT_EQ(stated[0].term.topology_key, "rack");
+  EXPECT_FALSE(stated[0].is_default);
+}
+
+TEST(Images, AreKnownByTheirFullNames) {
+  EXPECT_EQ(HashOfImage("reg:5000/a"), HashOfImage("reg:5000/a:latest"));
+  EXPECT_NE(HashOfImage("a:1"), HashOfImage("a"));
+  const json::Value node = Yaml(R"(
+status:
+  images:
+  - {names: ["a:1", "a@sha256:0"], sizeBytes: 1000}
+  - {names: ["b:latest"], sizeBytes: 9223372036854775807}
+  - {names: ["c:1"], sizeBytes: -5}
+)");
+  const std::vector<NodeImage> images = NodeImages(node);
+  EXPECT_EQ(BytesOf(images, HashOfImage("a:1")), 1000);
+  EXPECT_EQ(BytesOf(images, HashOfImage("a@sha256:0")), 1000);
+  EXPECT_EQ(BytesOf(images, HashOfImage("b")), kMaxImageBytes);
+  EXPECT_EQ(BytesOf(images, HashOfImage("c:1")), 0);
+  EXPECT_EQ(BytesOf(images, HashOfImage("d")), 0);
+  const json::Value heavy = Yaml(R"(
+affinity:
+  nodeAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution: [{weight: 999999, preference: {}}]
+)");
+  EXPECT_EQ(ToNodeAffinity(heavy).preferred.at(0).weight, kMaxPreferenceWeight);
+  EXPECT_EQ(PodImages(Yaml("{initContainers: [{image: a}], containers: [{image: a}, {}]}")).size(),
+            2u);
+}
+
 TEST(NodeInfo, KeepsTheHostnameApartFromTheOtherLabels) {
   const NodeInfo node = ToNodeInfo(Yaml(R"(
 metadata:

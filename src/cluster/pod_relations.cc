@@ -1,6 +1,8 @@
 #include "cluster/pod_relations.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "base/strings.h"
 
@@ -9,7 +11,18 @@ namespace muster::cluster {
 namespace {
 
 constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
 constexpr std::string_view kAllAddresses = "0.0.0.0";
+constexpr int64_t kMaxSkew = std::numeric_limits<int32_t>::max();
+
+// Labels that tell apart pods of one controller, or its revisions.
+constexpr std::array<std::string_view, 6> kLabelsOfSinglePods = {
+    "pod-template-hash",
+    "controller-revision-hash",
+    "pod-template-generation",
+    "statefulset.kubernetes.io/pod-name",
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/job-completion-index"};
 
 using schema::LabelOperator;
 using schema::LabelRequirement;
@@ -32,27 +45,43 @@ LabelSelector Narrow(const LabelSelector& selector, const json::Value& keys, Lab
   return LabelSelector(std::move(requirements));
 }
 
-std::vector<PodTerm> ToTerms(const json::Value& affinity, const PodIdentity& pod,
-                             const LabelSelector& if_unreadable) {
-  std::vector<PodTerm> out;
-  for (const json::Value& term : affinity[kRequired].items()) {
-    PodTerm& made = out.emplace_back();
-    made.topology_key = term["topologyKey"].Str();
-    LabelSelector labels = ToSelector(term["labelSelector"], if_unreadable);
-    labels = Narrow(labels, term["matchLabelKeys"], LabelOperator::kIn, pod.labels);
-    made.pods.labels = Narrow(labels, term["mismatchLabelKeys"], LabelOperator::kNotIn, pod.labels);
-    made.pods.namespaces = json::ToStrings(term["namespaces"]);
-    made.pods.in_namespaces = ToSelector(term["namespaceSelector"], if_unreadable);
-    if (made.pods.namespaces.empty() && term["namespaceSelector"].IsNull())
-      made.pods.namespaces = {pod.ns};
-  }
+PodTerm ToTerm(const json::Value& term, const PodIdentity& pod,
+               const LabelSelector& if_unreadable) {
+  PodTerm out;
+  out.topology_key = term["topologyKey"].Str();
+  LabelSelector labels = ToSelector(term["labelSelector"], if_unreadable);
+  labels = Narrow(labels, term["matchLabelKeys"], LabelOperator::kIn, pod.labels);
+  out.pods.labels = Narrow(labels, term["mismatchLabelKeys"], LabelOperator::kNotIn, pod.labels);
+  out.pods.namespaces = json::ToStrings(term["namespaces"]);
+  out.pods.in_namespaces = ToSelector(term["namespaceSelector"], if_unreadable);
+  if (out.pods.namespaces.empty() && term["namespaceSelector"].IsNull())
+    out.pods.namespaces = {pod.ns};
   return out;
 }
 
-std::vector<SpreadConstraint> ToSpread(const json::Value& constraints, const PodIdentity& pod) {
+std::vector<PodTerm> ToTerms(const json::Value& affinity, const PodIdentity& pod,
+                             const LabelSelector& if_unreadable) {
+  std::vector<PodTerm> out;
+  for (const json::Value& term : affinity[kRequired].items())
+    out.push_back(ToTerm(term, pod, if_unreadable));
+  return out;
+}
+
+// A preference that cannot be read means no pods.
+void AddPreferred(const json::Value& affinity, int64_t sign, const PodIdentity& pod,
+                  std::vector<PreferredPodTerm>& out) {
+  for (const json::Value& each : affinity[kPreferred].items()) {
+    out.push_back(
+        {sign * std::clamp<int64_t>(each["weight"].AsInt(), 0, cluster::kMaxPreferenceWeight),
+         ToTerm(each["podAffinityTerm"], pod, LabelSelector::Nothing())});
+  }
+}
+
+std::vector<SpreadConstraint> ToSpread(const json::Value& constraints, const PodIdentity& pod,
+                                       bool preferred) {
   std::vector<SpreadConstraint> out;
   for (const json::Value& constraint : constraints.items()) {
-    if (constraint["whenUnsatisfiable"].AsString() == "ScheduleAnyway") continue;
+    if ((constraint["whenUnsatisfiable"].AsString() == "ScheduleAnyway") != preferred) continue;
     SpreadConstraint& made = out.emplace_back();
     made.term.topology_key = constraint["topologyKey"].Str();
     made.term.pods.namespaces = {pod.ns};
@@ -61,7 +90,7 @@ std::vector<SpreadConstraint> ToSpread(const json::Value& constraints, const Pod
                constraint["matchLabelKeys"], LabelOperator::kIn, pod.labels);
     // Upstream counts no pods for the empty selector.
     if (made.term.pods.labels.empty()) made.term.pods.labels = LabelSelector::Nothing();
-    made.max_skew = constraint["maxSkew"].AsInt(1);
+    made.max_skew = std::clamp<int64_t>(constraint["maxSkew"].AsInt(1), 1, kMaxSkew);
     made.min_domains = constraint["minDomains"].AsInt(1);
     made.honor_affinity = constraint["nodeAffinityPolicy"].AsString() != "Ignore";
     made.honor_taints = constraint["nodeTaintsPolicy"].AsString() == "Honor";
@@ -138,7 +167,29 @@ PodRelations ToPodRelations(const json::Value& pod) {
                              ToPodLabels(pod["metadata"]["labels"])};
   out.affinity = ToTerms(near, identity, LabelSelector::Nothing());
   out.anti_affinity = ToTerms(far, identity, LabelSelector());
-  out.spread = ToSpread(spread, identity);
+  AddPreferred(near, +1, identity, out.preferred);
+  AddPreferred(far, -1, identity, out.preferred);
+  out.spread = ToSpread(spread, identity, false);
+  out.preferred_spread = ToSpread(spread, identity, true);
+  return out;
+}
+
+std::vector<SpreadConstraint> DefaultSpread(const PodIdentity& pod) {
+  std::vector<LabelRequirement> labels;
+  for (const auto& [key, value] : pod.labels) {
+    const auto* const end = kLabelsOfSinglePods.end();
+    if (std::find(kLabelsOfSinglePods.begin(), end, key) != end) continue;
+    labels.push_back({key, LabelOperator::kIn, {value}});
+  }
+  std::vector<SpreadConstraint> out;
+  if (labels.empty()) return out;
+  for (const std::string_view key : {kHostnameLabel, kZoneLabel}) {
+    SpreadConstraint& made = out.emplace_back();
+    made.term.topology_key = key;
+    made.term.pods.namespaces = {pod.ns};
+    made.term.pods.labels = LabelSelector(labels);
+    made.is_default = true;
+  }
   return out;
 }
 
@@ -148,7 +199,9 @@ const json::Fields& PodRelationsFields() {
                                    {"spec", "initContainers", "ports"},
                                    {"spec", "initContainers", "restartPolicy"},
                                    {"spec", "affinity", "podAffinity", kRequired},
+                                   {"spec", "affinity", "podAffinity", kPreferred},
                                    {"spec", "affinity", "podAntiAffinity", kRequired},
+                                   {"spec", "affinity", "podAntiAffinity", kPreferred},
                                    {"spec", "topologySpreadConstraints"}};
   return fields;
 }

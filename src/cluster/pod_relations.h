@@ -1,7 +1,7 @@
 // src/cluster/pod_relations.h
 //
-// What a pod demands of the pods beside it: free host ports, required affinity and anti-affinity to
-// other pods, topology spread with DoNotSchedule; and who a pod is for the selectors of others.
+// What a pod demands of the pods beside it: free host ports, affinity and anti-affinity to other
+// pods, topology spread; what of that it only prefers; and who a pod is for others' selectors.
 // Source: k8s.io/kubernetes pkg/scheduler/framework (types.go, plugins/interpodaffinity,
 // plugins/podtopologyspread, plugins/nodeports).
 //
@@ -62,12 +62,21 @@ struct PodTerm {
   bool operator==(const PodTerm&) const = default;
 };
 
+struct PreferredPodTerm {
+  int64_t weight = 0;  // 1 to 100, negative for anti-affinity
+  PodTerm term;
+  bool operator==(const PreferredPodTerm&) const = default;
+};
+
 struct SpreadConstraint {
   PodTerm term;
   int64_t max_skew = 1;
   int64_t min_domains = 1;
   bool honor_affinity = true;  // nodes that the pod's node affinity excludes do not count
   bool honor_taints = false;   // nor do those whose taints it does not tolerate
+  // The profile's, not the pod's: it yields to keeping off nodes with devices, and a node without
+  // the label is judged by the other constraints.
+  bool is_default = false;
   bool operator==(const SpreadConstraint&) const = default;
 };
 
@@ -75,8 +84,12 @@ struct PodRelations {
   std::vector<HostPort> ports;
   std::vector<PodTerm> affinity, anti_affinity;
   std::vector<SpreadConstraint> spread;
+  std::vector<PreferredPodTerm> preferred;
+  std::vector<SpreadConstraint> preferred_spread;  // ScheduleAnyway
 
-  bool IsTrivial() const { return ports.empty() && !LooksAtPods(); }
+  bool IsTrivial() const {
+    return ports.empty() && !LooksAtPods() && preferred.empty() && preferred_spread.empty();
+  }
   // Where other pods go may open nodes for this one.
   bool LooksAtPods() const {
     return !affinity.empty() || !anti_affinity.empty() || !spread.empty();
@@ -87,6 +100,9 @@ struct PodRelations {
 // A selector that cannot be read (the API server refuses it) selects nothing where pods are wanted
 // near and all of them where they are to be far.
 PodRelations ToPodRelations(const json::Value& pod);
+// For profiles that spread: over hosts and zones among the pods with the same labels, leaving out
+// labels that controllers give to single pods and revisions. Empty for a pod without such labels.
+std::vector<SpreadConstraint> DefaultSpread(const PodIdentity& pod);
 const json::Fields& PodRelationsFields();
 
 }  // namespace muster::cluster

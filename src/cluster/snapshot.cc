@@ -181,6 +181,8 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
       table->resize((node + 1) * stride_, 0);
   }
   if (nodes_[node] == nullptr) ++node_count_;
+  if (nodes_[node] != nullptr && !nodes_[node]->images.empty()) --nodes_with_images_;
+  if (!info->images.empty()) ++nodes_with_images_;
 
   std::fill_n(&offered_[node * stride_], stride_, 0);
   has_devices_[node] = 0;
@@ -222,6 +224,7 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
 void ClusterSnapshot::ClearNode(NodeIndex node) {
   if (nodes_[node] == nullptr) return;
   --node_count_;
+  if (!nodes_[node]->images.empty()) --nodes_with_images_;
   nodes_[node] = nullptr;
   class_of_[node] = kNoIndex;
   has_devices_[node] = 0;

@@ -85,6 +85,8 @@ class ClusterSnapshot {
   // -- Nodes. Slots run from 0 to node_slots(); some may be empty.
   size_t node_slots() const { return nodes_.size(); }
   size_t node_count() const { return node_count_; }
+  // Some node says which images it has.
+  bool KnowsImages() const { return nodes_with_images_ > 0; }
   bool HasNode(NodeIndex node) const { return nodes_[node] != nullptr; }
   const NodeInfo& Node(NodeIndex node) const { return *nodes_[node]; }
   ClassIndex ClassOf(NodeIndex node) const { return class_of_[node]; }
@@ -174,6 +176,7 @@ class ClusterSnapshot {
   std::vector<std::shared_ptr<const DeviceLinks>> device_links_;
   std::vector<uint8_t> most_joined_;
   size_t node_count_ = 0;
+  size_t nodes_with_images_ = 0;
   std::vector<std::shared_ptr<const NodeClass>> classes_;
   std::vector<std::shared_ptr<const std::string>> resources_;
   std::vector<std::shared_ptr<const cluster::Shape>> shapes_;

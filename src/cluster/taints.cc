@@ -57,4 +57,11 @@ const Taint* FirstUntolerated(const std::vector<Taint>& taints,
   return nullptr;
 }
 
+int64_t CountUnwelcome(const std::vector<Taint>& taints,
+                       const std::vector<Toleration>& tolerations) {
+  return std::count_if(taints.begin(), taints.end(), [&](const Taint& taint) {
+    return taint.effect == TaintEffect::kPreferNoSchedule && !Tolerates(tolerations, taint);
+  });
+}
+
 }  // namespace muster::cluster

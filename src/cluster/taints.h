@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ bool Tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
 // nullptr if none does.
 const Taint* FirstUntolerated(const std::vector<Taint>& taints,
                               const std::vector<Toleration>& tolerations);
+
+// Taints that ask the pod to keep away if it can (PreferNoSchedule).
+int64_t CountUnwelcome(const std::vector<Taint>& taints,
+                       const std::vector<Toleration>& tolerations);
 
 inline constexpr const char* kUnschedulableTaint = "node.kubernetes.io/unschedulable";
 

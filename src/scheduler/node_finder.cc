@@ -22,6 +22,7 @@ namespace {
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
 constexpr NodeOrder kNothingOutside{kMax, kMax};
 constexpr uint64_t kIndexMask = (uint64_t{1} << kIndexBits) - 1;
+constexpr uint64_t kFreeMask = (uint64_t{1} << (kDeviceBits + kCpuBits)) - 1;
 
 uint64_t Saturate(int64_t value, int bits) {
   const int64_t most = (int64_t{1} << bits) - 1;
@@ -52,17 +53,22 @@ NodeFinder::NodeFinder(cluster::ClusterSnapshot& snapshot, std::shared_ptr<const
     : snapshot_(snapshot),
       pod_rules_(snapshot),
       packing_(snapshot, std::move(packing)),
+      image_nodes_(snapshot),
       by_shape_(snapshot.shape_slots()),
       changed_at_(snapshot.node_slots(), 0),
       older_(snapshot.node_slots(), kNoIndex),
       newer_(snapshot.node_slots(), kNoIndex) {
   CHECK(snapshot.node_slots() <= kMaxNodes);
+  for (cluster::ClassIndex index = 0; index < snapshot.class_slots(); ++index)
+    has_unwelcoming_taints_ |= cluster::CountUnwelcome(snapshot.Class(index).taints, {}) > 0;
 }
 
 NodeOrder NodeFinder::OrderOf(const Candidates& candidates, const cluster::Shape& shape,
                               NodeIndex node) {
-  const uint64_t preference = 0;
-  const uint64_t price = packing_.Price(candidates.ask, node);
+  const Reluctance reluctance =
+      candidates.preferences == nullptr ? Reluctance{} : candidates.preferences->Of(node);
+  const bool spreads = shape.constraints.profile == cluster::Profile::kSpread;
+  const uint64_t price = spreads ? 0 : packing_.Price(candidates.ask, node);
   uint64_t unwanted = 0;
   int64_t devices = 0;
   if (shape.device_resource != kNoIndex) {
@@ -74,10 +80,14 @@ NodeOrder NodeFinder::OrderOf(const Candidates& candidates, const cluster::Shape
       devices += free[resource];
   }
   const uint64_t splits = SplitsLinks(snapshot_, shape, node) ? 1 : 0;
-  const uint64_t cpu = Saturate(snapshot_.Free(node, cluster::kCpuIndex), kCpuBits);
-  return {
-      preference << (kPriceBits + 2) | unwanted << (kPriceBits + 1) | splits << kPriceBits | price,
-      (Saturate(devices, kDeviceBits) << kCpuBits | cpu) << kIndexBits | node};
+  uint64_t choice = reluctance.stated;
+  choice = choice << 2 | unwanted << 1 | splits;
+  choice = choice << kImpliedBits | reluctance.implied;
+  choice = choice << kPriceBits | price;
+  uint64_t free = Saturate(devices, kDeviceBits) << kCpuBits |
+                  Saturate(snapshot_.Free(node, cluster::kCpuIndex), kCpuBits);
+  if (spreads) free ^= kFreeMask;
+  return {choice, free << kIndexBits | node};
 }
 
 bool NodeFinder::Passes(Candidates& candidates, const cluster::Shape& shape, NodeIndex node) {
@@ -184,18 +194,46 @@ NodeOrder NodeFinder::CollectFromGroups(Candidates& candidates, const cluster::S
   return bound;
 }
 
+void NodeFinder::Prefer(Candidates& candidates, const cluster::Shape& shape) {
+  PodRules::Preferred relations = pod_rules_.PreferredOf(candidates.look);
+  std::vector<uint8_t> images;
+  if (snapshot_.KnowsImages()) images = image_nodes_.Scores(shape.constraints.images);
+  if (relations.empty() && images.empty() && !has_unwelcoming_taints_ &&
+      shape.constraints.affinity.preferred.empty()) {
+    return;
+  }
+  std::vector<uint8_t> admitted(snapshot_.node_slots(), 0);
+  for (NodeIndex node = 0; node < snapshot_.node_slots(); ++node)
+    admitted[node] = snapshot_.HasNode(node) && Passes(candidates, shape, node) ? 1 : 0;
+  candidates.moved = pod_rules_.Moved(candidates.look);
+  candidates.preferences =
+      std::make_unique<Preferences>(snapshot_, shape, std::move(relations), images, admitted);
+}
+
+bool NodeFinder::IsOutdated(Candidates& candidates) {
+  bool outdated = candidates.loosened != pod_rules_.Loosened(candidates.look);
+  const uint64_t moved = pod_rules_.Moved(candidates.look);
+  if (candidates.moved != moved) {
+    candidates.moved = moved;
+    // Nodes that changed themselves are looked at anyway.
+    outdated |= candidates.preferences->Update(
+        [&](NodeIndex node) { return changed_at_[node] > candidates.seen; });
+  }
+  return outdated;
+}
+
 void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
   if (!candidates.scanned) {
     candidates.class_passes.assign(snapshot_.class_slots(), Tristate::kUnknown);
     candidates.ask = packing_.AskFor(shape);
-  } else if (candidates.loosened == pod_rules_.Loosened(candidates.look)) {
-    candidates.limit = std::min(candidates.limit * 2, kMaxCandidates);
+    Prefer(candidates, shape);
   }
   candidates.scanned = true;
   candidates.loosened = pod_rules_.Loosened(candidates.look);
   candidates.seen = clock_;
   scratch_.clear();
-  const bool one_by_one = shape.names_nodes || candidates.look != kNoIndex;
+  const bool one_by_one = shape.names_nodes || candidates.look != kNoIndex ||
+                          (candidates.preferences && !candidates.preferences->GoByClass());
   candidates.bound =
       one_by_one ? CollectFromNodes(candidates, shape) : CollectFromGroups(candidates, shape);
   if (scratch_.size() > candidates.limit) {
@@ -206,6 +244,12 @@ void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
   }
   candidates.heap.assign(scratch_.begin(), scratch_.end());
   std::make_heap(candidates.heap.begin(), candidates.heap.end(), std::greater<>());
+}
+
+// The heap ran dry or silted up: the next one is larger.
+void NodeFinder::FillAgain(Candidates& candidates, const cluster::Shape& shape) {
+  candidates.limit = std::min(candidates.limit * 2, kMaxCandidates);
+  Scan(candidates, shape);
 }
 
 void NodeFinder::TakeInChanges(Candidates& candidates, const cluster::Shape& shape) {
@@ -239,22 +283,27 @@ bool NodeFinder::Takes(cluster::ShapeIndex shape, cluster::IdentityIndex identit
 NodeIndex NodeFinder::Best(cluster::ShapeIndex index, cluster::IdentityIndex identity) {
   Candidates& candidates = CandidatesOf(index, identity);
   const cluster::Shape& shape = snapshot_.Shape(index);
-  if (!candidates.scanned || candidates.loosened != pod_rules_.Loosened(candidates.look))
-    Scan(candidates, shape);
+  if (!candidates.scanned || IsOutdated(candidates)) Scan(candidates, shape);
   TakeInChanges(candidates, shape);
   // Entries of changes that were overtaken pile up; a pass clears them.
-  if (candidates.heap.size() > 2 * candidates.limit + kFirstCandidates) Scan(candidates, shape);
+  if (candidates.heap.size() > 2 * candidates.limit + kFirstCandidates)
+    FillAgain(candidates, shape);
+  const bool moves = candidates.preferences && candidates.preferences->Move();
   while (true) {
     // Beyond the bound a node outside the heap may be better.
     if (candidates.heap.empty() || candidates.heap.front() > candidates.bound) {
       if (candidates.bound == kNothingOutside) return kNoIndex;
-      Scan(candidates, shape);
+      FillAgain(candidates, shape);
       if (candidates.heap.empty()) return kNoIndex;
     }
     const NodeOrder best = candidates.heap.front();
     const NodeIndex node = NodeOf(best);
-    if (OrderOf(candidates, shape, node) == best && HasRoom(candidates, shape, node)) return node;
-    Pop(candidates.heap);
+    const bool has_room = HasRoom(candidates, shape, node);
+    const NodeOrder now = has_room ? OrderOf(candidates, shape, node) : kNothingOutside;
+    if (now == best) return node;
+    while (!candidates.heap.empty() && candidates.heap.front() == best) Pop(candidates.heap);
+    // It may have become less preferred without a change of its own.
+    if (moves && has_room && now > best) Push(candidates.heap, now);
   }
 }
 

@@ -11,7 +11,8 @@
 // nodes of a large cluster look alike.
 // Pods that look at other pods (pod_rules.h) have a heap of their own for each look. What a change
 // opens or closes for them on its own node is like any other change; when it may have opened other
-// nodes, a pass over all nodes one by one fills the heap again.
+// nodes, or made them more preferred (preferences.h), a pass over all nodes one by one fills the
+// heap again. Nodes that became less preferred are put back where they belong once they come up.
 //
 // Life cycle: made for one working copy of a snapshot; every change to that copy goes through it.
 // Thread:     any, not shared.
@@ -34,6 +35,7 @@
 #include "cluster/snapshot.h"
 #include "scheduler/packing_view.h"
 #include "scheduler/pod_rules.h"
+#include "scheduler/preferences.h"
 
 namespace muster::scheduler {
 
@@ -45,21 +47,24 @@ inline constexpr int kIndexBits = 24;
 inline constexpr int kCpuBits = 25;
 inline constexpr int kDeviceBits = 13;
 inline constexpr int kPriceBits = 32;
-inline constexpr int kPreferenceBits = 30;
+inline constexpr int kImpliedBits = 10;
+inline constexpr int kStatedBits = 20;
 inline constexpr size_t kMaxNodes = size_t{1} << kIndexBits;
 
 // The place of a node in the order for a shape, smaller is better: two numbers, so that comparing
 // is cheap. Values that are too large saturate.
 struct NodeOrder {
-  // From the top: how little the node is preferred; one bit "has devices that the pod does not
-  // want"; one bit "its devices would not be joined by NVLinks" (linked_nodes.h); what placing the
-  // pod there costs the pods to come.
+  // From the top: stated reluctance (preferences.h); one bit "has devices that the pod does not
+  // want"; one bit "its devices would not be joined by NVLinks" (linked_nodes.h); implied
+  // reluctance; what placing the pod there costs the pods to come.
   uint64_t choice = 0;
-  // From the top: free devices, free cpu in milli-cores, node index.
+  // From the top: free devices, free cpu in milli-cores (what is not free of them, in profiles that
+  // spread), node index.
   uint64_t fullness = 0;
   auto operator<=>(const NodeOrder&) const = default;
 };
-static_assert(kPreferenceBits + 2 + kPriceBits <= 64 && kDeviceBits + kCpuBits + kIndexBits <= 64);
+static_assert(kStatedBits + 2 + kImpliedBits + kPriceBits <= 64);
+static_assert(kDeviceBits + kCpuBits + kIndexBits <= 64);
 
 class NodeFinder {
  public:
@@ -92,9 +97,11 @@ class NodeFinder {
     NodeOrder bound;              // nodes outside the heap that did not change since are not before
     uint64_t seen = 0;            // changes up to this one are in the heap
     size_t limit = kFirstCandidates;
-    LookIndex look = cluster::kNoIndex;  // of pods that look at others
-    uint64_t loosened = 0;               // PodRules::Loosened() at the last pass
-    std::vector<Tristate> class_passes;  // by class
+    LookIndex look = cluster::kNoIndex;        // of pods that look at others
+    uint64_t loosened = 0;                     // PodRules::Loosened() at the last pass
+    std::vector<Tristate> class_passes;        // by class
+    std::unique_ptr<Preferences> preferences;  // null: all nodes are as good
+    uint64_t moved = 0;                        // PodRules::Moved() as far as they know
     PackingView::Ask ask;
   };
 
@@ -112,7 +119,11 @@ class NodeFinder {
   bool HasRoom(const Candidates& candidates, const cluster::Shape& shape,
                cluster::NodeIndex node) const;
   bool Passes(Candidates& candidates, const cluster::Shape& shape, cluster::NodeIndex node);
+  void Prefer(Candidates& candidates, const cluster::Shape& shape);
+  // Some node that the heap does not show has come before those that it shows.
+  bool IsOutdated(Candidates& candidates);
   void Scan(Candidates& candidates, const cluster::Shape& shape);
+  void FillAgain(Candidates& candidates, const cluster::Shape& shape);
   void MakeGroups();
   bool AreAlike(cluster::NodeIndex a, cluster::NodeIndex b) const;
   // Both put feasible nodes into scratch_ and return an order that none of the others beats.
@@ -124,7 +135,9 @@ class NodeFinder {
   cluster::ClusterSnapshot& snapshot_;
   PodRules pod_rules_;
   PackingView packing_;
-  std::vector<Candidates> by_shape_;  // of pods that look at no others
+  ImageNodes image_nodes_;
+  bool has_unwelcoming_taints_ = false;  // PreferNoSchedule
+  std::vector<Candidates> by_shape_;     // of pods that look at no others
   std::deque<Candidates> by_look_;
   std::vector<NodeOrder> scratch_;
   bool has_groups_ = false;

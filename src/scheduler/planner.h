@@ -10,11 +10,14 @@
 //        pod's topology spread constraints (DoNotSchedule), its required affinity and anti-affinity
 //        to other pods, and the anti-affinity of pods that are there. A pod that came with a
 //        spec.nodeName is bound and never gets here.
-// Choice: a pod that wants no devices stays off nodes with devices while another node takes it; one
-//        that wants several goes where NVLinks join as many free ones. Then the node where it takes
-//        the least from the pods to come (packing.h, once there are pods to learn from), then the
-//        node that is fullest, so that whole nodes stay free for large jobs: where the fewest
-//        devices are free, then the least cpu, then the lower index.
+// Choice: the node that the pod prefers by what it states (preferences.h). Then a pod that wants no
+//        devices stays off nodes with devices while another node takes it; one that wants several
+//        goes where NVLinks join as many free ones. Then what its images and its profile prefer.
+//        Then the node where it takes the least from the pods to come (packing.h, once there are
+//        pods to learn from), then the node that is fullest, so that whole nodes stay free for
+//        large jobs: where the fewest devices are free, then the least cpu, then the lower index.
+//        With the profile that spreads (schedulerName muster-spread) the emptiest: most devices,
+//        then most cpu.
 // Room:   a pod for which room is being made counts as placed where it was nominated for units of
 //        lower or equal priority (reservations.h), and goes there if it fits. For units that were
 //        refused, from high to low priority, preemption.h finds out who would have to go.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/strings.h"
 
 namespace muster::scheduler {
 
@@ -16,8 +17,22 @@ using cluster::Placement;
 using cluster::PodRelations;
 using cluster::PodTerm;
 using cluster::ShapeIndex;
+using cluster::SpreadConstraint;
 
 namespace {
+
+// Upstream's default for hardPodAffinityWeight.
+constexpr int64_t kWeightOfRequiredAffinity = 1;
+
+// Only spreads the terms out; what is equal is compared.
+uint64_t HashOf(const PodTerm& term) {
+  uint64_t hash = Hash64(term.topology_key);
+  for (const schema::LabelRequirement& requirement : term.pods.labels.requirements()) {
+    hash = Hash64(requirement.key, hash);
+    for (const std::string& value : requirement.values) hash = Hash64(value, hash);
+  }
+  return hash;
+}
 
 void TakeOut(std::vector<NodeIndex>& nodes, NodeIndex node) {
   // From the back: what is taken back was placed last.
@@ -36,19 +51,41 @@ PodRules::PodRules(const cluster::ClusterSnapshot& snapshot) : snapshot_(snapsho
   }
   if (!active_) return;
   terms_.resize(snapshot.shape_slots());
-  bans_of_.resize(snapshot.shape_slots());
+  claims_of_.resize(snapshot.shape_slots());
   on_by_shape_.resize(snapshot.shape_slots());
   known_.resize(snapshot.identity_slots());
   on_by_identity_.resize(snapshot.identity_slots());
   ports_on_.resize(snapshot.node_slots());
-  for (ShapeIndex shape = 0; shape < snapshot.shape_slots(); ++shape) {
-    for (const PodTerm& term : snapshot.Shape(shape).constraints.relations.anti_affinity) {
-      bans_of_[shape].push_back(bans_.size());
-      bans_.push_back({shape, &term});
-    }
-  }
+  MakeClaims();
   for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
     if (snapshot.At(index).node != kNoIndex) Placed(snapshot.At(index));
+  }
+}
+
+// Equal terms of many shapes are one claim.
+void PodRules::MakeClaims() {
+  std::unordered_multimap<uint64_t, size_t> by_hash;
+  const auto add = [&](ShapeIndex shape, const PodTerm& term, bool forbids, int64_t weight) {
+    const auto [begin, end] = by_hash.equal_range(HashOf(term));
+    const auto same = std::find_if(begin, end, [&](const auto& entry) {
+      const Claim& claim = claims_[entry.second];
+      return claim.forbids == forbids && *claim.term == term;
+    });
+    const size_t index = same == end ? claims_.size() : same->second;
+    if (same == end) {
+      by_hash.emplace(HashOf(term), index);
+      claims_.push_back({&term, forbids, {}});
+    }
+    claims_[index].owners.emplace_back(shape, weight);
+    claims_of_[shape].emplace_back(index, weight);
+  };
+  for (ShapeIndex shape = 0; shape < snapshot_.shape_slots(); ++shape) {
+    const PodRelations& relations = snapshot_.Shape(shape).constraints.relations;
+    for (const PodTerm& term : relations.anti_affinity) add(shape, term, true, 1);
+    for (const PodTerm& term : relations.affinity)
+      add(shape, term, false, kWeightOfRequiredAffinity);
+    for (const cluster::PreferredPodTerm& each : relations.preferred)
+      add(shape, each.term, false, each.weight);
   }
 }
 
@@ -56,10 +93,11 @@ PodRules::PodRules(const cluster::ClusterSnapshot& snapshot) : snapshot_(snapsho
 
 void PodRules::Counter::Add(NodeIndex node, int64_t sign) {
   const uint32_t domain = topology->domain_of[node];
-  if (domain == kNoIndex || (kind == Kind::kSpread && eligible[node] == 0)) return;
+  if (domain == kNoIndex || (spread != nullptr && eligible[node] == 0)) return;
   const int64_t before = count[domain];
   count[domain] += sign;
   total += sign;
+  ++moved;
   const bool has_others = topology->nodes_in[domain] > 1;
   switch (kind) {
     case Kind::kWanted:
@@ -83,6 +121,9 @@ void PodRules::Counter::Add(NodeIndex node, int64_t sign) {
       }
       break;
     }
+    case Kind::kPull:
+    case Kind::kPreferredSpread:
+      break;
   }
 }
 
@@ -103,15 +144,16 @@ void PodRules::Count(const Placement& placement, int64_t sign) {
       taken.erase(std::find(taken.begin(), taken.end(), port));
     }
   }
-  const std::vector<size_t>& bans = bans_of_[placement.shape];
-  for (const size_t ban : bans) {
-    if (bans_[ban].owners != kNoIndex) counters_[bans_[ban].owners].Add(node, sign);
+  const auto& claims = claims_of_[placement.shape];
+  for (const auto& [claim, weight] : claims) {
+    if (claims_[claim].counter != kNoIndex)
+      counters_[claims_[claim].counter].Add(node, sign * weight);
   }
   const auto record = [&](std::vector<NodeIndex>& nodes) {
     if (sign > 0) return nodes.push_back(node);
     TakeOut(nodes, node);
   };
-  if (!bans.empty()) record(on_by_shape_[placement.shape]);
+  if (!claims.empty()) record(on_by_shape_[placement.shape]);
   if (placement.identity == kNoIndex) return;
   for (const CounterIndex counter : KnownOf(placement.identity).means)
     counters_[counter].Add(node, sign);
@@ -155,9 +197,9 @@ void PodRules::CountPlaced(CounterIndex counter) {
   }
 }
 
-void PodRules::PrepareSpread(Counter& counter, const cluster::Shape& shape,
-                             const cluster::SpreadConstraint& spread) {
-  counter.spread = &spread;
+void PodRules::FindEligible(Counter& counter, const cluster::Shape& shape,
+                            const std::vector<SpreadConstraint>& constraints) {
+  const SpreadConstraint& spread = *counter.spread;
   counter.eligible.assign(snapshot_.node_slots(), 0);
   std::vector<uint8_t> has_domain(counter.count.size(), 0);
   const cluster::PodConstraints& pod = shape.constraints;
@@ -165,19 +207,35 @@ void PodRules::PrepareSpread(Counter& counter, const cluster::Shape& shape,
     if (!snapshot_.HasNode(node)) continue;
     const cluster::NodeLabels labels = snapshot_.Node(node).labels_view();
     const bool has_all_keys =
-        std::all_of(pod.relations.spread.begin(), pod.relations.spread.end(),
-                    [&](const auto& each) { return labels.Find(each.term.topology_key); });
+        std::all_of(constraints.begin(), constraints.end(), [&](const SpreadConstraint& each) {
+          return each.is_default || labels.Find(each.term.topology_key);
+        });
     if (!has_all_keys) continue;
     if (spread.honor_affinity && !cluster::Matches(pod.affinity, labels)) continue;
     if (spread.honor_taints &&
         cluster::FirstUntolerated(snapshot_.Node(node).taints, pod.tolerations) != nullptr) {
       continue;
     }
+    const uint32_t domain = counter.topology->domain_of[node];
+    if (domain == kNoIndex) continue;
     counter.eligible[node] = 1;
-    has_domain[counter.topology->domain_of[node]] = 1;
+    has_domain[domain] = 1;
   }
   counter.domains = std::count(has_domain.begin(), has_domain.end(), 1);
   counter.domains_with = {counter.domains};
+}
+
+std::vector<PodRules::CounterIndex> PodRules::CountSpread(
+    Counter::Kind kind, const cluster::Shape& shape,
+    const std::vector<SpreadConstraint>& constraints) {
+  std::vector<CounterIndex> out;
+  for (const SpreadConstraint& spread : constraints) {
+    out.push_back(NewCounter(kind, spread.term.topology_key, {&spread.term.pods}));
+    counters_.back().spread = &spread;
+    FindEligible(counters_.back(), shape, constraints);
+    CountPlaced(out.back());
+  }
+  return out;
 }
 
 const PodRules::Terms& PodRules::TermsOf(ShapeIndex shape) {
@@ -196,20 +254,26 @@ const PodRules::Terms& PodRules::TermsOf(ShapeIndex shape) {
         NewCounter(Counter::Kind::kForbidden, term.topology_key, {&term.pods}));
     CountPlaced(terms.anti_affinity.back());
   }
-  for (const cluster::SpreadConstraint& spread : relations.spread) {
-    terms.spread.push_back(
-        NewCounter(Counter::Kind::kSpread, spread.term.topology_key, {&spread.term.pods}));
-    PrepareSpread(counters_.back(), snapshot_.Shape(shape), spread);
-    CountPlaced(terms.spread.back());
+  for (const cluster::PreferredPodTerm& each : relations.preferred) {
+    terms.preferred.push_back(
+        NewCounter(Counter::Kind::kPull, each.term.topology_key, {&each.term.pods}));
+    CountPlaced(terms.preferred.back());
   }
+  const cluster::Shape& pod = snapshot_.Shape(shape);
+  terms.spread = CountSpread(Counter::Kind::kSpread, pod, relations.spread);
+  terms.preferred_spread =
+      CountSpread(Counter::Kind::kPreferredSpread, pod, relations.preferred_spread);
   return terms;
 }
 
-PodRules::CounterIndex PodRules::OwnersOf(Ban& ban) {
-  if (ban.owners != kNoIndex) return ban.owners;
-  ban.owners = NewCounter(Counter::Kind::kForbidden, ban.term->topology_key, {});
-  for (const NodeIndex node : on_by_shape_[ban.shape]) counters_[ban.owners].Add(node, +1);
-  return ban.owners;
+PodRules::CounterIndex PodRules::OwnersOf(Claim& claim) {
+  if (claim.counter != kNoIndex) return claim.counter;
+  const auto kind = claim.forbids ? Counter::Kind::kForbidden : Counter::Kind::kPull;
+  claim.counter = NewCounter(kind, claim.term->topology_key, {});
+  for (const auto& [shape, weight] : claim.owners) {
+    for (const NodeIndex node : on_by_shape_[shape]) counters_[claim.counter].Add(node, weight);
+  }
+  return claim.counter;
 }
 
 // -- Who is meant by which term.
@@ -220,7 +284,7 @@ PodRules::Known& PodRules::KnownOf(IdentityIndex identity) {
     const Counter& counter = counters_[known.asked];
     const cluster::PodIdentity& pod = snapshot_.Identity(identity);
     if (counter.selectors.empty()) continue;
-    if (counter.kind == Counter::Kind::kSpread && pod.terminating) continue;
+    if (counter.spread != nullptr && pod.terminating) continue;
     const bool means =
         std::all_of(counter.selectors.begin(), counter.selectors.end(), [&](const auto* selector) {
           return cluster::Matches(*selector, pod, snapshot_.Namespaces());
@@ -236,16 +300,16 @@ bool PodRules::Means(CounterIndex counter, IdentityIndex identity) {
   return std::binary_search(means.begin(), means.end(), counter);
 }
 
-const std::vector<size_t>& PodRules::BansOn(IdentityIndex identity) {
+const std::vector<size_t>& PodRules::ClaimsOn(IdentityIndex identity) {
   Known& known = known_[identity];
-  if (known.bans_known) return known.bans;
-  known.bans_known = true;
+  if (known.claims_known) return known.claims;
+  known.claims_known = true;
   const cluster::PodIdentity& pod = snapshot_.Identity(identity);
-  for (size_t ban = 0; ban < bans_.size(); ++ban) {
-    if (cluster::Matches(bans_[ban].term->pods, pod, snapshot_.Namespaces()))
-      known.bans.push_back(ban);
+  for (size_t claim = 0; claim < claims_.size(); ++claim) {
+    if (cluster::Matches(claims_[claim].term->pods, pod, snapshot_.Namespaces()))
+      known.claims.push_back(claim);
   }
-  return known.bans;
+  return known.claims;
 }
 
 LookIndex PodRules::LookOf(ShapeIndex shape, IdentityIndex identity) {
@@ -256,21 +320,29 @@ LookIndex PodRules::LookOf(ShapeIndex shape, IdentityIndex identity) {
   Look look;
   look.shape = shape;
   if (identity != kNoIndex) {
-    for (const size_t ban : BansOn(identity)) look.blockers.push_back(OwnersOf(bans_[ban]));
+    for (const size_t index : ClaimsOn(identity)) {
+      Claim& claim = claims_[index];
+      (claim.forbids ? look.blockers : look.pullers).push_back(OwnersOf(claim));
+    }
   }
-  if (snapshot_.Shape(shape).constraints.relations.IsTrivial() && look.blockers.empty())
+  if (snapshot_.Shape(shape).constraints.relations.IsTrivial() && look.blockers.empty() &&
+      look.pullers.empty()) {
     return kNoIndex;
+  }
   const Terms& terms = TermsOf(shape);
   look.affinity = terms.affinity;
   look.anti_affinity = terms.anti_affinity;
   look.spread = terms.spread;
+  look.preferred = terms.preferred;
+  look.preferred_spread = terms.preferred_spread;
   look.matches_own_affinity = !look.affinity.empty() && Means(look.affinity.front(), identity);
   for (const CounterIndex counter : look.spread)
     look.counts_itself.push_back(Means(counter, identity));
   std::vector<bool> itself = look.counts_itself;
   itself.push_back(look.matches_own_affinity);
-  const auto [same, is_new] = same_looks_.try_emplace(
-      std::tuple(shape, std::move(itself), look.blockers), static_cast<LookIndex>(looks_.size()));
+  const auto [same, is_new] =
+      same_looks_.try_emplace(std::tuple(shape, std::move(itself), look.blockers, look.pullers),
+                              static_cast<LookIndex>(looks_.size()));
   if (is_new) looks_.push_back(std::move(look));
   return at->second = same->second;
 }
@@ -369,12 +441,43 @@ uint32_t PodRules::CountsIn(LookIndex index, size_t term, const Placement& place
   const Counter& counter = counters_[which];
   if (counter.kind == Counter::Kind::kSpread && counter.eligible[placement.node] == 0)
     return kNoIndex;
-  const std::vector<size_t>& bans = bans_of_[placement.shape];
+  const auto& claims = claims_of_[placement.shape];
+  const auto is_owner = [&](const auto& claim) { return claims_[claim.first].counter == which; };
   const bool counts = counter.selectors.empty()  // then its owners are meant
-                          ? std::any_of(bans.begin(), bans.end(),
-                                        [&](size_t ban) { return bans_[ban].owners == which; })
+                          ? std::any_of(claims.begin(), claims.end(), is_owner)
                           : Means(which, placement.identity);
   return counts ? counter.topology->domain_of[placement.node] : kNoIndex;
+}
+
+// -- Preferences.
+
+PodRules::Preferred PodRules::PreferredOf(LookIndex index) const {
+  Preferred out;
+  if (index == kNoIndex) return out;
+  const Look& look = looks_[index];
+  const auto pull = [&](CounterIndex which, int64_t weight) {
+    const Counter& counter = counters_[which];
+    out.pulls.push_back({weight, counter.topology, &counter.count});
+  };
+  const PodRelations& relations = snapshot_.Shape(look.shape).constraints.relations;
+  for (size_t i = 0; i < look.preferred.size(); ++i)
+    pull(look.preferred[i], relations.preferred[i].weight);
+  for (const CounterIndex which : look.pullers) pull(which, 1);
+  for (const CounterIndex which : look.preferred_spread) {
+    const Counter& counter = counters_[which];
+    out.spread.push_back({counter.spread, counter.topology, &counter.count});
+  }
+  return out;
+}
+
+uint64_t PodRules::Moved(LookIndex index) const {
+  if (index == kNoIndex) return 0;
+  const Look& look = looks_[index];
+  uint64_t sum = 0;
+  for (const auto* counters : {&look.preferred, &look.pullers, &look.preferred_spread}) {
+    for (const CounterIndex counter : *counters) sum += counters_[counter].moved;
+  }
+  return sum;
 }
 
 }  // namespace muster::scheduler

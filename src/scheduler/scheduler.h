@@ -61,7 +61,8 @@ struct SchedulerMetrics {
 
 struct SchedulerConfig {
   // Pods with these schedulerNames are ours.
-  std::vector<std::string> scheduler_names = {"default-scheduler", "volcano", "muster"};
+  std::vector<std::string> scheduler_names = {"default-scheduler", "volcano", "muster",
+                                              std::string(cluster::kSpreadScheduler)};
   PlannerConfig planner;
 };
 

@@ -37,23 +37,11 @@ void AdviseOnNvlink(const json::Value& job, std::vector<std::string>& out) {
       pods));
 }
 
-// What is acted on depends on the value, which the table of unsupported fields cannot say.
-void AdviseOnSpread(const json::Value& pod, std::vector<std::string>& out) {
-  const json::Value& constraints = pod["spec"]["topologySpreadConstraints"];
-  for (size_t i = 0; i < constraints.size(); ++i) {
-    if (constraints.At(i)["whenUnsatisfiable"].AsString() != "ScheduleAnyway") continue;
-    out.push_back(fmt::format(
-        "spec.topologySpreadConstraints[{}] is not acted on yet: ScheduleAnyway is a preference",
-        i));
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
   std::vector<std::string> out;
   if (kind.group == "kubeflow.org" && kind.kind == "PyTorchJob") AdviseOnNvlink(object, out);
-  if (kind.group.empty() && kind.kind == "Pod") AdviseOnSpread(object, out);
   return out;
 }
 

@@ -32,16 +32,6 @@ TEST(Advice, OneGpuPodsOfAGangDoNotReachNvlink) {
   EXPECT_EQ(Told(Pod(R"("1")"), 1).size(), 1u);
 }
 
-TEST(Advice, SpreadingThatIsOnlyPreferredIsNotActedOn) {
-  Kind kind;
-  kind.kind = "Pod";
-  const auto told = Advise(kind, *json::Parse(R"({"spec": {"topologySpreadConstraints": [
-      {"whenUnsatisfiable": "DoNotSchedule"}, {"whenUnsatisfiable": "ScheduleAnyway"}]}})"));
-  EXPECT_EQ(told, std::vector<std::string>{
-                      "spec.topologySpreadConstraints[1] is not acted on yet: ScheduleAnyway is a "
-                      "preference"});
-}
-
 TEST(Advice, OthersAreFine) {
   EXPECT_TRUE(Told(Pod("1"), 0).empty()) << "a master alone";
   EXPECT_TRUE(Told(Pod("8"), 3).empty());

@@ -76,10 +76,15 @@ std::string CompatibilityMarkdown() {
       "A type that occurs in several places (containers, init containers) is listed where it "
       "occurs first. Pod templates\n"
       "inside jobs follow the table of Pod.\n\n"
-      "Two fields are acted on in part: `hostPort` keeps pods that want one port apart, but leads "
-      "nowhere yet; of\n"
-      "`topologySpreadConstraints` those with DoNotSchedule hold, those with ScheduleAnyway are "
-      "answered with a warning.\n";
+      "One field is acted on in part: `hostPort` keeps pods that want one port apart, but leads "
+      "nowhere yet.\n\n"
+      "What a pod would rather have (preferred affinity, PreferNoSchedule, ScheduleAnyway, images "
+      "that a node has) is\n"
+      "scored and weighted as upstream, with two differences: it comes before packing, while "
+      "upstream adds the two up; and\n"
+      "scores are scaled over all nodes that the pod may run on, full ones included. Replicas "
+      "without constraints of their\n"
+      "own are spread by default only with `schedulerName: muster-spread`; all other names pack.\n";
   for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, out);
   for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, out);
   return out;

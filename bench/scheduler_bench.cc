@@ -3,8 +3,8 @@
 // Decisions per second of the planner (design section 8): 10,000 pods on 5,000 nodes, with one
 // shape of pod or 2,000 shapes on 50 kinds of node, without and with GPUs; 5,000 pods beside 5,000
 // running ones with required affinity, anti-affinity, topology spread or a host port (the shapes of
-// upstream's scheduler_perf; the floor for affinity is 5,000/s); and the time of one gang of 5,000
-// pods on 5,000 nodes.
+// upstream's scheduler_perf; the floor for affinity is 5,000/s); the same with preferences
+// (preference_shapes.h); and the time of one gang of 5,000 pods on 5,000 nodes.
 //
 //   scheduler_bench [--short]      Prints `name value unit` lines.
 //
@@ -21,6 +21,7 @@
 
 #include "base/check.h"
 #include "base/time.h"
+#include "preference_shapes.h"
 #include "scheduler/planner.h"
 #include "scheduler/test_cluster.h"
 
@@ -121,6 +122,12 @@ void BenchRelated(std::string_view name, Relation relation, int nodes) {
   fmt::print("{} {:.0f} 1/s\n", name, kNodes / PlanSeconds(cluster, kNodes));
 }
 
+void BenchPreferring(std::string_view name, Preference preference, int nodes) {
+  TestCluster cluster;
+  FillPreferring(cluster, preference, nodes, kNodes);
+  fmt::print("{} {:.0f} 1/s\n", name, kNodes / PlanSeconds(cluster, kNodes));
+}
+
 void BenchGang() {
   TestCluster cluster;
   AddNodes(cluster, 1, true);
@@ -170,6 +177,15 @@ int main(int argc, char** argv) {
   bench::BenchRelated("pod_anti_affinity", Relation::kAntiAffinity, bench::kNodes);
   bench::BenchRelated("topology_spread", Relation::kSpread, bench::kNodes);
   bench::BenchRelated("host_ports", Relation::kPort, bench::kNodes);
+  using bench::Preference;
+  bench::BenchPreferring("node_affinity", Preference::kRequiredNodes, bench::kNodes);
+  bench::BenchPreferring("preferred_node_affinity", Preference::kNodes, bench::kNodes);
+  bench::BenchPreferring("preferred_pod_affinity", Preference::kPodAffinity, bench::kNodes);
+  bench::BenchPreferring("preferred_anti_affinity", Preference::kPodAntiAffinity, bench::kNodes);
+  bench::BenchPreferring("preferred_spread", Preference::kSpread, bench::kNodes);
+  bench::BenchPreferring("spread_profile", Preference::kProfile, bench::kNodes);
+  bench::BenchPreferring("spread_profile_50000_nodes", Preference::kProfile, 10 * bench::kNodes);
+  bench::BenchPreferring("images", Preference::kImages, bench::kNodes);
   bench::BenchGang();
   bench::BenchNothingFits();
   bench::BenchSnapshot();

@@ -7,8 +7,8 @@
 //                                  unless the name says otherwise.
 //
 //   gangs_AxB               A gangs of B pods
-//   beside_20000_waiting    10,000 pods that fit while 20,000 wait that do not; the waiting ones are
-//                           explained as in production
+//   beside_20000_waiting    10,000 pods that fit while 20,000 wait that do not; those are explained
+//                           as in production
 //   churn                   100 pods end and 100 come, planned at once, over and over: by pod that
 //                           came, the cache's part included
 //   nodes_N, nodes_N_many   10,000 pods on N nodes, one shape and 2,000 shapes on 50 kinds of node

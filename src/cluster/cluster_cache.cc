@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "cluster/packing/gpu_state.h"
 
 namespace muster::cluster {
 
@@ -189,14 +190,22 @@ ShapeIndex ClusterCache::TakeShape(const PodConstraints& constraints) {
   shape->constraints = constraints;
   shape->names_nodes = constraints.affinity.NamesNodes();
   for (const auto& [name, amount] : constraints.requests) {
-    const ResourceIndex resource = snapshot_.AddResource(name);
-    if (resource == kNoIndex) {
+    const ResourceIndex number = snapshot_.AddResource(name);
+    if (number == kNoIndex) {
       shape->unknown_resource = name;
       continue;
     }
-    shape->requests.push_back({resource, amount});
+    shape->requests.push_back({number, amount});
     if (shape->device_resource == kNoIndex && IsExtendedResource(name))
-      shape->device_resource = resource;
+      shape->device_resource = number;
+  }
+  // A pod has whole GPUs or a share of one.
+  const int64_t milli = AmountOf(constraints.requests, resource::kGpuMilli);
+  if (milli > kWholeGpu ||
+      (milli > 0 && AmountOf(constraints.requests, resource::kNvidiaGpu) > 0)) {
+    shape->unknown_resource = resource::kGpuMilli;
+  } else {
+    shape->gpu_milli = static_cast<int16_t>(milli);
   }
   std::sort(
       shape->requests.begin(), shape->requests.end(),
@@ -432,7 +441,7 @@ void ClusterCache::PlaceBound(PodRecord& pod) {
   DeviceSet devices = pod.assumed_devices;
   if (!pod.info.assigned_devices.empty())
     devices = DevicesOf(pod.info.assigned_devices, snapshot_.Node(node));
-  const DeviceSet free = devices.And(snapshot_.FreeDevices(node));
+  const DeviceSet free = snapshot_.Grantable(snapshot_.Shape(pod.shape), node, devices);
   if (free != devices) {
     LOG_ERROR("scheduler: saw a device with two owners pod={}/{} node={}", pod.info.ns,
               pod.info.name, snapshot_.Node(node).name);

@@ -55,6 +55,17 @@ int64_t Wanted(const json::Value& container, const std::string& resource) {
   return AmountOf(ToResourceList(resources[list]), resource);
 }
 
+// Every container that asks for a share of the GPU has all of it.
+void ShareOutGpu(const json::Value& pod, const std::vector<std::string>& ids,
+                 AssignedDevices& out) {
+  for (const char* list : {"initContainers", "containers"}) {
+    for (const json::Value& container : pod["spec"][list].items()) {
+      if (Wanted(container, std::string(resource::kGpuMilli)) > 0)
+        out[container["name"].Str()][std::string(resource::kNvidiaGpu)] = ids;
+    }
+  }
+}
+
 }  // namespace
 
 DeviceSet DeviceSet::Lowest(int64_t count) const {
@@ -158,6 +169,7 @@ AssignedDevices ShareOutDevices(const json::Value& pod,
   AssignedDevices out;
   const json::Value& spec = pod["spec"];
   for (const auto& [resource, ids] : chosen) {
+    if (resource == resource::kNvidiaGpu) ShareOutGpu(pod, ids, out);
     size_t next = 0;  // ids before it belong to a sidecar for the whole life of the pod
     const auto give = [&](const json::Value& container, size_t from) {
       const auto count = static_cast<size_t>(Wanted(container, resource));

@@ -25,6 +25,8 @@ inline constexpr std::string_view kMemory = "memory";
 inline constexpr std::string_view kEphemeralStorage = "ephemeral-storage";
 inline constexpr std::string_view kPods = "pods";
 inline constexpr std::string_view kNvidiaGpu = "nvidia.com/gpu";
+// Thousandths of one GPU that pods share; at most kWholeGpu of it in one pod.
+inline constexpr std::string_view kGpuMilli = "muster.dev/gpu-milli";
 }  // namespace resource
 
 // Larger amounts count as this one, so that thousands of them add up without overflow. In bytes:

@@ -1,8 +1,11 @@
 #include "cluster/snapshot.h"
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
 #include "base/check.h"
+#include "cluster/packing/gpu_state.h"
 
 namespace muster::cluster {
 
@@ -53,7 +56,10 @@ ResourceIndex ClusterSnapshot::AddResource(std::string_view name) {
   if (resources_.size() == kMaxResourceNames) return kNoIndex;
   if (resources_.size() == stride_) Widen();
   resources_.push_back(std::make_shared<const std::string>(name));
-  return static_cast<ResourceIndex>(resources_.size() - 1);
+  const auto index = static_cast<ResourceIndex>(resources_.size() - 1);
+  if (name == resource::kNvidiaGpu) gpu_index_ = index;
+  if (name == resource::kGpuMilli) gpu_milli_index_ = index;
+  return index;
 }
 
 void ClusterSnapshot::Widen() {
@@ -83,9 +89,21 @@ bool ClusterSnapshot::OffersAmounts(const cluster::Shape& shape, NodeIndex node)
   return shape.unknown_resource.empty();
 }
 
-DeviceSet ClusterSnapshot::PickDevices(const cluster::Shape& shape, NodeIndex node) const {
+DeviceSet ClusterSnapshot::PickDevices(const cluster::Shape& shape, NodeIndex node,
+                                       int16_t milli_left) const {
   DeviceSet picked;
   if (shape.device_resource == kNoIndex || device_kinds_[node] == nullptr) return picked;
+  if (shape.gpu_milli > 0) {
+    const auto place = [&](const GpuLeft& gpu) {
+      return std::tuple(gpu.milli != milli_left, gpu.milli, gpu.device);
+    };
+    std::optional<GpuLeft> best;
+    for (const GpuLeft& gpu : GpusLeft(node)) {
+      if (gpu.milli >= shape.gpu_milli && (!best || place(gpu) < place(*best))) best = gpu;
+    }
+    if (best) picked.Add(best->device);
+    return picked;
+  }
   for (const DeviceKind& kind : *device_kinds_[node]) {
     const int64_t amount = shape.AmountOf(kind.resource);
     if (amount <= 0) continue;
@@ -98,7 +116,11 @@ DeviceSet ClusterSnapshot::PickDevices(const cluster::Shape& shape, NodeIndex no
 
 bool ClusterSnapshot::ServesDevices(const cluster::Shape& shape, NodeIndex node,
                                     const DeviceSet& devices) const {
-  if (devices.And(device_free_[node]) != devices) return false;
+  if (Grantable(shape, node, devices) != devices) return false;
+  if (shape.gpu_milli > 0) {
+    const DeviceKind* gpus = GpuKind(node);
+    return gpus != nullptr && devices.Count() == 1 && devices.And(gpus->all) == devices;
+  }
   int64_t needed = 0;
   if (device_kinds_[node] != nullptr) {
     for (const DeviceKind& kind : *device_kinds_[node]) {
@@ -110,10 +132,65 @@ bool ClusterSnapshot::ServesDevices(const cluster::Shape& shape, NodeIndex node,
   return devices.Count() == needed;
 }
 
+const ClusterSnapshot::DeviceKind* ClusterSnapshot::GpuKind(NodeIndex node) const {
+  if (device_kinds_[node] == nullptr || gpu_index_ == kNoIndex) return nullptr;
+  for (const DeviceKind& kind : *device_kinds_[node])
+    if (kind.resource == gpu_index_) return &kind;
+  return nullptr;
+}
+
+int16_t ClusterSnapshot::MilliLeft(NodeIndex node, size_t device) const {
+  if (device_free_[node].Has(device)) return kWholeGpu;
+  const size_t cell = node * kMaxSharedDevices + device;
+  const int16_t shared = cell < milli_shared_.size() ? milli_shared_[cell] : int16_t{0};
+  return shared == 0 ? int16_t{0} : static_cast<int16_t>(kWholeGpu - shared);
+}
+
+int16_t ClusterSnapshot::MostMilliLeft(NodeIndex node) const {
+  const DeviceKind* gpus = GpuKind(node);
+  int16_t most = 0;
+  for (size_t device = 0; gpus != nullptr && device < kMaxSharedDevices && most < kWholeGpu;
+       ++device) {
+    if (gpus->all.Has(device)) most = std::max(most, MilliLeft(node, device));
+  }
+  return most;
+}
+
+std::vector<ClusterSnapshot::GpuLeft> ClusterSnapshot::GpusLeft(NodeIndex node) const {
+  std::vector<GpuLeft> left;
+  const DeviceKind* gpus = GpuKind(node);
+  if (gpus == nullptr) return left;
+  for (size_t device = 0; device < kMaxSharedDevices; ++device)
+    if (gpus->all.Has(device)) left.push_back({device, MilliLeft(node, device)});
+  return left;
+}
+
+bool ClusterSnapshot::SharesAlike(NodeIndex a, NodeIndex b) const {
+  if (!HasShares()) return true;
+  const auto sorted = [this](NodeIndex node) {
+    std::vector<int16_t> left;
+    for (const GpuLeft& gpu : GpusLeft(node)) left.push_back(gpu.milli);
+    std::sort(left.begin(), left.end());
+    return left;
+  };
+  return sorted(a) == sorted(b);
+}
+
+DeviceSet ClusterSnapshot::Grantable(const cluster::Shape& shape, NodeIndex node,
+                                     const DeviceSet& devices) const {
+  if (shape.gpu_milli == 0) return devices.And(device_free_[node]);
+  DeviceSet granted;
+  for (const size_t device : devices.Positions()) {
+    if (device < kMaxSharedDevices && MilliLeft(node, device) >= shape.gpu_milli)
+      granted.Add(device);
+  }
+  return granted;
+}
+
 PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIndex holder,
                                       const DeviceSet& devices, IdentityIndex identity) {
   CHECK(HasNode(node));
-  CHECK_MSG(devices.And(device_free_[node]) == devices, "a device would have two owners");
+  CHECK_MSG(Grantable(*shapes_[shape], node, devices) == devices, "a device would have two owners");
   PlacementIndex index = static_cast<PlacementIndex>(placements_.size());
   if (empty_placements_.empty()) {
     placements_.emplace_back();
@@ -122,7 +199,7 @@ PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIn
     empty_placements_.pop_back();
   }
   placements_[index] = {node, shape, holder, identity, devices};
-  device_free_[node].Remove(devices);
+  Hold(placements_[index], +1);
   Account(placements_[index], +1);
   return index;
 }
@@ -130,10 +207,38 @@ PlacementIndex ClusterSnapshot::Place(ShapeIndex shape, NodeIndex node, HolderIn
 void ClusterSnapshot::Remove(PlacementIndex index) {
   Placement& placement = placements_[index];
   CHECK(placement.node != kNoIndex);
-  device_free_[placement.node].Add(placement.devices);
+  Hold(placement, -1);
   Account(placement, -1);
   placement = Placement{};
   empty_placements_.push_back(index);
+}
+
+// Gives the placement its devices, or takes them back.
+void ClusterSnapshot::Hold(const Placement& placement, int64_t sign) {
+  DeviceSet& free = device_free_[placement.node];
+  const int16_t milli = shapes_[placement.shape]->gpu_milli;
+  if (milli == 0) {
+    if (sign > 0) {
+      free.Remove(placement.devices);
+    } else {
+      free.Add(placement.devices);
+    }
+    return;
+  }
+  const size_t row = placement.node * kMaxSharedDevices;
+  if (row + kMaxSharedDevices > milli_shared_.size())
+    milli_shared_.resize(row + kMaxSharedDevices, 0);
+  for (const size_t device : placement.devices.Positions()) {
+    int16_t& shared = milli_shared_[row + device];
+    shared = static_cast<int16_t>(shared + sign * milli);
+    DeviceSet one;
+    one.Add(device);
+    if (shared == 0) {
+      free.Add(one);
+    } else {
+      free.Remove(one);
+    }
+  }
 }
 
 void ClusterSnapshot::Account(const Placement& placement, int64_t sign) {
@@ -142,6 +247,12 @@ void ClusterSnapshot::Account(const Placement& placement, int64_t sign) {
   for (const ResourceAmount& request : shape.requests) {
     used[request.resource] += sign * request.amount;
     Recount(placement.node, request.resource);
+  }
+  if (placement.devices.IsEmpty()) return;
+  // Shares take GPUs from those that want whole ones, and the other way round.
+  if (gpu_milli_index_ != kNoIndex) {
+    Recount(placement.node, gpu_milli_index_);
+    if (gpu_index_ != kNoIndex) Recount(placement.node, gpu_index_);
   }
   RecountJoined(placement.node);
 }
@@ -158,7 +269,9 @@ void ClusterSnapshot::RecountJoined(NodeIndex node) {
 void ClusterSnapshot::Recount(NodeIndex node, ResourceIndex resource) {
   const size_t cell = node * stride_ + resource;
   int64_t free = offered_[cell] - used_[cell];
-  if (resource >= kFirstExtendedIndex && device_kinds_[node] != nullptr) {
+  if (resource == gpu_milli_index_) {
+    free = std::min<int64_t>(free, MostMilliLeft(node));
+  } else if (resource >= kFirstExtendedIndex && device_kinds_[node] != nullptr) {
     for (const DeviceKind& kind : *device_kinds_[node]) {
       if (kind.resource == resource)
         free = std::min(free, device_free_[node].And(kind.all).Count());

@@ -7,8 +7,10 @@
 // copies.
 // Thread:     not shared: one owner at a time. What is behind shared_ptr never changes.
 // Invariants: Free() = offered - used, and where the node lists devices never more than the devices
-//             that nobody has; a device is in at most one placement, Place() CHECKs it; an index of
-//             a removed node, shape or placement may be used again for another.
+//             that nobody has; of muster.dev/gpu-milli the most that one GPU has left. A device is in
+//             at most one placement, or in several that share it and ask for at most all of it:
+//             Place() CHECKs it. An index of a removed node, shape or placement may be used again for
+//             another.
 // Equivalence: nodes with equal labels (hostname apart), taints and cordon are of one class; pods
 //             with equal requests, affinity, tolerations and relations to other pods are of one
 //             shape; pods of one namespace with equal labels are of one identity. Rules that look
@@ -50,6 +52,9 @@ inline constexpr ResourceIndex kFirstExtendedIndex = 4;
 // Names of resources in one cluster. A pod that asks for a name beyond them fits nowhere.
 inline constexpr size_t kMaxResourceNames = 64;
 
+// GPUs that pods may share stand among the first so many devices of a node.
+inline constexpr size_t kMaxSharedDevices = 16;
+
 struct ResourceAmount {
   ResourceIndex resource = 0;
   int64_t amount = 0;
@@ -63,10 +68,13 @@ struct NodeClass {
 
 struct Shape {
   PodConstraints constraints;
-  std::vector<ResourceAmount> requests;      // by index, one of `pods` included
-  std::string unknown_resource;              // asked for, but over kMaxResourceNames; "" if none
+  std::vector<ResourceAmount> requests;  // by index, one of `pods` included
+  // Asked for, but no node can ever give it: over kMaxResourceNames, or more of a GPU than one; ""
+  // if none.
+  std::string unknown_resource;
   bool names_nodes = false;                  // affinity looks at node names: evaluate per node
   ResourceIndex device_resource = kNoIndex;  // the first extended resource that it asks for
+  int16_t gpu_milli = 0;                     // of one GPU that it shares; 0: of none
   int64_t AmountOf(ResourceIndex resource) const;
 };
 
@@ -123,13 +131,17 @@ class ClusterSnapshot {
   bool FitsAmounts(const cluster::Shape& shape, NodeIndex node) const;
   // The same, if nothing were placed on the node.
   bool OffersAmounts(const cluster::Shape& shape, NodeIndex node) const;
-  // Free devices that serve the shape, NVLink neighbours first (device_picker.h). Empty if the node
-  // lists none for it. REQUIRES: FitsAmounts(shape, node).
-  DeviceSet PickDevices(const cluster::Shape& shape, NodeIndex node) const;
+  // Free devices that serve the shape, NVLink neighbours first (device_picker.h); for a share the
+  // GPU with the least left that suffices. Empty if the node lists none for it.
+  // REQUIRES: FitsAmounts(shape, node).
+  // With `milli_left` a share goes to a GPU that has so much left, if there is one.
+  DeviceSet PickDevices(const cluster::Shape& shape, NodeIndex node, int16_t milli_left = 0) const;
   // `devices` are free and exactly what the shape needs of the resources that the node lists.
   bool ServesDevices(const cluster::Shape& shape, NodeIndex node, const DeviceSet& devices) const;
+  // Of the devices those that a pod of the shape may have beside what is placed.
+  DeviceSet Grantable(const cluster::Shape& shape, NodeIndex node, const DeviceSet& devices) const;
   // What is used may exceed what is offered (a node shrank, another scheduler bound a pod).
-  // REQUIRES: no device of `devices` is in a placement of this node.
+  // REQUIRES: Grantable(shape, node, devices) == devices.
   // Without an identity, no selector finds the pod.
   PlacementIndex Place(ShapeIndex shape, NodeIndex node, HolderIndex holder,
                        const DeviceSet& devices, IdentityIndex identity = kNoIndex);
@@ -137,6 +149,16 @@ class ClusterSnapshot {
   size_t placement_slots() const { return placements_.size(); }
   const Placement& At(PlacementIndex placement) const { return placements_[placement]; }
   DeviceSet FreeDevices(NodeIndex node) const { return device_free_[node]; }
+  // The healthy GPUs that may be shared, and what each has left in thousandths.
+  struct GpuLeft {
+    size_t device = 0;  // position
+    int16_t milli = 0;
+  };
+  std::vector<GpuLeft> GpusLeft(NodeIndex node) const;
+  // The GPUs of both have the same left, in any order.
+  bool SharesAlike(NodeIndex a, NodeIndex b) const;
+  // Some pod had a share of a GPU since this snapshot was made.
+  bool HasShares() const { return !milli_shared_.empty(); }
   // The most free devices of the node that NVLinks join; 0 where no device has a link.
   int64_t MostJoined(NodeIndex node) const { return most_joined_[node]; }
 
@@ -163,6 +185,10 @@ class ClusterSnapshot {
   void Recount(NodeIndex node, ResourceIndex resource);
   void RecountJoined(NodeIndex node);
   void Account(const Placement& placement, int64_t sign);
+  void Hold(const Placement& placement, int64_t sign);
+  const DeviceKind* GpuKind(NodeIndex node) const;
+  int16_t MilliLeft(NodeIndex node, size_t device) const;
+  int16_t MostMilliLeft(NodeIndex node) const;
 
   size_t stride_;  // of the three tables below; at least resources_.size()
   std::vector<int64_t> offered_, used_, free_;
@@ -170,6 +196,10 @@ class ClusterSnapshot {
   std::vector<ClassIndex> class_of_;
   std::vector<uint8_t> has_devices_;
   std::vector<DeviceSet> device_free_;
+  // Of each shareable device what shares have of it, kMaxSharedDevices a node; empty until there is
+  // a share.
+  std::vector<int16_t> milli_shared_;
+  ResourceIndex gpu_index_ = kNoIndex, gpu_milli_index_ = kNoIndex;
   // Null: the node lists no devices.
   std::vector<std::shared_ptr<const std::vector<DeviceKind>>> device_kinds_;
   // Null: none of the node's devices has a link.

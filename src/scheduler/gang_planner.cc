@@ -10,7 +10,6 @@ namespace {
 // True if it placed any and left any.
 bool PlaceSome(const Unit& unit, NodeFinder& finder, std::vector<size_t>& waiting,
                std::vector<PlacedPod>& placed) {
-  cluster::ClusterSnapshot& snapshot = finder.snapshot();
   // The pod that found no node last: one like it finds none either, as nothing is freed on the way.
   const QueuedPod* full = nullptr;
   const size_t before = waiting.size();
@@ -25,9 +24,8 @@ bool PlaceSome(const Unit& unit, NodeFinder& finder, std::vector<size_t>& waitin
       full = &pod;
       return false;
     }
-    const cluster::Shape& shape = snapshot.Shape(pod.shape);
     placed.push_back({position, finder.Place(pod.shape, node, pod.holder,
-                                             snapshot.PickDevices(shape, node), pod.identity)});
+                                             finder.PickDevices(pod.shape, node), pod.identity)});
     return true;
   });
   return !waiting.empty() && waiting.size() < before;

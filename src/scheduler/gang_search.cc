@@ -215,16 +215,15 @@ bool GangSearch::IsLikeOneOf(const std::vector<NodeIndex>& nodes, NodeIndex node
   const ClusterSnapshot& snapshot = finder_.snapshot();
   return nodes_are_alike_ && std::any_of(nodes.begin(), nodes.end(), [&](NodeIndex other) {
            return snapshot.ClassOf(other) == snapshot.ClassOf(node) &&
-                  std::ranges::equal(snapshot.FreeRow(other), snapshot.FreeRow(node));
+                  std::ranges::equal(snapshot.FreeRow(other), snapshot.FreeRow(node)) &&
+                  snapshot.SharesAlike(other, node);
          });
 }
 
 PlacedPod GangSearch::Place(size_t position, NodeIndex node) {
   const QueuedPod& pod = unit_.pods[position];
-  const ClusterSnapshot& snapshot = finder_.snapshot();
-  return {position,
-          finder_.Place(pod.shape, node, pod.holder,
-                        snapshot.PickDevices(snapshot.Shape(pod.shape), node), pod.identity)};
+  return {position, finder_.Place(pod.shape, node, pod.holder, finder_.PickDevices(pod.shape, node),
+                                  pod.identity)};
 }
 
 void GangSearch::TakeBack(std::vector<PlacedPod>& placed) {

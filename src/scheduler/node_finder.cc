@@ -119,7 +119,8 @@ bool NodeFinder::AreAlike(NodeIndex a, NodeIndex b) const {
   return snapshot_.ClassOf(a) == snapshot_.ClassOf(b) &&
          snapshot_.HasDevices(a) == snapshot_.HasDevices(b) &&
          snapshot_.MostJoined(a) == snapshot_.MostJoined(b) &&
-         std::ranges::equal(snapshot_.FreeRow(a), snapshot_.FreeRow(b));
+         std::ranges::equal(snapshot_.FreeRow(a), snapshot_.FreeRow(b)) &&
+         snapshot_.SharesAlike(a, b);
 }
 
 void NodeFinder::MakeGroups() {
@@ -317,6 +318,12 @@ void NodeFinder::Touch(NodeIndex node) {
   newer_[node] = kNoIndex;
   if (newest_ != kNoIndex) newer_[newest_] = node;
   newest_ = node;
+}
+
+cluster::DeviceSet NodeFinder::PickDevices(cluster::ShapeIndex index, NodeIndex node) {
+  const cluster::Shape& shape = snapshot_.Shape(index);
+  if (shape.gpu_milli == 0) return snapshot_.PickDevices(shape, node);
+  return snapshot_.PickDevices(shape, node, packing_.ShareOf(packing_.AskFor(shape), node));
 }
 
 cluster::PlacementIndex NodeFinder::Place(cluster::ShapeIndex shape, NodeIndex node,

@@ -79,6 +79,9 @@ class NodeFinder {
   // That node would take such a pod now.
   bool Takes(cluster::ShapeIndex shape, cluster::IdentityIndex identity, cluster::NodeIndex node);
 
+  // The devices that a pod of the shape gets there. REQUIRES: as ClusterSnapshot::PickDevices().
+  cluster::DeviceSet PickDevices(cluster::ShapeIndex shape, cluster::NodeIndex node);
+
   cluster::PlacementIndex Place(cluster::ShapeIndex shape, cluster::NodeIndex node,
                                 cluster::HolderIndex holder, const cluster::DeviceSet& devices,
                                 cluster::IdentityIndex identity = cluster::kNoIndex);

@@ -1,6 +1,7 @@
 #include "scheduler/packing_terms.h"
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 
 namespace muster::scheduler {
@@ -23,6 +24,17 @@ bool IsGpu(const cluster::ClusterSnapshot& snapshot, ResourceIndex resource) {
 
 int32_t Narrow(int64_t value) {
   return static_cast<int32_t>(std::clamp<int64_t>(value, 0, INT32_MAX));
+}
+
+// What is left of GPUs that have shares, behind the whole ones.
+void AddShared(const cluster::ClusterSnapshot& snapshot, NodeIndex node, GpuState& state) {
+  auto* const begin = state.free_milli.begin() + state.WholeGpus();
+  auto* end = begin;
+  for (const auto& gpu : snapshot.GpusLeft(node)) {
+    if (gpu.milli > 0 && gpu.milli < cluster::kWholeGpu && end != state.free_milli.end())
+      *end++ = gpu.milli;
+  }
+  std::sort(begin, end, std::greater<>());
 }
 
 }  // namespace
@@ -63,6 +75,7 @@ GpuState StateOf(const cluster::ClusterSnapshot& snapshot, NodeIndex node, Resou
   state.gpus = count(snapshot.Offered(node, gpu));
   std::fill_n(state.free_milli.begin(), std::min(state.gpus, count(amount(gpu))),
               static_cast<int16_t>(cluster::kWholeGpu));
+  if (room == Room::kFree && snapshot.HasShares()) AddShared(snapshot, node, state);
   return state;
 }
 
@@ -70,6 +83,11 @@ GpuAsk AskOf(const cluster::ClusterSnapshot& snapshot, const cluster::Shape& sha
   GpuAsk ask;
   ask.cpu_milli = Narrow(shape.AmountOf(cluster::kCpuIndex));
   ask.memory_mib = Narrow((shape.AmountOf(cluster::kMemoryIndex) + kMib - 1) / kMib);
+  if (shape.gpu_milli > 0) {
+    ask.gpus = 1;
+    ask.gpu_milli = shape.gpu_milli;
+    return ask;
+  }
   for (const cluster::ResourceAmount& request : shape.requests) {
     if (request.amount <= 0 || !IsGpu(snapshot, request.resource)) continue;
     ask.gpus = static_cast<int16_t>(std::min<int64_t>(request.amount, INT16_MAX));

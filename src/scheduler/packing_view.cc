@@ -67,13 +67,28 @@ void PackingView::Touch(NodeIndex node) {
   room_of_[node] = kNoIndex;
 }
 
+std::pair<double, int> PackingView::LeastLoss(const Ask& ask, const Room& room) const {
+  std::pair<double, int> least(1e300, 0);
+  cluster::ForEachChoice(room.state, ask.ask, [&](int gpu) {
+    const double loss = packing_->prices.Loss(room.state, room.room, ask.ask, ask.cost, gpu);
+    if (loss <= least.first) least = {loss, gpu};  // of equal ones the fullest, which comes last
+  });
+  return least;
+}
+
 uint32_t PackingView::Price(const Ask& ask, NodeIndex node) {
   if (packing_ == nullptr) return 0;
   const Room* room = RoomOn(node);
   if (room == nullptr || !room->state.Takes(ask.ask)) return 0;
-  const double loss = packing_->prices.Loss(room->state, room->room, ask.ask, ask.cost, 0);
-  return static_cast<uint32_t>(
-      std::clamp(loss * kPriceSteps + kPriceOffset, 0.0, double{UINT32_MAX}));
+  const double price = LeastLoss(ask, *room).first * kPriceSteps + kPriceOffset;
+  return static_cast<uint32_t>(std::clamp(price, 0.0, double{UINT32_MAX}));
+}
+
+int16_t PackingView::ShareOf(const Ask& ask, NodeIndex node) {
+  if (packing_ == nullptr || !ask.ask.IsShare()) return 0;
+  const Room* room = RoomOn(node);
+  if (room == nullptr || !room->state.Takes(ask.ask)) return 0;
+  return room->state.free_milli[static_cast<size_t>(LeastLoss(ask, *room).second)];
 }
 
 }  // namespace muster::scheduler

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "cluster/snapshot.h"
@@ -33,6 +34,8 @@ class PackingView {
 
   // Smaller is better. REQUIRES: the node has room for it.
   uint32_t Price(const Ask& ask, cluster::NodeIndex node);
+  // Which of the node's GPUs a share goes to: one that has so many thousandths left; 0: any.
+  int16_t ShareOf(const Ask& ask, cluster::NodeIndex node);
   // The room of the node changed.
   void Touch(cluster::NodeIndex node);
 
@@ -42,6 +45,8 @@ class PackingView {
     cluster::PackingPrices::Room room;
   };
   const Room* RoomOn(cluster::NodeIndex node);  // null: of no interest to packing
+  // The least loss, and for which of the state's GPUs. REQUIRES: room.state takes the ask.
+  std::pair<double, int> LeastLoss(const Ask& ask, const Room& room) const;
 
   const cluster::ClusterSnapshot& snapshot_;
   const std::shared_ptr<const Packing> packing_;

@@ -341,13 +341,15 @@ std::string Agent::Impl::GpuMetricsText() const {
 void Agent::Impl::TellXids() {
   const gpu::GpuHealth& health = gpus->monitor().health();
   for (const gpu::GpuHealth::Known& known : health.gpus()) {
-    const PodWorker* worker =
-        manager.FindByUid(devices.OwnerOf(std::string(gpu::kGpuResource), known.gpu.uuid));
-    if (worker == nullptr) continue;
-    for (const int64_t xid : known.gpu.xids) {
-      if (health.xids().IsFatal(xid)) continue;
-      events.Record(worker->pod(), client::EventType::kWarning, "GPUXid",
-                    fmt::format("{}: {}", gpu::Describe(known.gpu), gpu::DescribeXid(xid)));
+    for (const std::string& uid :
+         devices.OwnersOf(std::string(gpu::kGpuResource), known.gpu.uuid)) {
+      const PodWorker* worker = manager.FindByUid(uid);
+      if (worker == nullptr) continue;
+      for (const int64_t xid : known.gpu.xids) {
+        if (health.xids().IsFatal(xid)) continue;
+        events.Record(worker->pod(), client::EventType::kWarning, "GPUXid",
+                      fmt::format("{}: {}", gpu::Describe(known.gpu), gpu::DescribeXid(xid)));
+      }
     }
   }
 }

@@ -7,10 +7,10 @@
 // copies.
 // Thread:     not shared: one owner at a time. What is behind shared_ptr never changes.
 // Invariants: Free() = offered - used, and where the node lists devices never more than the devices
-//             that nobody has; of muster.dev/gpu-milli the most that one GPU has left. A device is in
-//             at most one placement, or in several that share it and ask for at most all of it:
-//             Place() CHECKs it. An index of a removed node, shape or placement may be used again for
-//             another.
+//             that nobody has; of muster.dev/gpu-milli the most that one GPU has left. A device is
+//             in at most one placement, or in several that share it and ask for at most all of
+//             it: Place() CHECKs it. An index of a removed node, shape or placement may be used
+//             again for another.
 // Equivalence: nodes with equal labels (hostname apart), taints and cordon are of one class; pods
 //             with equal requests, affinity, tolerations and relations to other pods are of one
 //             shape; pods of one namespace with equal labels are of one identity. Rules that look

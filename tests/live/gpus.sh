@@ -57,6 +57,35 @@ restart_control_plane() {
 # Neighbours for two, a single from the pair that is broken already, and nobody's GPU twice.
 allocatable_is 4 || fail "allocatable: $(jsonpath "$node" .status.allocatable)"
 equals "$(jsonpath "$node" '.metadata.labels.nvidia\.com/gpu\.product')" NVIDIA-H200 label
+
+# Shares of a GPU: two fill the first one's thousandths, the third opens another; none of both goes to a pod that wants a
+# whole one; the agent knows after a restart who shares.
+share() { # share NAME MILLI
+  kubectl apply -f - >/dev/null <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+    - {name: main, image: none, command: ["sleep", "1000"], resources: {limits: {muster.dev/gpu-milli: $2}}}
+YAML
+}
+equals "$(jsonpath "$node" '.status.allocatable.muster\.dev/gpu-milli')" 4k "thousandths of GPUs"
+for name in s1 s2 s3; do share $name 400 && eventually 20 pod_phase_is $name Running; done
+equals "$(devices s1)" "$(devices s2)" "the GPU of two shares"
+[ "$(devices s1)" != "$(devices s3)" ] || fail "three shares of 400 on one GPU"
+start rest 2
+case " $(devices rest | tr ',' ' ') " in *" $(devices s1) "* | *" $(devices s3) "*) fail "a shared GPU was given away whole" ;; esac
+share s4 700
+eventually 10 bash -c "kubectl describe pod s4 | grep -q 'Insufficient muster.dev/gpu-milli'"
+restart_control_plane
+kubectl delete pod s2 --wait >/dev/null
+pod_phase_is s4 Pending || fail "s4 got what nobody has"
+kubectl delete pod s1 --wait >/dev/null
+eventually 20 pod_phase_is s4 Running
+kubectl delete pod s3 s4 rest --wait >/dev/null
+
 start one 1
 start pair 2
 start single 1

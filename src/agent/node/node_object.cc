@@ -11,6 +11,8 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/unique_fd.h"
 #include "base/strings.h"
+#include "cluster/packing/gpu_state.h"
+#include "cluster/resources.h"
 #include "gpu/labels.h"
 #include "gpu/simulated_gpus.h"
 #include "schema/conditions.h"
@@ -76,7 +78,13 @@ json::Value Amounts(const NodeFacts& facts, bool with_unhealthy) {
                  {"ephemeral-storage", fmt::format("{}Ki", facts.storage_bytes / 1024)},
                  {"memory", fmt::format("{}Ki", facts.memory_bytes / 1024)},
                  {"pods", std::to_string(facts.max_pods)}});
-  for (const auto& [resource, count] : counts) out = out.Set(resource, std::to_string(count));
+  for (const auto& [resource, count] : counts) {
+    out = out.Set(resource, std::to_string(count));
+    if (resource == cluster::resource::kNvidiaGpu) {
+      out = out.Set(std::string(cluster::resource::kGpuMilli),
+                    std::to_string(int64_t{cluster::kWholeGpu} * count));
+    }
+  }
   return out;
 }
 

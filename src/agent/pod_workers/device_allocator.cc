@@ -4,6 +4,7 @@
 
 #include "agent/pod_workers/pod_inputs.h"
 #include "cluster/device_picker.h"
+#include "cluster/packing/gpu_state.h"
 #include "cluster/quantity.h"
 #include "cluster/resources.h"
 
@@ -54,46 +55,108 @@ const cluster::Device* DeviceAllocator::Find(const std::string& resource,
   return found == devices_.end() ? nullptr : &*found;
 }
 
+int64_t DeviceAllocator::ShareOf(const json::Value& pod) {
+  return cluster::AmountOf(cluster::PodRequests(pod), cluster::resource::kGpuMilli);
+}
+
 bool DeviceAllocator::Wants(const json::Value& pod) const {
-  if (!cluster::PodAssignedDevices(pod).empty()) return true;
+  if (!cluster::PodAssignedDevices(pod).empty() || ShareOf(pod) > 0) return true;
   return cluster::AmountOf(cluster::PodRequests(pod), cluster::resource::kNvidiaGpu) > 0;
 }
 
-void DeviceAllocator::Adopt(const std::string& pod_uid, cluster::AssignedDevices assigned) {
+void DeviceAllocator::Adopt(const std::string& pod_uid, cluster::AssignedDevices assigned,
+                            int64_t gpu_milli) {
   for (const auto& [container, resources] : assigned) {
     for (const auto& [resource, ids] : resources) {
-      for (const std::string& id : ids) owners_.emplace(std::pair(resource, id), pod_uid);
+      for (const std::string& id : ids)
+        owners_[{resource, id}][pod_uid] = gpu_milli > 0 ? gpu_milli : cluster::kWholeGpu;
     }
   }
   assigned_[pod_uid] = std::move(assigned);
 }
 
+DeviceAllocator::Taken DeviceAllocator::TakenOf(const std::string& resource, const std::string& id,
+                                                const std::string& uid) const {
+  Taken taken;
+  const auto owners = owners_.find({resource, id});
+  if (owners == owners_.end()) return taken;
+  for (const auto& [owner, milli] : owners->second) {
+    if (owner == uid) continue;
+    taken.milli += milli;
+    if (ends_(owner)) {
+      taken.ending += milli;
+      taken.by_ending = owner;
+    } else {
+      taken.by = owner;
+    }
+  }
+  return taken;
+}
+
+Status DeviceAllocator::CheckHealth(const cluster::Device& device) const {
+  if (device.unhealthy.empty()) return Status::Ok();
+  return Unexpected(
+      fmt::format("previously allocated devices are no longer healthy; cannot allocate "
+                  "unhealthy devices {} {} ({})",
+                  device.resource, device.id, device.unhealthy));
+}
+
 Status DeviceAllocator::CheckDevice(const std::string& resource, const std::string& id,
-                                    const std::string& uid) const {
+                                    const std::string& uid, int64_t milli) const {
   const cluster::Device* device = Find(resource, id);
   if (device == nullptr)
     return Unexpected(fmt::format("device {} {} is not on this node", resource, id));
-  const std::string owner = OwnerOf(resource, id);
-  if (!owner.empty() && owner != uid) {
-    if (ends_(owner)) {
+  const Taken taken = TakenOf(resource, id, uid);
+  if (taken.milli + milli > cluster::kWholeGpu) {
+    if (taken.milli - taken.ending + milli <= cluster::kWholeGpu) {
       return Error(Reason::kServiceUnavailable, "device {} {} belongs to a pod that ends (uid {})",
-                   resource, id, owner);
+                   resource, id, taken.by_ending);
+    }
+    if (milli < cluster::kWholeGpu) {
+      return Unexpected(fmt::format(
+          "{} thousandths of device {} {} belong to other pods (one has uid {}), and {} are asked "
+          "for",
+          taken.milli, resource, id, taken.by, milli));
     }
     return Unexpected(
-        fmt::format("device {} {} belongs to another pod (uid {})", resource, id, owner));
+        fmt::format("device {} {} belongs to another pod (uid {})", resource, id, taken.by));
   }
-  if (!device->unhealthy.empty()) {
+  return CheckHealth(*device);
+}
+
+// One GPU, the same for each container that asks for a share of it.
+Status DeviceAllocator::CheckShare(const json::Value& pod,
+                                   const cluster::AssignedDevices& assigned) const {
+  const std::string gpu(cluster::resource::kNvidiaGpu);
+  std::set<std::string> names;
+  for (const auto& [name, lists] : assigned) names.insert(name);
+  std::set<std::string> gpus;
+  for (const json::Value& container : AllContainers(pod)) {
+    const std::string name = container["name"].Str();
+    names.erase(name);
+    const std::vector<std::string> ids = DevicesOf(assigned, name);
+    const int64_t wanted = Wanted(container, std::string(cluster::resource::kGpuMilli));
+    if (ids.size() != (wanted > 0 ? 1U : 0U) || IdsOf(assigned, name, gpu) != ids) {
+      return Unexpected(
+          fmt::format("container {} asks for {} thousandths of a GPU, and {} devices are assigned "
+                      "to it",
+                      name, wanted, ids.size()));
+    }
+    gpus.insert(ids.begin(), ids.end());
+  }
+  if (!names.empty()) {
     return Unexpected(
-        fmt::format("previously allocated devices are no longer healthy; cannot allocate "
-                    "unhealthy devices {} {} ({})",
-                    resource, id, device->unhealthy));
+        fmt::format("devices assigned to {}, which is no container of the pod", *names.begin()));
   }
-  return Status::Ok();
+  if (gpus.size() != 1)
+    return Unexpected(fmt::format("a share of {} GPUs is assigned to one pod", gpus.size()));
+  return CheckDevice(gpu, *gpus.begin(), pod["metadata"]["uid"].Str(), ShareOf(pod));
 }
 
 // What is assigned is what the containers ask for, no more and no less.
 Status DeviceAllocator::Check(const json::Value& pod,
                               const cluster::AssignedDevices& assigned) const {
+  if (ShareOf(pod) > 0) return CheckShare(pod, assigned);
   const std::string uid = pod["metadata"]["uid"].Str();
   std::set<std::string> resources;
   for (const cluster::Device& device : devices_) resources.insert(device.resource);
@@ -114,7 +177,7 @@ Status DeviceAllocator::Check(const json::Value& pod,
                                       name, wanted, resource, ids.size()));
       }
       for (const std::string& id : ids) {
-        RETURN_IF_ERROR(CheckDevice(resource, id, uid));
+        RETURN_IF_ERROR(CheckDevice(resource, id, uid, cluster::kWholeGpu));
         if (!Borrows(pod, name) && !given.emplace(resource, id).second)
           return Unexpected(fmt::format("device {} {} is assigned twice", resource, id));
       }
@@ -125,9 +188,38 @@ Status DeviceAllocator::Check(const json::Value& pod,
       fmt::format("devices assigned to {}, which is no container of the pod", *names.begin()));
 }
 
+// The GPU with the least left that suffices, as the scheduler chooses.
+Result<std::string> DeviceAllocator::ChooseShare(const json::Value& pod, int64_t milli) const {
+  const std::string uid = pod["metadata"]["uid"].Str();
+  const cluster::Device* best = nullptr;
+  int64_t least_left = 0;
+  bool soon = false;
+  for (const cluster::Device& device : devices_) {
+    if (device.resource != cluster::resource::kNvidiaGpu || !device.unhealthy.empty()) continue;
+    const Taken taken = TakenOf(device.resource, device.id, uid);
+    const int64_t left = cluster::kWholeGpu - taken.milli;
+    soon |= left + taken.ending >= milli;
+    if (left < milli || (best != nullptr && left >= least_left)) continue;
+    best = &device;
+    least_left = left;
+  }
+  if (best != nullptr) return best->id;
+  if (soon) {
+    return Error(Reason::kServiceUnavailable, "{} thousandths of a GPU belong to pods that end",
+                 milli);
+  }
+  return Error(Unexpected(
+      fmt::format("no GPU of this node has {} of its thousandths left for the pod", milli)));
+}
+
 // As the scheduler does it, for a pod that came without its choice.
 Result<cluster::AssignedDevices> DeviceAllocator::Choose(const json::Value& pod) const {
   std::map<std::string, std::vector<std::string>> chosen;
+  if (const int64_t milli = ShareOf(pod); milli > 0) {
+    ASSIGN_OR_RETURN(const std::string gpu, ChooseShare(pod, milli));
+    chosen[std::string(cluster::resource::kNvidiaGpu)] = {gpu};
+    return cluster::ShareOutDevices(pod, chosen);
+  }
   std::set<std::string> resources;
   for (const cluster::Device& device : devices_) resources.insert(device.resource);
   for (const std::string& resource : resources) {
@@ -135,9 +227,9 @@ Result<cluster::AssignedDevices> DeviceAllocator::Choose(const json::Value& pod)
     int64_t soon = 0;
     for (size_t i = 0; i < devices_.size(); ++i) {
       if (devices_[i].resource != resource || !devices_[i].unhealthy.empty()) continue;
-      const std::string owner = OwnerOf(resource, devices_[i].id);
-      if (owner.empty()) free.Add(i);
-      soon += owner.empty() || ends_(owner) ? 1 : 0;
+      const Taken taken = TakenOf(resource, devices_[i].id, "");
+      if (taken.milli == 0) free.Add(i);
+      soon += taken.milli == taken.ending ? 1 : 0;
     }
     const int64_t wanted = cluster::AmountOf(cluster::PodRequests(pod), resource);
     if (free.Count() < wanted && soon >= wanted) {
@@ -169,18 +261,30 @@ Result<cluster::AssignedDevices> DeviceAllocator::Assign(const json::Value& pod,
       RETURN_IF_ERROR(Check(pod, assigned));
     }
   }
-  Adopt(uid, assigned);
+  Adopt(uid, assigned, ShareOf(pod));
   return assigned;
 }
 
 void DeviceAllocator::Release(const std::string& pod_uid) {
   assigned_.erase(pod_uid);
-  std::erase_if(owners_, [&](const auto& entry) { return entry.second == pod_uid; });
+  for (auto at = owners_.begin(); at != owners_.end();) {
+    at->second.erase(pod_uid);
+    at = at->second.empty() ? owners_.erase(at) : std::next(at);
+  }
 }
 
 std::string DeviceAllocator::OwnerOf(const std::string& resource, const std::string& id) const {
-  const auto found = owners_.find({resource, id});
-  return found == owners_.end() ? std::string() : found->second;
+  const std::vector<std::string> owners = OwnersOf(resource, id);
+  return owners.size() == 1 ? owners.front() : std::string();
+}
+
+std::vector<std::string> DeviceAllocator::OwnersOf(const std::string& resource,
+                                                   const std::string& id) const {
+  std::vector<std::string> owners;
+  if (const auto found = owners_.find({resource, id}); found != owners_.end()) {
+    for (const auto& [uid, milli] : found->second) owners.push_back(uid);
+  }
+  return owners;
 }
 
 std::string DeviceAllocator::ContainerOf(const std::string& pod_uid, const std::string& resource,

@@ -3,13 +3,14 @@
 // DeviceAllocator: which device of this node belongs to which pod. The scheduler names them in the
 // annotation muster.dev/assigned-devices; a pod that another scheduler bound without it gets free
 // ones here. What the scheduler says is verified: the devices exist, are healthy, are as many as
-// the containers ask for, and are nobody else's.
+// the containers ask for, and are nobody else's. A pod that asks for muster.dev/gpu-milli has a
+// share of one GPU: the device belongs to all that share it.
 //
 // Life cycle: before the driver has answered nothing is known() of a node's real GPUs, and a pod
 //             that wants some has to wait. Pods of an earlier run of the agent are adopted before
 //             others may ask.
 // Thread:     the loop thread.
-// Invariants: a device has at most one owner.
+// Invariants: a device has at most one owner, or several whose shares come to at most all of it.
 
 #pragma once
 
@@ -40,8 +41,10 @@ class DeviceAllocator {
   void OnAskEnding(std::function<bool(const std::string& pod_uid)> ends) {
     ends_ = std::move(ends);
   }
-  // A pod of an earlier run keeps what it has, whatever became of it.
-  void Adopt(const std::string& pod_uid, cluster::AssignedDevices assigned);
+  // A pod of an earlier run keeps what it has, whatever became of it. `gpu_milli`: ShareOf() it.
+  void Adopt(const std::string& pod_uid, cluster::AssignedDevices assigned, int64_t gpu_milli);
+  // Thousandths of one GPU that the pod asks for; 0: it asks for no share.
+  static int64_t ShareOf(const json::Value& pod);
   // container -> resource -> ids, remembered until Release(). With `runs` the pod's containers run
   // already, so the state of its devices does not matter. Conflict says why not, in the words of
   // the kubelet's device manager where it has some; ServiceUnavailable: not yet, what it is to get
@@ -58,22 +61,37 @@ class DeviceAllocator {
   // A container of the pod that uses the device.
   std::string ContainerOf(const std::string& pod_uid, const std::string& resource,
                           const std::string& id) const;
-  // uid of the pod that has the device; "" if nobody has.
+  // uid of the pod that has the device for itself; "" if none has, or several share it.
   std::string OwnerOf(const std::string& resource, const std::string& id) const;
+  // uids of all that have the device or a share of it.
+  std::vector<std::string> OwnersOf(const std::string& resource, const std::string& id) const;
 
  private:
   const cluster::Device* Find(const std::string& resource, const std::string& id) const;
   Status Check(const json::Value& pod, const cluster::AssignedDevices& assigned) const;
-  Status CheckDevice(const std::string& resource, const std::string& id,
-                     const std::string& uid) const;
+  Status CheckShare(const json::Value& pod, const cluster::AssignedDevices& assigned) const;
+  // `milli`: thousandths of the device that the pod is to have.
+  Status CheckDevice(const std::string& resource, const std::string& id, const std::string& uid,
+                     int64_t milli) const;
+  Status CheckHealth(const cluster::Device& device) const;
+  // Thousandths that others have, and of these those of pods that end.
+  struct Taken {
+    int64_t milli = 0;
+    int64_t ending = 0;
+    std::string by;  // one of those that do not end
+    std::string by_ending;
+  };
+  Taken TakenOf(const std::string& resource, const std::string& id, const std::string& uid) const;
   Result<cluster::AssignedDevices> Choose(const json::Value& pod) const;
+  Result<std::string> ChooseShare(const json::Value& pod, int64_t milli) const;
 
   bool known_ = false;
   std::function<bool(const std::string& pod_uid)> ends_ = [](const std::string&) { return false; };
   std::vector<cluster::Device> devices_;
   std::vector<std::string> control_files_;
-  std::map<std::pair<std::string, std::string>, std::string> owners_;  // (resource, id) -> pod uid
-  std::map<std::string, cluster::AssignedDevices> assigned_;           // by pod uid
+  // (resource, id) -> pod uid -> thousandths of it
+  std::map<std::pair<std::string, std::string>, std::map<std::string, int64_t>> owners_;
+  std::map<std::string, cluster::AssignedDevices> assigned_;  // by pod uid
 };
 
 // The devices of one container, in the order given.

@@ -98,7 +98,7 @@ TEST(DeviceAllocator, APodOfAnEarlierRunKeepsWhatItHas) {
   std::vector<cluster::Device> both = {Gpu("g0", 0), Gpu("g1", 1)};
   DeviceAllocator devices;
   EXPECT_FALSE(devices.known());
-  devices.Adopt("old", {{"c", {{"nvidia.com/gpu", {"g1"}}}}});
+  devices.Adopt("old", {{"c", {{"nvidia.com/gpu", {"g1"}}}}}, 0);
   both[1].unhealthy = "GPU is lost";
   devices.SetDevices(both, {});
   EXPECT_FALSE(devices.Assign(Pod("new", Named(R"("g1")"), 1), false).has_value());
@@ -109,6 +109,58 @@ TEST(DeviceAllocator, APodOfAnEarlierRunKeepsWhatItHas) {
   EXPECT_NE(Refused(devices, Pod("old", "", 1)).find("no longer healthy"), std::string::npos);
   devices.Release("old");
   EXPECT_EQ(devices.OwnerOf("nvidia.com/gpu", "g1"), "");
+}
+
+json::Value SharePod(const std::string& uid, const std::string& annotation, int milli) {
+  json::Value pod = Pod(uid, annotation, 0);
+  const json::Value container = pod["spec"]["containers"].At(0).SetPath(
+      {"resources", "limits", "muster.dev/gpu-milli"}, std::to_string(milli));
+  return pod.SetPath({"spec", "containers"}, json::List({container}));
+}
+
+TEST(DeviceAllocator, SharesOfAGpuComeToAllOfItAtMost) {
+  DeviceAllocator devices({Gpu("g0", 0), Gpu("g1", 1)});
+  ASSERT_TRUE(devices.Assign(SharePod("a", Named(R"("g1")"), 600), false).has_value());
+  EXPECT_EQ(Refused(devices, SharePod("b", Named(R"("g1")"), 500)),
+            "Allocate failed due to 600 thousandths of device nvidia.com/gpu g1 belong to other "
+            "pods (one has uid a), and 500 are asked for, which is unexpected");
+  ASSERT_TRUE(devices.Assign(SharePod("b", Named(R"("g1")"), 400), false).has_value());
+  EXPECT_EQ(devices.OwnersOf("nvidia.com/gpu", "g1"), (Ids{"a", "b"}));
+  EXPECT_EQ(devices.OwnerOf("nvidia.com/gpu", "g1"), "");
+  EXPECT_EQ(Refused(devices, Pod("w", Named(R"("g1")"), 1)),
+            "Allocate failed due to device nvidia.com/gpu g1 belongs to another pod (uid b), which "
+            "is unexpected");
+  // Without an annotation: where the least is left, else the other.
+  const auto chosen = devices.Assign(SharePod("c", "", 300), false);
+  ASSERT_TRUE(chosen.has_value());
+  EXPECT_EQ(DevicesOf(*chosen, "c"), Ids{"g0"});
+  EXPECT_EQ(Refused(devices, SharePod("d", "", 800)),
+            "Allocate failed due to no GPU of this node has 800 of its thousandths left for the "
+            "pod, which is unexpected");
+  devices.Release("a");
+  const auto after = devices.Assign(SharePod("d", "", 600), false);
+  ASSERT_TRUE(after.has_value());
+  EXPECT_EQ(DevicesOf(*after, "c"), Ids{"g1"});
+}
+
+TEST(DeviceAllocator, AShareIsOneGpuForThoseThatAskForIt) {
+  DeviceAllocator devices({Gpu("g0", 0), Gpu("g1", 1)});
+  EXPECT_EQ(Refused(devices, SharePod("a", Named(R"("g0","g1")"), 600)),
+            "Allocate failed due to container c asks for 600 thousandths of a GPU, and 2 devices "
+            "are assigned to it, which is unexpected");
+  EXPECT_EQ(Refused(devices, SharePod("a", R"({"x":{"nvidia.com/gpu":["g0"]}})", 600)),
+            "Allocate failed due to container c asks for 600 thousandths of a GPU, and 0 devices "
+            "are assigned to it, which is unexpected");
+  // Shares of pods that end are waited for; those of an earlier run count.
+  devices.Adopt("old", {{"c", {{"nvidia.com/gpu", {"g0"}}}}}, 700);
+  devices.Adopt("ends", {{"c", {{"nvidia.com/gpu", {"g1"}}}}}, 700);
+  devices.OnAskEnding([](const std::string& uid) { return uid == "ends"; });
+  for (const json::Value& pod : {SharePod("a", Named(R"("g1")"), 400), SharePod("a", "", 400)}) {
+    const auto later = devices.Assign(pod, false);
+    ASSERT_FALSE(later.has_value());
+    EXPECT_EQ(later.error().reason(), Reason::kServiceUnavailable) << later.error().message();
+  }
+  EXPECT_TRUE(devices.Assign(SharePod("a", Named(R"("g0")"), 300), false).has_value());
 }
 
 TEST(DeviceAllocator, OnlyRealGpusHaveFilesAndWantTheDriver) {

@@ -78,7 +78,8 @@ void PodManager::Start(std::vector<RecoveredPod> recovered) {
         context_.gangs.Adopt(gang, pod.uid, *address);
       }
     }
-    context_.devices.Adopt(pod.uid, cluster::AssignedDevicesFromJson(pod.record["devices"]));
+    context_.devices.Adopt(pod.uid, cluster::AssignedDevicesFromJson(pod.record["devices"]),
+                           pod.record["gpuMilli"].AsInt());
     recovered_.emplace(pod.uid, std::move(pod));
   }
   context_.on_done = lifetime_.Guard([this](const std::string& uid) { Remove(uid); });

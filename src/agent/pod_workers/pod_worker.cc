@@ -341,7 +341,8 @@ void PodWorker::MakeFolder() {
                                         {"podIP", state_.pod_ip},
                                         {"gang", gang_},
                                         {"startTime", state_.start_time},
-                                        {"devices", cluster::ToJson(assigned_)}});
+                                        {"devices", cluster::ToJson(assigned_)},
+                                        {"gpuMilli", DeviceAllocator::ShareOf(pod_)}});
   const std::string dir = PodDir(context_.data_dir, uid_);
   context_.pool.Run(
       [work, record, dir, data_dir = context_.data_dir, secrets = context_.secrets,

@@ -31,21 +31,6 @@ bool PlaceSome(const Unit& unit, NodeFinder& finder, std::vector<size_t>& waitin
   return !waiting.empty() && waiting.size() < before;
 }
 
-// Adds to what is placed already.
-void PlaceMore(const Unit& unit, NodeFinder& finder, GangAttempt& attempt) {
-  std::vector<bool> is_placed(unit.pods.size(), false);
-  for (const PlacedPod& placed : attempt.placed) is_placed[placed.pod] = true;
-  std::vector<size_t> waiting;
-  waiting.reserve(unit.pods.size());
-  for (size_t position = 0; position < unit.pods.size(); ++position) {
-    if (!is_placed[position]) waiting.push_back(position);
-  }
-  // One pod may wait for another one of its gang, whichever comes first.
-  while (PlaceSome(unit, finder, waiting, attempt.placed) && LooksAtPods(unit, finder)) {
-  }
-  if (!waiting.empty()) attempt.first_unplaced = waiting.front();
-}
-
 bool Suffices(const Unit& unit, const GangAttempt& attempt) {
   std::vector<size_t> positions;
   positions.reserve(attempt.placed.size());
@@ -89,6 +74,21 @@ std::optional<Shortage> ShortOf(const Unit& unit, const cluster::ClusterSnapshot
   return std::nullopt;
 }
 
+void PlaceMore(const Unit& unit, NodeFinder& finder, GangAttempt& attempt) {
+  std::vector<bool> is_placed(unit.pods.size(), false);
+  for (const PlacedPod& placed : attempt.placed) is_placed[placed.pod] = true;
+  std::vector<size_t> waiting;
+  waiting.reserve(unit.pods.size());
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    if (!is_placed[position]) waiting.push_back(position);
+  }
+  // One pod may wait for another one of its gang, whichever comes first.
+  while (PlaceSome(unit, finder, waiting, attempt.placed) && LooksAtPods(unit, finder)) {
+  }
+  attempt.first_unplaced.reset();
+  if (!waiting.empty()) attempt.first_unplaced = waiting.front();
+}
+
 GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder) {
   GangAttempt attempt;
   attempt.placed.reserve(unit.pods.size());
@@ -97,7 +97,7 @@ GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder) {
 }
 
 GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder, SearchBudget& budget) {
-  if (ShortOf(unit, finder.snapshot()).has_value()) return {};
+  if (!HasItsMembers(unit) || ShortOf(unit, finder.snapshot()).has_value()) return {};
   GangAttempt attempt = PlaceWhatFits(unit, finder);
   if (Suffices(unit, attempt)) return attempt;
   TakeBack(attempt, finder);
@@ -105,7 +105,6 @@ GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder, SearchBudget& budget
   if (AreAlike(unit, finder)) return attempt;
   switch (GangSearch(unit, finder, budget).Run(attempt.placed)) {
     case GangSearch::Outcome::kFound:
-      attempt.first_unplaced.reset();
       PlaceMore(unit, finder, attempt);
       break;
     case GangSearch::Outcome::kUndecided:

@@ -54,8 +54,10 @@ std::optional<Shortage> ShortOf(const Unit& unit, const cluster::ClusterSnapshot
 // Places as many pods as fit and leaves them placed, whether they suffice or not.
 GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder);
 
-// The transaction. `placed` is empty if the unit does not fit.
-// REQUIRES: HasItsMembers(unit).
+// Adds to what is placed already as many of the others as fit.
+void PlaceMore(const Unit& unit, NodeFinder& finder, GangAttempt& attempt);
+
+// The transaction. `placed` is empty if the unit does not fit, or lacks members.
 GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder, SearchBudget& budget);
 // With a budget of its own.
 GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder);

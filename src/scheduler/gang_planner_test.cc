@@ -319,15 +319,12 @@ TEST(GangSearch, PlacesTheHardestFirst) {
 }
 
 TEST(GangSearch, FindsWhatNoOrderOfBestFitsFinds) {
-  // 6 = 3+3 and 2+2+2: from the hardest on, on the fullest node, it is 3+2 and 3+2 with a 2 left.
+  // 10 = 5+3+2 and 4+4+2. From the hardest on it is 5+4 and 4+3+2, with a 2 left.
   TestCluster c;
-  c.AddNodes(2, {{"nvidia.com/gpu", 6}, {"cpu", 8000}});
-  c.AddPod("filler", {{"cpu", 8000}});
-  c.AddGang("g", 5, 0, {});
-  for (int i = 0; i < 3; ++i)
-    c.AddGangPod("g", "two-" + std::to_string(i), {{"nvidia.com/gpu", 2}, {"cpu", 1}});
-  for (int i = 0; i < 2; ++i)
-    c.AddGangPod("g", "three-" + std::to_string(i), {{"nvidia.com/gpu", 3}});
+  c.AddNodes(2, {{"nvidia.com/gpu", 10}});
+  c.AddGang("g", 6, 0, {});
+  for (const int64_t gpus : {5, 4, 4, 3, 2, 2})
+    c.AddGangPod("g", "p" + std::to_string(c.pending.size()), {{"nvidia.com/gpu", gpus}});
   EXPECT_EQ(c.Plan(), 6u);
 }
 

@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kLooksPerPlacement = 8;
 // Measuring a kind passes over all nodes without changing any: so many for one look.
 constexpr size_t kNodesPerLook = 16;
+// Pods that a node counts for at most, so that sums stay small.
+constexpr int64_t kMaxRoom = int64_t{1} << 20;
 
 }  // namespace
 
@@ -52,19 +54,28 @@ GangSearch::GangSearch(const Unit& unit, NodeFinder& finder, SearchBudget& budge
     : unit_(unit), finder_(finder), budget_(budget) {}
 
 GangSearch::Outcome GangSearch::Run(std::vector<PlacedPod>& placed) {
-  MakeKinds();
-  for (Kind& kind : kinds_) {
-    if (!budget_.Take(1 + finder_.snapshot().node_slots() / kNodesPerLook))
-      return Outcome::kUndecided;
-    Measure(kind);
-  }
+  if (!Prepare()) return Outcome::kUndecided;
   if (CannotFit()) return Outcome::kNone;
-  std::stable_sort(kinds_.begin(), kinds_.end(),
-                   [](const Kind& a, const Kind& b) { return a.capacity < b.capacity; });
   if (PlaceInOrder(EasiestThatSuffice(), placed)) return Outcome::kFound;
   if (unit_.pods.size() > kMaxSearchedPods) return Outcome::kUndecided;
   if (PlaceRest(0, 0, 0, placed)) return Outcome::kFound;
   return budget_.looks_left == 0 || looks_at_pods_ ? Outcome::kUndecided : Outcome::kNone;
+}
+
+std::vector<size_t> GangSearch::Easiest() {
+  Prepare();
+  return EasiestThatSuffice();
+}
+
+bool GangSearch::Prepare() {
+  MakeKinds();
+  for (Kind& kind : kinds_) {
+    if (!budget_.Take(1 + finder_.snapshot().node_slots() / kNodesPerLook)) return false;
+    Measure(kind);
+  }
+  std::stable_sort(kinds_.begin(), kinds_.end(),
+                   [](const Kind& a, const Kind& b) { return a.capacity < b.capacity; });
+  return true;
 }
 
 void GangSearch::MakeKinds() {
@@ -88,13 +99,12 @@ void GangSearch::MakeKinds() {
 void GangSearch::Measure(Kind& kind) {
   const ClusterSnapshot& snapshot = finder_.snapshot();
   const cluster::Shape& shape = snapshot.Shape(kind.shape);
-  const int64_t wanted = static_cast<int64_t>(kind.pods.size());
   NodeFilter filter(snapshot, shape);
   for (NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
     if (!snapshot.HasNode(node) || !snapshot.FitsAmounts(shape, node) || !filter.Passes(node))
       continue;
     kind.nodes.push_back(node);
-    int64_t room = wanted;
+    int64_t room = kMaxRoom;
     for (const cluster::ResourceAmount& request : shape.requests)
       room = std::min(room, snapshot.Free(node, request.resource) / request.amount);
     kind.capacity += room;

@@ -58,6 +58,8 @@ class GangSearch {
 
   // Places pods that suffice and adds them to `placed`. REQUIRES: `placed` is empty.
   Outcome Run(std::vector<PlacedPod>& placed);
+  // The easiest pods that suffice, the hardest of them first: positions in Unit::pods.
+  std::vector<size_t> Easiest();
 
  private:
   struct Kind {
@@ -69,6 +71,8 @@ class GangSearch {
     int64_t capacity = 0;                   // how many of its pods they have room for
   };
 
+  // False if the budget does not allow it.
+  bool Prepare();
   void MakeKinds();
   void Measure(Kind& kind);
   bool CannotFit() const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "scheduler/diagnosis.h"
+#include "scheduler/gang_completion.h"
 #include "scheduler/gang_planner.h"
 #include "scheduler/node_finder.h"
 #include "scheduler/reservations.h"
@@ -59,12 +60,13 @@ struct Planning {
 
   // True if all of the unit's pods got their places.
   bool PlanUnit(size_t position, UnitPlan& plan) {
-    const Unit& unit = queue[position];
+    reservations.At(position);
+    return TakeOver(position, PlaceGang(queue[position], finder, search), plan);
+  }
+
+  bool TakeOver(size_t position, GangAttempt attempt, UnitPlan& plan) {
     plan = {};
     plan.unit = position;
-    if (!HasItsMembers(unit)) return false;
-    reservations.At(position);
-    GangAttempt attempt = PlaceGang(unit, finder, search);
     std::sort(attempt.placed.begin(), attempt.placed.end(),
               [](const PlacedPod& a, const PlacedPod& b) { return a.pod < b.pod; });
     const cluster::ClusterSnapshot& snapshot = finder.snapshot();
@@ -75,14 +77,33 @@ struct Planning {
           {placed.pod, snapshot.Node(placement.node).name, placement.devices});
       room_was_freed |= reservations.Placed(placed.pod, placement.node);
     }
-    return plan.assignments.size() == unit.pods.size();
+    return plan.assignments.size() == queue[position].pods.size();
+  }
+
+  // Gangs of which a part is bound, where there are several. They are the first in the order;
+  // returns how many.
+  size_t CompleteUnits(const std::vector<size_t>& order) {
+    std::vector<const Unit*> units;
+    for (const size_t position : order) {
+      if (!queue[position].IsCompleting()) break;
+      units.push_back(&queue[position]);
+    }
+    if (units.size() < 2) return 0;
+    std::vector<GangAttempt> attempts = CompleteGangs(units, finder, search);
+    for (size_t i = 0; i < units.size(); ++i) {
+      result.units.emplace_back();
+      reservations.At(order[i]);
+      if (!TakeOver(order[i], std::move(attempts[i]), result.units.back())) refused.push_back(i);
+    }
+    return units.size();
   }
 
   void PlaceUnits() {
     result.units.reserve(queue.size());
-    for (const size_t position : Order()) {
+    const std::vector<size_t> order = Order();
+    for (size_t i = CompleteUnits(order); i < order.size(); ++i) {
       result.units.emplace_back();
-      if (!PlanUnit(position, result.units.back())) refused.push_back(result.units.size() - 1);
+      if (!PlanUnit(order[i], result.units.back())) refused.push_back(i);
     }
   }
 
@@ -164,6 +185,7 @@ PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const Pla
   Planning planning(snapshot, queue, result);
   planning.PlaceUnits();
   planning.PlaceAfterOthers();
+  result.search_looks = kMaxSearchLooks - planning.search.looks_left;
   if (!preemption.pods.empty()) planning.MakeRoom(preemption, config.max_preemption_work, now);
   if (config.explain) planning.ExplainRefused(config);
   return result;

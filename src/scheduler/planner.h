@@ -86,6 +86,7 @@ struct PlanResult {
   std::shared_ptr<const Packing> packing;  // for the next plan
   size_t preemption_attempts = 0;  // units for which victims were looked for
   bool preemption_cut_off = false;  // not for all: the bound on work was used up
+  size_t search_looks = 0;  // what gangs of pods that differ took of the SearchBudget
 };
 
 // `now` matters to preemption alone: when pods started that have not.

@@ -51,6 +51,7 @@ Infeasible WithGangFacts(const Unit& unit, Infeasible facts) {
   if (unit.is_gang) facts.group = unit.name;
   facts.min_member = unit.min_member;
   facts.members = unit.members;
+  facts.held = unit.held;
   facts.pods_waiting = static_cast<int64_t>(unit.pods.size());
   facts.pods_needed = unit.Needed();
   if (unit.is_gang && unit.IsMet()) facts.started_with = unit.occupied;

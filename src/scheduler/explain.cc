@@ -118,14 +118,20 @@ std::string MinResourcesText(const Infeasible& facts) {
 }
 
 std::string MembersMissingText(const Infeasible& facts) {
-  if (facts.task.empty()) {
-    return fmt::format("{}/{} pods of the gang exist: gang {} waits for {} more.", facts.members,
-                       facts.min_member, facts.group, facts.min_member - facts.members);
+  const bool of_task = !facts.task.empty();
+  const int64_t there = of_task ? facts.task_members : facts.members;
+  const int64_t wanted = of_task ? facts.task_min_member : facts.min_member;
+  const std::string whose = of_task ? "task " + facts.task : "the gang";
+  if (facts.held > 0) {
+    return fmt::format(
+        "{}/{} pods of {} can be scheduled, {} of the gang are held back by scheduling gates or "
+        "left "
+        "to another scheduler: gang {} waits for {} more.",
+        there, wanted, whose, facts.held, facts.group, wanted - there);
   }
-  std::string out = fmt::format("{}/{} pods of task {} exist: gang {} waits for {} more.",
-                                facts.task_members, facts.task_min_member, facts.task, facts.group,
-                                facts.task_min_member - facts.task_members);
-  if (facts.task_members == 0)
+  std::string out = fmt::format("{}/{} pods of {} exist: gang {} waits for {} more.", there, wanted,
+                                whose, facts.group, wanted - there);
+  if (of_task && there == 0)
     out += fmt::format(" No pod of it has the annotation volcano.sh/task-spec: {}.", facts.task);
   return out;
 }

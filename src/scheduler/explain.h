@@ -78,7 +78,8 @@ struct Infeasible {
   // The gang; group is "" for a pod on its own.
   std::string group;
   int64_t min_member = 0;
-  int64_t members = 0;       // that exist
+  int64_t members = 0;       // that have a place or could get one
+  int64_t held = 0;          // that exist beside them: gated, or left to another scheduler
   int64_t pods_waiting = 1;  // that are to be placed
   int64_t pods_needed = 1;   // of these, at least
   int64_t pods_fitting = 0;  // that would have fitted

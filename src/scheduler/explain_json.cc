@@ -89,6 +89,7 @@ json::Value ToJson(const Infeasible& facts) {
                                   {"podsWaiting", facts.pods_waiting},
                                   {"podsNeeded", facts.pods_needed},
                                   {"podsFitting", facts.pods_fitting}});
+    if (facts.held > 0) gang = gang.Set("held", facts.held);
     if (facts.started_with > 0) gang = gang.Set("startedWith", facts.started_with);
     if (facts.for_min_resources) gang = gang.Set("forMinResources", true);
     if (!facts.task.empty()) {

@@ -46,6 +46,17 @@ Unit MakeGang(const ClusterCache& cache, const PodKey& key, const PriorityClasse
   return unit;
 }
 
+// Only pods that are there to be placed count as members, whatever else exists.
+void CountReady(Unit& unit) {
+  const int64_t ready = unit.occupied + static_cast<int64_t>(unit.pods.size());
+  unit.held = unit.members - ready;
+  unit.members = ready;
+  for (TaskCount& task : unit.tasks) task.members = task.occupied;
+  for (const QueuedPod& pod : unit.pods) {
+    if (pod.task != kNoTask) ++unit.tasks[pod.task].members;
+  }
+}
+
 }  // namespace
 
 size_t TaskOf(const std::vector<TaskCount>& tasks, const std::string& name) {
@@ -133,6 +144,7 @@ Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
     unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created,
                          TaskOf(unit.tasks, pod.info.task)});
   }
+  for (const auto& [key, position] : gangs) CountReady(queue[position]);
   // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours
   // on the nodes.
   const auto order = [](const QueuedPod& pod) {

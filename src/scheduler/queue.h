@@ -52,8 +52,11 @@ struct Unit {
   bool is_gang = false;
   bool group_missing = false;  // the pods name a PodGroup that does not exist
   int64_t min_member = 1;      // PodGroup.spec.minMember
-  int64_t members = 1;   // pods of the gang that exist and have not failed, pending ones included
-  int64_t occupied = 0;  // of these, bound, assumed or succeeded
+  // Pods of the gang that have a place or could get one from us; those that exist beside them are
+  // held back, by scheduling gates or because they are another scheduler's.
+  int64_t members = 1;
+  int64_t held = 0;
+  int64_t occupied = 0;                 // of these, bound, assumed or succeeded
   std::vector<TaskCount> tasks;         // PodGroup.spec.minTaskMember
   cluster::ResourceList min_resources;  // PodGroup.spec.minResources, while nothing is occupied
   int64_t priority = 0;

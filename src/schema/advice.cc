@@ -37,11 +37,27 @@ void AdviseOnNvlink(const json::Value& job, std::vector<std::string>& out) {
       pods));
 }
 
+// Such a gang waits for pods that nobody makes.
+void AdviseOnMinAvailable(const json::Value& job, std::vector<std::string>& out) {
+  const json::Value& wanted = job.Path({"spec", "runPolicy", "schedulingPolicy", "minAvailable"});
+  int64_t pods = 0;
+  for (const auto& [role, replica] : job["spec"]["pytorchReplicaSpecs"].members())
+    pods += replica["replicas"].AsInt(1);
+  if (wanted.AsInt(0) <= pods) return;
+  out.push_back(fmt::format(
+      "spec.runPolicy.schedulingPolicy.minAvailable: {} pods must be there before any starts, and "
+      "the job has {}: it waits for ever",
+      wanted.AsInt(), pods));
+}
+
 }  // namespace
 
 std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
   std::vector<std::string> out;
-  if (kind.group == "kubeflow.org" && kind.kind == "PyTorchJob") AdviseOnNvlink(object, out);
+  if (kind.group == "kubeflow.org" && kind.kind == "PyTorchJob") {
+    AdviseOnNvlink(object, out);
+    AdviseOnMinAvailable(object, out);
+  }
   return out;
 }
 

@@ -32,6 +32,21 @@ TEST(Advice, OneGpuPodsOfAGangDoNotReachNvlink) {
   EXPECT_EQ(Told(Pod(R"("1")"), 1).size(), 1u);
 }
 
+TEST(Advice, MoreMinAvailableThanReplicasNeverStarts) {
+  Kind kind;
+  kind.group = "kubeflow.org";
+  kind.kind = "PyTorchJob";
+  const auto told = [&](const std::string& min_available) {
+    return Advise(kind, *json::Parse(R"({"spec": {"pytorchReplicaSpecs": {"Master": {}, "Worker":
+      {"replicas": 3}}, "runPolicy": {"schedulingPolicy": {"minAvailable": )" +
+                                     min_available + "}}}}"));
+  };
+  EXPECT_EQ(told("5"), std::vector<std::string>{
+                           "spec.runPolicy.schedulingPolicy.minAvailable: 5 pods must be there "
+                           "before any starts, and the job has 4: it waits for ever"});
+  EXPECT_TRUE(told("4").empty());
+}
+
 TEST(Advice, OthersAreFine) {
   EXPECT_TRUE(Told(Pod("1"), 0).empty()) << "a master alone";
   EXPECT_TRUE(Told(Pod("8"), 3).empty());

@@ -21,6 +21,7 @@
 
 #include "base/check.h"
 #include "base/time.h"
+#include "preemption_bench.h"
 #include "preference_shapes.h"
 #include "scheduler/planner.h"
 #include "scheduler/test_cluster.h"
@@ -189,5 +190,6 @@ int main(int argc, char** argv) {
   bench::BenchGang();
   bench::BenchNothingFits();
   bench::BenchSnapshot();
+  bench::BenchPreemption(bench::rounds);
   return 0;
 }

@@ -124,6 +124,10 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   Failures failures = CountFailures(finder_.pod_rules(), unplaced.shape, unplaced.identity);
   const ResourceIndex scarce = Scarcest(snapshot, failures);
   out.failed_by_rule = std::move(failures.by_rule);
+  out.wants_neighbours =
+      std::any_of(out.failed_by_rule.begin(), out.failed_by_rule.end(), [](const RuleCount& each) {
+        return each.reason == ReasonText({Rule::kPodAffinity, nullptr});
+      });
   if (detail_) AddDetail(unplaced, scarce, out);
   TakeBack(attempt, finder_);
   if (!failed.unknown_resource.empty()) {

@@ -180,7 +180,10 @@ std::string PodText(const Infeasible& facts) {
       return fmt::format("It does not fit even an empty cluster{}.",
                          facts.affinity_fault.empty() ? ": no node passes its rules"
                                                       : ": " + facts.affinity_fault);
-    return facts.unblocked_by.empty() ? "" : "It " + UnblockText(facts) + ".";
+    if (!facts.unblocked_by.empty()) return "It " + UnblockText(facts) + ".";
+    return facts.wants_neighbours
+               ? "It waits for pods that its podAffinity wants near: none runs where it could."
+               : "";
   }
   const std::string wanted = fmt::format(
       "{} {}", cluster::AmountText(facts.resource, facts.wanted_per_pod), facts.resource);

@@ -108,6 +108,8 @@ struct Infeasible {
       holders;  // of `resource` on these nodes, largest first, at most kMaxHoldersListed
   int64_t holder_count = 0;  // all of them
 
+  // Its required affinity to other pods excludes nodes: what it wants near may not be there.
+  bool wants_neighbours = false;
   // What no node can satisfy, or none does: affinity_faults.h. "" if that is not the cause.
   std::string affinity_fault;
   // Models of the devices of nodes that pass all other rules, where they name one.

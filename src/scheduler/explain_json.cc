@@ -113,6 +113,7 @@ json::Value ToJson(const Infeasible& facts) {
              {"holders", facts.holder_count},
              {"heldBy", HoldingsJson(facts, facts.holders)}}));
   }
+  if (facts.wants_neighbours) out = out.Set("wantsNeighbours", true);
   if (!facts.affinity_fault.empty()) out = out.Set("affinityFault", facts.affinity_fault);
   if (!facts.kinds.empty()) {
     out = out.Set("nodeKinds", KindsJson(facts))

@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/write.h"
+#include "scheduler/more_nodes.h"
 #include "scheduler/test_cluster.h"
 
 namespace muster::scheduler {
@@ -279,6 +280,32 @@ TEST(Explain, NoNodesHelpAPodThatOthersKeepAway) {
   EXPECT_EQ(c.Plan(), 1u);
   EXPECT_EQ(c.WhyNot("b").more_nodes, std::nullopt);
   EXPECT_EQ(c.WhyNot("b").unblocked_by, (std::vector<Holding>{{"pod default/a", 0}}));
+}
+
+TEST(Explain, APodThatWaitsForANeighbourSaysSo) {
+  TestCluster c;
+  c.AddNodes(2, {{"cpu", 8000}});
+  cluster::PodInfo pod = c.MakePod("p", {{"cpu", 1000}});
+  cluster::PodTerm& term = pod.constraints.relations.affinity.emplace_back();
+  term.pods.namespaces = {"default"};
+  term.pods.labels = schema::LabelSelector({{"app", schema::LabelOperator::kIn, {"x"}}});
+  term.topology_key = std::string(cluster::kHostnameLabel);
+  c.AddPod(pod);
+  c.Plan();
+  EXPECT_EQ(c.Message("p"),
+            "0/2 nodes are available: 2 node(s) didn't match pod affinity rules. It waits for pods "
+            "that its podAffinity wants near: none runs where it could.");
+  EXPECT_TRUE(ToJson(c.WhyNot("p"))["wantsNeighbours"].AsBool());
+}
+
+TEST(Explain, AddsNoMoreNodesThanItsLimit) {
+  for (const int64_t pods : {kMaxNodesAdded + 1, kMaxNodesAdded + 2}) {
+    TestCluster c;
+    c.AddNodes(1, {{"cpu", 1000}});
+    c.AddGang("g", pods, static_cast<int>(pods), {{"cpu", 1000}});
+    c.Plan();
+    EXPECT_EQ(c.WhyNot("g").more_nodes.has_value(), pods == kMaxNodesAdded + 1);
+  }
 }
 
 TEST(Explain, OneUnitOnly) {

@@ -9,6 +9,7 @@
 #include <bit>
 
 #include "base/rng.h"
+#include "scheduler/obstacles.h"
 #include "scheduler/test_cluster.h"
 
 namespace muster::scheduler {
@@ -140,6 +141,61 @@ TEST(Unblocking, NamesJobsWhoseEndSufficesAndNoneTooMany) {
   EXPECT_GT(counts.by_rules_only, 50);
   std::printf("result: unblocking: %d by one job, %d by several, %d by none; %d by rules alone\n",
               counts.one, counts.several, counts.none, counts.by_rules_only);
+}
+
+// One zone in which every pod keeps "w" away: no answer names more than may be remembered.
+TEST(Unblocking, MoreHoldersInTheWayThanMayEndAreNoAnswer) {
+  for (const int others :
+       {static_cast<int>(kMaxHoldersTried), static_cast<int>(kMaxHoldersInTheWay) + 1}) {
+    TestCluster c;
+    cluster::NodeInfo node = c.MakeNode("n0", {{"cpu", 100'000}});
+    node.labels["zone"] = "a";
+    c.cache.UpsertNode(node);
+    for (int i = 0; i < others; ++i) {
+      cluster::PodInfo pod = c.MakePod("x" + std::to_string(i), {{"cpu", 100}});
+      pod.labels = {{"app", "x"}};
+      c.AddPod(std::move(pod));
+    }
+    c.Plan();
+    cluster::PodInfo waits = c.MakePod("w", {{"cpu", 100}});
+    waits.constraints.relations.anti_affinity = {TermOf("x", "zone")};
+    c.AddPod(std::move(waits));
+    c.Plan();
+    const size_t expected = others > static_cast<int>(kMaxHoldersTried) ? 0 : kMaxHoldersTried;
+    EXPECT_EQ(c.WhyNot("w").unblocked_by.size(), expected);
+  }
+}
+
+// More nodes than are tried, on which the fewest holders are not enough; the answer is beyond them.
+TEST(Unblocking, TriesABoundedNumberOfNodes) {
+  for (const size_t decoys : {kMaxNodesTried - 1, kMaxNodesTried}) {
+    TestCluster c;
+    // A pod of its own job on each decoy keeps "w" away whoever else ends there.
+    for (size_t i = 0; i <= decoys; ++i) {
+      cluster::NodeInfo node = c.MakeNode("n" + std::to_string(i), {{"cpu", 2000}});
+      node.labels["zone"] = std::to_string(i);
+      c.cache.UpsertNode(node);
+      for (int pod = 0; pod < (i < decoys ? 1 : 2); ++pod) {
+        cluster::PodInfo x = c.MakePod("x" + std::to_string(i) + "-" + std::to_string(pod),
+                                       {{"cpu", i < decoys ? 1500 : 900}});
+        x.constraints.affinity.selector = {{"zone", std::to_string(i)}};
+        c.AddPod(std::move(x));
+      }
+      if (i == decoys) continue;
+      cluster::PodInfo own = c.MakePod("own" + std::to_string(i), {{"cpu", 500}});
+      own.constraints.affinity.selector = {{"zone", std::to_string(i)}};
+      own.labels = {{"app", "own"}};
+      own.holder = "job w";
+      c.AddPod(std::move(own));
+    }
+    c.Plan();
+    cluster::PodInfo waits = c.MakePod("w", {{"cpu", 1500}});
+    waits.holder = "job w";
+    waits.constraints.relations.anti_affinity = {TermOf("own", "zone")};
+    c.AddPod(std::move(waits));
+    c.Plan();
+    EXPECT_EQ(c.WhyNot("w").unblocked_by.size(), decoys < kMaxNodesTried ? 2u : 0u);
+  }
 }
 
 // Two nodes; "a" runs on the first, "b" on the second.

@@ -108,8 +108,6 @@ std::string Grid(const std::function<std::string(double)>& label, double makespa
   return out;
 }
 
-using PointValue = double (*)(const Point&);
-
 // The area between two heights of each point, as steps: a point is an average over its width.
 std::string Area(const std::vector<Point>& points, const std::function<double(const Point&)>& low,
                  const std::function<double(const Point&)>& high, std::string_view colour) {

@@ -25,6 +25,7 @@ is_bound() { [ -n "$(kubectl get pod "$1" -o 'jsonpath={.spec.nodeName}')" ]; }
 
 gpu_pod first | kubectl apply -f -
 is_bound first && fail "bound, and nobody schedules"
+contains "$("$MUSTER" explain pod first)" "it fits now, on " "explain while nobody schedules"
 scheduler 7001
 one=$copy
 eventually 20 leads 7001
@@ -32,6 +33,20 @@ eventually 20 pod_is first Succeeded
 say "result: the scheduler apart: bound over HTTPS, devices $(kubectl logs first)"
 equals "$(curl -s "http://127.0.0.1:7001/readyz")" ok "readyz of the leader"
 contains "$(curl -s "http://127.0.0.1:7001/metrics")" 'scheduler_schedule_attempts_total{result="scheduled"} 1' "metrics of the leader"
+
+# Explain and what-if read the API alone, so it is the same to them where the scheduler runs.
+gpu_pod large | sed 's|nvidia.com/gpu: 1|nvidia.com/gpu: 3|' >"$SCRATCH/large.yaml"
+code=0
+answer=$("$MUSTER" simulate --live --submit "$SCRATCH/large.yaml") || code=$?
+equals "$code" 4 "exit code of simulate --submit for what never fits"
+contains "$answer" "default/large never starts: " "simulate --submit"
+kubectl apply -f "$SCRATCH/large.yaml"
+told() { [ -n "$(kubectl get pod large -o 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}')" ]; }
+eventually 10 told
+contains "$("$MUSTER" explain pod large -o json)" '"why": "NeverFits"' "explain -o json of a scheduler apart"
+contains "$("$MUSTER" explain pod large)" "it needs a node with 3 free nvidia.com/gpu" "explain of a scheduler apart"
+kubectl delete pod large --grace-period=0 >/dev/null
+contains "$("$MUSTER" simulate --live --submit <(gpu_pod small | sed 's|nvidia.com/gpu: 1|nvidia.com/gpu: 2|'))" "starts at once" "simulate --submit"
 
 # A second copy waits; the first gives the Lease up when it is asked to stop, and the second leads at once.
 scheduler 7002

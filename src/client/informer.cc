@@ -80,6 +80,7 @@ class InformerImpl final : public Informer {
 
   const Resource& resource() const override { return resource_; }
   bool Synced() const override { return synced_; }
+  bool Served() const override { return served_; }
   uint64_t SeenRevision() const override { return seen_revision_; }
   const std::map<ObjectKey, json::Value>& objects() const override { return objects_; }
 
@@ -147,6 +148,7 @@ class InformerImpl final : public Informer {
   void OnPage(Result<json::Value> page) {
     if (!page) {
       LOG_DEBUG("informer: list of {} failed error={}", resource_.plural, page.error().ToString());
+      if (page.error().reason() == Reason::kNotFound) served_ = false;
       Later([this] { List(); });
       return;
     }
@@ -161,7 +163,7 @@ class InformerImpl final : public Informer {
     Replace(std::move(listed_));
     listed_.clear();
     if (const uint64_t revision = RevisionOf(*page); revision > 0) seen_revision_ = revision;
-    synced_ = true;
+    synced_ = served_ = true;
     NotifySynced();
     Watch();
   }
@@ -312,6 +314,7 @@ class InformerImpl final : public Informer {
   bool watch_had_event_ = false;
   int failures_ = 0;
   bool started_ = false;
+  bool served_ = true;
   bool synced_ = false;
   Lifetime lifetime_;
 };
@@ -381,8 +384,9 @@ void InformerSet::Start() {
 }
 
 bool InformerSet::AllSynced() const {
-  return std::all_of(impl_->informers.begin(), impl_->informers.end(),
-                     [](const auto& entry) { return entry.second->Synced(); });
+  return std::all_of(impl_->informers.begin(), impl_->informers.end(), [](const auto& entry) {
+    return entry.second->Synced() || !entry.second->Served();
+  });
 }
 
 }  // namespace muster::client

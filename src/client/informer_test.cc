@@ -108,6 +108,29 @@ TEST_F(InformerTest, BacksOffWhileTheServerIsAway) {
   EXPECT_TRUE(informers_.AllSynced());
 }
 
+// A part may ask for what only some servers have: the others do not wait for it, and it is found
+// when it comes.
+TEST_F(InformerTest, WhatTheServerDoesNotServeKeepsNobodyWaiting) {
+  bool served = false;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (served || !request.target.contains("/configmaps")) return true;
+    FakeApi::SendError(*writer, 404, "NotFound", "the server could not find the resource");
+    return false;
+  };
+  informers_.Get(resources::kPods);
+  const Informer& optional = informers_.Get(resources::kConfigMaps);
+  EXPECT_FALSE(informers_.AllSynced());
+  informers_.Start();
+  loop_.RunFor(seconds(1));
+  EXPECT_TRUE(informers_.AllSynced());
+  EXPECT_FALSE(optional.Served());
+  EXPECT_FALSE(optional.Synced());
+  served = true;
+  loop_.RunFor(seconds(61));
+  EXPECT_TRUE(optional.Served());
+  EXPECT_TRUE(optional.Synced());
+}
+
 TEST_F(InformerTest, ShortEmptyWatchesAreNotReopenedInALoop) {
   informers_.Get(resources::kPods);
   informers_.Start();

@@ -43,6 +43,9 @@ constexpr std::string_view kGatedMessage =
 ObjectKey ToObjectKey(const PodKey& key) { return {key.ns, key.name}; }
 PodKey ToPodKey(const ObjectKey& key) { return {key.ns, key.name}; }
 
+// All objects of the resource, if there is such a resource.
+bool IsKnown(const client::Informer& informer) { return informer.Synced() || !informer.Served(); }
+
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -140,9 +143,9 @@ struct Scheduler::Impl {
 
   bool Synced() {
     if (!nodes.Synced() || !pods.Synced()) return false;
-    const bool groups_synced = std::all_of(groups.begin(), groups.end(),
-                                           [](const auto* informer) { return informer->Synced(); });
-    return (groups_synced && priorities.Synced() && namespaces.Synced()) || GraceIsOver();
+    const bool groups_known = std::all_of(groups.begin(), groups.end(),
+                                          [](const auto* informer) { return IsKnown(*informer); });
+    return (groups_known && IsKnown(priorities) && IsKnown(namespaces)) || GraceIsOver();
   }
 
   bool GraceIsOver() {
@@ -251,7 +254,7 @@ struct Scheduler::Impl {
     preemptor.Nominate(next->queue);
     // Nobody is evicted before it is known which budgets protect whom.
     PreemptionFacts facts;
-    if (PreemptionMatters(next->queue, cache) && (budgets.Synced() || GraceIsOver()))
+    if (PreemptionMatters(next->queue, cache) && (IsKnown(budgets) || GraceIsOver()))
       facts = preemptor.Facts(priority_classes);
     next->started = now;
     round = next;

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/time.h"
+#include "plan_timing.h"
 #include "scheduler/planner.h"
 #include "scheduler/preemption_facts.h"
 #include "scheduler/test_cluster.h"
@@ -37,18 +38,15 @@ void BenchShape(std::string_view name, int nodes, bool guarded, int rounds) {
   }
   PlannerConfig config;
   config.explain = false;
-  double best = 1e9;
-  for (int round = 0; round < rounds; ++round) {
-    const Duration start = RealClock().Monotonic();
+  const double best = BestSeconds(rounds, [&] {
     const PlanResult result = Plan(cluster.cache.snapshot(), queue, config, Time{}, facts);
-    best = std::min(best, std::chrono::duration<double>(RealClock().Monotonic() - start).count());
     size_t victims = 0;
     for (const UnitPlan& unit : result.units) {
       CHECK(unit.room == PreemptionPlanner::Outcome::kRoom);
       victims += unit.preemption.victims.size();
     }
     CHECK(victims >= static_cast<size_t>(nodes));
-  }
+  });
   fmt::print("{} {:.0f} 1/s\n", name, nodes / best);
 }
 

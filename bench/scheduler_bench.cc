@@ -21,6 +21,7 @@
 
 #include "base/check.h"
 #include "base/time.h"
+#include "plan_timing.h"
 #include "preemption_bench.h"
 #include "preference_shapes.h"
 #include "scheduler/planner.h"
@@ -59,33 +60,11 @@ void AddPods(TestCluster& cluster, int shapes, bool gpus) {
 
 int rounds = 7;
 
-// The best of several rounds: the machine is shared, and nothing makes a round faster than it is.
-template <class Work>
-double BestSeconds(Work work) {
-  double best = 1e9;
-  for (int round = 0; round < rounds; ++round) {
-    const Duration start = RealClock().Monotonic();
-    work();
-    best = std::min(best, std::chrono::duration<double>(RealClock().Monotonic() - start).count());
-  }
-  return best;
-}
-
-double PlanSeconds(const TestCluster& cluster, size_t pods) {
-  const Queue queue = cluster.MakeQueue();
-  return BestSeconds([&] {
-    const PlanResult result = Plan(cluster.cache.snapshot(), queue, {}, Time{});
-    size_t placed = 0;
-    for (const UnitPlan& unit : result.units) placed += unit.assignments.size();
-    CHECK(placed == pods);
-  });
-}
-
 void BenchDecisions(std::string_view name, int shapes, int kinds, bool gpus) {
   TestCluster cluster;
   AddNodes(cluster, kinds, gpus);
   AddPods(cluster, shapes, gpus);
-  fmt::print("{} {:.0f} 1/s\n", name, kPods / PlanSeconds(cluster, kPods));
+  fmt::print("{} {:.0f} 1/s\n", name, kPods / PlanSeconds(cluster, kPods, rounds));
 }
 
 enum class Relation : uint8_t { kAffinity, kAntiAffinity, kSpread, kPort };
@@ -120,20 +99,20 @@ void BenchRelated(std::string_view name, Relation relation, int nodes) {
   cluster.Plan();
   for (int i = 0; i < kNodes; ++i)
     cluster.AddPod(MakeRelated(cluster, "p" + std::to_string(i), relation));
-  fmt::print("{} {:.0f} 1/s\n", name, kNodes / PlanSeconds(cluster, kNodes));
+  fmt::print("{} {:.0f} 1/s\n", name, kNodes / PlanSeconds(cluster, kNodes, rounds));
 }
 
 void BenchPreferring(std::string_view name, Preference preference, int nodes) {
   TestCluster cluster;
   FillPreferring(cluster, preference, nodes, kNodes);
-  fmt::print("{} {:.0f} 1/s\n", name, kNodes / PlanSeconds(cluster, kNodes));
+  fmt::print("{} {:.0f} 1/s\n", name, kNodes / PlanSeconds(cluster, kNodes, rounds));
 }
 
 void BenchGang() {
   TestCluster cluster;
   AddNodes(cluster, 1, true);
   cluster.AddGang("g", kNodes, kNodes, {{"cpu", 1000}, {"nvidia.com/gpu", 8}});
-  fmt::print("gang_5000_seconds {:.4f} s\n", PlanSeconds(cluster, kNodes));
+  fmt::print("gang_5000_seconds {:.4f} s\n", PlanSeconds(cluster, kNodes, rounds));
 }
 
 // 10,000 pods of 2,000 shapes wait on a full cluster: what a plan costs that places nothing and
@@ -145,7 +124,7 @@ void BenchNothingFits() {
     cluster.AddPod("full" + std::to_string(i), {{"nvidia.com/gpu", 8}});
   CHECK(cluster.Plan() == kNodes);
   AddPods(cluster, kShapes, true);
-  fmt::print("nothing_fits_seconds {:.4f} s\n", PlanSeconds(cluster, 0));
+  fmt::print("nothing_fits_seconds {:.4f} s\n", PlanSeconds(cluster, 0, rounds));
 }
 
 // What a plan holds the loop for.
@@ -153,9 +132,9 @@ void BenchSnapshot() {
   TestCluster cluster;
   AddNodes(cluster, kKinds, true);
   AddPods(cluster, kShapes, true);
-  const double queue = BestSeconds([&] { CHECK(cluster.MakeQueue().size() == kPods); });
+  const double queue = BestSeconds(rounds, [&] { CHECK(cluster.MakeQueue().size() == kPods); });
   cluster.Plan();
-  const double copy = BestSeconds([&] {
+  const double copy = BestSeconds(rounds, [&] {
     const cluster::ClusterSnapshot snapshot = cluster.cache.snapshot();
     CHECK(snapshot.node_count() == kNodes);
   });

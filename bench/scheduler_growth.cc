@@ -16,7 +16,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -26,6 +25,7 @@
 
 #include "base/check.h"
 #include "base/time.h"
+#include "plan_timing.h"
 #include "scheduler/planner.h"
 #include "scheduler/test_cluster.h"
 
@@ -39,6 +39,8 @@ constexpr int kKinds = 50;
 constexpr int kShapes = 2'000;
 
 int rounds = 3;
+
+const PlannerConfig kUnexplained = {.explain = false};
 
 void AddNodes(TestCluster& cluster, int count, int kinds, int64_t gpus) {
   for (int i = 0; i < count; ++i) {
@@ -56,27 +58,6 @@ cluster::ResourceList Wants(int shape) {
   return {{"cpu", 100 + shape}, {"memory", 256 * kMi + shape * 64 * 1024}};
 }
 
-double SecondsSince(Duration start) {
-  return std::chrono::duration<double>(RealClock().Monotonic() - start).count();
-}
-
-// The best of some rounds: the machine is shared, and nothing makes a round faster than it is.
-double PlanSeconds(const TestCluster& cluster, size_t pods, bool explain) {
-  const Queue queue = cluster.MakeQueue();
-  double best = 1e9;
-  for (int round = 0; round < rounds; ++round) {
-    const Duration start = RealClock().Monotonic();
-    PlannerConfig config;
-    config.explain = explain;
-    const PlanResult result = Plan(cluster.cache.snapshot(), queue, config, Time{});
-    best = std::min(best, SecondsSince(start));
-    size_t placed = 0;
-    for (const UnitPlan& unit : result.units) placed += unit.assignments.size();
-    CHECK(placed == pods);
-  }
-  return best;
-}
-
 void BenchGangs(int gangs, int pods) {
   TestCluster cluster;
   AddNodes(cluster, kNodes, 1, 16);
@@ -84,7 +65,7 @@ void BenchGangs(int gangs, int pods) {
     cluster.AddGang("g" + std::to_string(i), pods, pods, {{"cpu", 1000}, {"nvidia.com/gpu", 1}});
   const int total = gangs * pods;
   fmt::print("gangs_{}x{} {:.0f} 1/s\n", gangs, pods,
-             total / PlanSeconds(cluster, static_cast<size_t>(total), false));
+             total / PlanSeconds(cluster, static_cast<size_t>(total), rounds, kUnexplained));
 }
 
 void BenchBesideWaiting() {
@@ -92,7 +73,7 @@ void BenchBesideWaiting() {
   AddNodes(cluster, kNodes, 1, 0);
   for (int i = 0; i < 2 * kPods; ++i) cluster.AddPod("w" + std::to_string(i), {{"cpu", 1'000'000}});
   for (int i = 0; i < kPods; ++i) cluster.AddPod("p" + std::to_string(i), Wants(0));
-  fmt::print("beside_20000_waiting {:.0f} 1/s\n", kPods / PlanSeconds(cluster, kPods, true));
+  fmt::print("beside_20000_waiting {:.0f} 1/s\n", kPods / PlanSeconds(cluster, kPods, rounds));
 }
 
 void BenchChurn() {
@@ -126,7 +107,7 @@ void BenchGrowth(int nodes) {
     for (int i = 0; i < kPods; ++i)
       cluster.AddPod("p" + std::to_string(i), Wants(many ? i % kShapes : 0));
     fmt::print("nodes_{}{} {:.0f} 1/s\n", nodes, many ? "_many" : "",
-               kPods / PlanSeconds(cluster, kPods, false));
+               kPods / PlanSeconds(cluster, kPods, rounds, kUnexplained));
   }
 }
 

@@ -384,9 +384,8 @@ void InformerSet::Start() {
 }
 
 bool InformerSet::AllSynced() const {
-  return std::all_of(impl_->informers.begin(), impl_->informers.end(), [](const auto& entry) {
-    return entry.second->Synced() || !entry.second->Served();
-  });
+  return std::all_of(impl_->informers.begin(), impl_->informers.end(),
+                     [](const auto& entry) { return entry.second->Known(); });
 }
 
 }  // namespace muster::client

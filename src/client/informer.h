@@ -61,6 +61,8 @@ class Informer {
   virtual bool Synced() const = 0;
   // False once the server said that it has no such resource; it is asked again now and then.
   virtual bool Served() const = 0;
+  // All objects of the resource are here, if there is such a resource.
+  bool Known() const { return Synced() || !Served(); }
   // nullptr if absent.
   virtual const json::Value* Find(const ObjectKey& key) const = 0;
   virtual const std::map<ObjectKey, json::Value>& objects() const = 0;
@@ -101,7 +103,7 @@ class InformerSet {
   const Informer* Find(
       const Resource& resource) const;  // without a field selector; nullptr if nobody asked for it
   void Start();
-  // Those apart that the server does not serve: of them there are no objects.
+  // All are Known().
   bool AllSynced() const;
 
  private:

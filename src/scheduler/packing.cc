@@ -33,6 +33,14 @@ std::vector<int64_t> PodsOfShapes(const cluster::ClusterSnapshot& snapshot, cons
   return pods;
 }
 
+size_t CountGpuPods(const cluster::ClusterSnapshot& snapshot, const std::vector<int64_t>& pods) {
+  int64_t count = 0;
+  for (ShapeIndex shape = 0; shape < pods.size(); ++shape) {
+    if (pods[shape] > 0 && AskOf(snapshot, snapshot.Shape(shape)).gpus > 0) count += pods[shape];
+  }
+  return static_cast<size_t>(count);
+}
+
 bool IsDue(const Packing& before, const std::vector<int64_t>& pods, size_t nodes) {
   if (before.nodes != nodes) return true;
   int64_t changed = 0, total = 0;
@@ -129,6 +137,8 @@ std::shared_ptr<const Packing> Learn(const cluster::ClusterSnapshot& snapshot, c
   if (GpuResources(snapshot).empty()) return nullptr;
   std::vector<int64_t> pods = PodsOfShapes(snapshot, queue);
   if (before != nullptr && !IsDue(*before, pods, snapshot.node_count())) return before;
+  // Looking at all nodes is for those that have pods to learn from.
+  if (CountGpuPods(snapshot, pods) < kLeastGpuPods) return nullptr;
   Lesson lesson(snapshot);
   if (!lesson.HasGpus()) return nullptr;
   const cluster::PodMix mix = lesson.Mix(pods);

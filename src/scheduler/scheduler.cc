@@ -43,9 +43,6 @@ constexpr std::string_view kGatedMessage =
 ObjectKey ToObjectKey(const PodKey& key) { return {key.ns, key.name}; }
 PodKey ToPodKey(const ObjectKey& key) { return {key.ns, key.name}; }
 
-// All objects of the resource, if there is such a resource.
-bool IsKnown(const client::Informer& informer) { return informer.Synced() || !informer.Served(); }
-
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -144,8 +141,8 @@ struct Scheduler::Impl {
   bool Synced() {
     if (!nodes.Synced() || !pods.Synced()) return false;
     const bool groups_known = std::all_of(groups.begin(), groups.end(),
-                                          [](const auto* informer) { return IsKnown(*informer); });
-    return (groups_known && IsKnown(priorities) && IsKnown(namespaces)) || GraceIsOver();
+                                          [](const auto* informer) { return informer->Known(); });
+    return (groups_known && priorities.Known() && namespaces.Known()) || GraceIsOver();
   }
 
   bool GraceIsOver() {
@@ -254,7 +251,7 @@ struct Scheduler::Impl {
     preemptor.Nominate(next->queue);
     // Nobody is evicted before it is known which budgets protect whom.
     PreemptionFacts facts;
-    if (PreemptionMatters(next->queue, cache) && (IsKnown(budgets) || GraceIsOver()))
+    if (PreemptionMatters(next->queue, cache) && (budgets.Known() || GraceIsOver()))
       facts = preemptor.Facts(priority_classes);
     next->started = now;
     round = next;

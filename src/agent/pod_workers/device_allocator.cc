@@ -37,6 +37,13 @@ Status Unexpected(const std::string& why) {
   return Error(Reason::kConflict, "Allocate failed due to {}, which is unexpected", why);
 }
 
+// `names`: those that devices are assigned to, the pod's containers taken away.
+Status CheckNoneLeft(const std::set<std::string>& names) {
+  if (names.empty()) return Status::Ok();
+  return Unexpected(
+      fmt::format("devices assigned to {}, which is no container of the pod", *names.begin()));
+}
+
 }  // namespace
 
 void DeviceAllocator::SetDevices(std::vector<cluster::Device> devices,
@@ -93,14 +100,6 @@ DeviceAllocator::Taken DeviceAllocator::TakenOf(const std::string& resource, con
   return taken;
 }
 
-Status DeviceAllocator::CheckHealth(const cluster::Device& device) const {
-  if (device.unhealthy.empty()) return Status::Ok();
-  return Unexpected(
-      fmt::format("previously allocated devices are no longer healthy; cannot allocate "
-                  "unhealthy devices {} {} ({})",
-                  device.resource, device.id, device.unhealthy));
-}
-
 Status DeviceAllocator::CheckDevice(const std::string& resource, const std::string& id,
                                     const std::string& uid, int64_t milli) const {
   const cluster::Device* device = Find(resource, id);
@@ -121,7 +120,11 @@ Status DeviceAllocator::CheckDevice(const std::string& resource, const std::stri
     return Unexpected(
         fmt::format("device {} {} belongs to another pod (uid {})", resource, id, taken.by));
   }
-  return CheckHealth(*device);
+  if (device->unhealthy.empty()) return Status::Ok();
+  return Unexpected(
+      fmt::format("previously allocated devices are no longer healthy; cannot allocate "
+                  "unhealthy devices {} {} ({})",
+                  resource, id, device->unhealthy));
 }
 
 // One GPU, the same for each container that asks for a share of it.
@@ -144,10 +147,7 @@ Status DeviceAllocator::CheckShare(const json::Value& pod,
     }
     gpus.insert(ids.begin(), ids.end());
   }
-  if (!names.empty()) {
-    return Unexpected(
-        fmt::format("devices assigned to {}, which is no container of the pod", *names.begin()));
-  }
+  RETURN_IF_ERROR(CheckNoneLeft(names));
   if (gpus.size() != 1)
     return Unexpected(fmt::format("a share of {} GPUs is assigned to one pod", gpus.size()));
   return CheckDevice(gpu, *gpus.begin(), pod["metadata"]["uid"].Str(), ShareOf(pod));
@@ -183,9 +183,7 @@ Status DeviceAllocator::Check(const json::Value& pod,
       }
     }
   }
-  if (names.empty()) return Status::Ok();
-  return Unexpected(
-      fmt::format("devices assigned to {}, which is no container of the pod", *names.begin()));
+  return CheckNoneLeft(names);
 }
 
 // The GPU with the least left that suffices, as the scheduler chooses.

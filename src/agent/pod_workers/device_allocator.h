@@ -73,7 +73,6 @@ class DeviceAllocator {
   // `milli`: thousandths of the device that the pod is to have.
   Status CheckDevice(const std::string& resource, const std::string& id, const std::string& uid,
                      int64_t milli) const;
-  Status CheckHealth(const cluster::Device& device) const;
   // Thousandths that others have, and of these those of pods that end.
   struct Taken {
     int64_t milli = 0;

@@ -245,7 +245,13 @@ std::string NodesAvailableText(const Infeasible& facts) {
 }
 
 std::string Explain(const Infeasible& facts) {
-  return facts.room_is_made ? WaitText(facts) + " " + RoomText(facts) : WaitText(facts);
+  std::string text = WaitText(facts);
+  if (facts.room_is_made) text += " " + RoomText(facts);
+  if (facts.evicts_after.has_value()) {
+    text += fmt::format(" Evicts nobody before {}: its binding was refused after room was made: {}",
+                        FormatTime(*facts.evicts_after), facts.refusal);
+  }
+  return text;
 }
 
 std::vector<std::string> DetailLines(const Infeasible& facts) {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time.h"
 #include "cluster/resources.h"
 #include "json/value.h"
 
@@ -104,6 +105,9 @@ struct Infeasible {
   // for. Of these, those that have to leave because of it: "pod ns/name".
   bool room_is_made = false;
   std::vector<std::string> preempts;
+  // It may evict nobody before then: its binding was refused after room had been made for it.
+  std::optional<Time> evicts_after;
+  std::string refusal;
   std::vector<Holding>
       holders;  // of `resource` on these nodes, largest first, at most kMaxHoldersListed
   int64_t holder_count = 0;  // all of them

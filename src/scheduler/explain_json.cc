@@ -128,6 +128,10 @@ json::Value ToJson(const Infeasible& facts) {
     for (const std::string& pod : facts.preempts) pods.push_back(pod);
     out = out.Set("preempts", json::Value(std::move(pods)));
   }
+  if (facts.evicts_after.has_value()) {
+    out = out.Set("evictsNobody", json::Obj({{"before", FormatTime(*facts.evicts_after)},
+                                             {"bindingRefused", facts.refusal}}));
+  }
   return out;
 }
 

@@ -77,6 +77,8 @@ UnitKey UnitOf(const cluster::PodInfo& pod) {
   return {!pod.group.empty(), {pod.ns, pod.group.empty() ? pod.name : pod.group}};
 }
 
+UnitKey KeyOf(const Unit& unit) { return {unit.is_gang, {unit.ns, unit.name}}; }
+
 GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
   GangCount count;
   const cluster::Group* group = cache.FindGroup(key);

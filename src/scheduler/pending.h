@@ -35,6 +35,7 @@ struct UnitKey {
   auto operator<=>(const UnitKey&) const = default;
 };
 UnitKey UnitOf(const cluster::PodInfo& pod);
+UnitKey KeyOf(const Unit& unit);
 
 // The members of a gang as they count: failed and terminating pods do not.
 struct GangCount {

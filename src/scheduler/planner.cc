@@ -1,7 +1,6 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -51,8 +50,11 @@ struct Planning {
 
   // The positions in the queue, in the order in which units are placed.
   std::vector<size_t> Order() const {
-    std::vector<size_t> order(queue.size());
-    std::iota(order.begin(), order.end(), size_t{0});
+    std::vector<size_t> order;
+    order.reserve(queue.size());
+    for (size_t position = 0; position < queue.size(); ++position) {
+      if (!queue[position].rests) order.push_back(position);
+    }
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return GoesBefore(queue[a], queue[b]); });
     return order;

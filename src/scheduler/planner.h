@@ -82,7 +82,7 @@ struct UnitPlan {
 
 struct PlanResult {
   std::vector<UnitPlan>
-      units;  // in the order in which they were considered; one for each unit of the queue
+      units;  // in the order in which they were considered; one for each that does not rest
   std::shared_ptr<const Packing> packing;  // for the next plan
   size_t preemption_attempts = 0;  // units for which victims were looked for
   bool preemption_cut_off = false;  // not for all: the bound on work was used up

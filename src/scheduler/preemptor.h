@@ -60,6 +60,8 @@ class Preemptor {
 
   // Some pod that waits was nominated there, as of the last plan.
   bool IsNominated(const std::string& node) const { return nominated_nodes_.contains(node); }
+  // The pod is nominated: somebody went for it, or will.
+  bool MadeRoomFor(const cluster::PodKey& pod) const { return !NominatedNodeOf(pod).empty(); }
   // The pod does not wait any more, or is another one of its name.
   void Forget(const cluster::PodKey& pod);
   bool Idle() const { return in_flight_ == 0 && backing_off_ == 0 && ready_.empty(); }

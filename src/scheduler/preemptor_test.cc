@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "scheduler/refused_bindings.h"
 #include "scheduler/scheduler_test_base.h"
 
 namespace muster::scheduler {
@@ -28,6 +29,7 @@ class PreemptorTest : public SchedulerTest {
   }
   void End(const std::string& name) { api_.Remove(kPods, "default", name); }
   json::Value Pod(const std::string& name) { return *api_.Find(kPods, "default", name); }
+  bool IsThere(const std::string& name) { return api_.Find(kPods, "default", name) != nullptr; }
   bool IsEnding(const std::string& name) { return Pod(name)["metadata"].Has("deletionTimestamp"); }
   std::string NominatedNodeOf(const std::string& name) {
     return Pod(name)["status"]["nominatedNodeName"].Str();
@@ -189,6 +191,102 @@ TEST_F(PreemptorTest, AFailedEvictionIsRepeatedWhileSomebodyWaitsForIt) {
   loop_.RunFor(seconds(60));
   EXPECT_EQ(refused, until_now);
   EXPECT_FALSE(IsEnding(stays));
+}
+
+// Its victims come back, as pods of controllers do.
+TEST_F(PreemptorTest, APodThatIsRefusedForEverEvictsLessAndLess) {
+  AddNode("n1", 1);
+  refuse_bind = [](const std::string& pod, net::ResponseWriter& writer) {
+    if (pod != "poison") return false;
+    client::FakeApi::SendError(writer, 403, "Forbidden", "not this one");
+    return true;
+  };
+  AddWaiting("poison", 1, 10);
+  int number = 0;
+  const auto name = [&] { return fmt::format("low-{}", number); };
+  AddRunning(name(), "n1", 1);
+  for (int second = 0; second < 3600; ++second) {
+    loop_.RunFor(seconds(1));
+    if (IsThere(name()) && !IsEnding(name())) continue;
+    End(name());
+    ++number;
+    AddWaiting(name(), 1, 0);
+  }
+  // After 1, 2, 4, 8, then every 10 minutes.
+  EXPECT_GE(Deletes(), 5);
+  EXPECT_LE(Deletes(), 9);
+  EXPECT_EQ(NodeOf(name()), "n1");
+  const std::string message = Condition("poison")["message"].Str();
+  EXPECT_NE(message.find(" Evicts nobody before 20"), std::string::npos) << message;
+  EXPECT_TRUE(message.ends_with(": its binding was refused after room was made: not this one"))
+      << message;
+  EXPECT_EQ(scheduler_->ExplainPod("default", "poison")["evictsNobody"]["bindingRefused"],
+            json::Value("not this one"));
+
+  // Once it is bound, all is forgotten.
+  refuse_bind = {};
+  loop_.RunFor(minutes(11));
+  End(name());
+  loop_.RunFor(minutes(1));
+  EXPECT_EQ(NodeOf("poison"), "n1");
+}
+
+TEST_F(PreemptorTest, RoomThatWasMadeIsKeptWhileARefusalMayPass) {
+  AddNode("n1", 1);
+  int refusals = kMaxRestsWithRoom;
+  refuse_bind = [&](const std::string& pod, net::ResponseWriter& writer) {
+    if (pod != "high" || refusals-- <= 0) return false;
+    client::FakeApi::SendError(writer, 403, "Forbidden", "a policy is being loaded");
+    return true;
+  };
+  AddRunning("low", "n1", 1);
+  AddWaiting("high", 1, 10);
+  Settle();
+  AddWaiting("thief", 1, 0);
+  End("low");
+  Settle();
+  EXPECT_EQ(NodeOf("high"), "n1");
+  EXPECT_EQ(NodeOf("thief"), "");
+  EXPECT_EQ(Deletes(), 1);
+}
+
+TEST_F(PreemptorTest, RoomThatWasMadeIsNotKeptForEver) {
+  AddNode("n1", 1);
+  refuse_bind = [&](const std::string& pod, net::ResponseWriter& writer) {
+    if (!pod.starts_with("poison")) return false;
+    client::FakeApi::SendError(writer, 403, "Forbidden", "no");
+    return true;
+  };
+  AddRunning("low", "n1", 1);
+  AddWaiting("poison", 1, 10);
+  Settle();
+  AddWaiting("good", 1, 0);
+  End("low");
+  loop_.RunFor(seconds(30));
+  EXPECT_EQ(NodeOf("good"), "n1");
+  EXPECT_EQ(Deletes(), 1);
+}
+
+TEST_F(PreemptorTest, AClockThatIsSetBackDoesNotLengthenAnEvictionPause) {
+  AddNode("n1", 1);
+  bool refuse = true;
+  refuse_bind = [&](const std::string& pod, net::ResponseWriter& writer) {
+    if (pod != "high" || !refuse) return false;
+    client::FakeApi::SendError(writer, 403, "Forbidden", "no");
+    return true;
+  };
+  AddRunning("low", "n1", 1);
+  AddWaiting("high", 1, 10);
+  Settle();
+  AddWaiting("next", 1, 0);
+  End("low");
+  loop_.RunFor(seconds(10));
+  EXPECT_EQ(NodeOf("next"), "n1");
+  refuse = false;
+  loop_.JumpClock(-hours(1));
+  loop_.RunFor(kMaxEvictionPause);
+  EXPECT_EQ(NodeOf("high"), "n1");
+  EXPECT_EQ(Deletes(), 2);
 }
 
 TEST_F(PreemptorTest, BudgetsProtectThoseThatTheyMean) {

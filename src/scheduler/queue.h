@@ -61,6 +61,8 @@ struct Unit {
   cluster::ResourceList min_resources;  // PodGroup.spec.minResources, while nothing is occupied
   int64_t priority = 0;
   bool may_preempt = true;  // no pod's preemptionPolicy is Never
+  // Not to be placed now: it is here for the room that was made for it (QueuedPod::nominated).
+  bool rests = false;
   Time created{};
   std::vector<QueuedPod>
       // pending ones, in the order in which they are placed (creation, length of the name, name)

@@ -17,6 +17,7 @@
 #include "scheduler/group_status.h"
 #include "scheduler/pending.h"
 #include "scheduler/preemptor.h"
+#include "scheduler/refused_bindings.h"
 #include "scheduler/rules.h"
 #include "scheduler/status_publisher.h"
 
@@ -59,11 +60,6 @@ struct Scheduler::Impl {
     size_t next_reason = 0;      // in Unit::pods, of a unit of which pods stay pending
     std::shared_ptr<const Infeasible> verdict;  // of that unit, once somebody needs it
     std::string message;
-  };
-
-  struct Backoff {
-    Time until{};
-    int attempts = 0;
   };
 
   Impl(client::ApiClient& api_client, client::InformerSet& informers, Pool& worker_pool,
@@ -246,8 +242,13 @@ struct Scheduler::Impl {
     dirty = false;
     const Time now = api.loop().Now();
     auto next = std::make_shared<Round>();
-    next->queue = BuildQueue(cache, pending, priority_classes, BackedOff(now));
+    const RefusedBindings::Resting resting = refused.RestingAt(now);
+    next->queue = BuildQueue(cache, pending, priority_classes, resting.without_room);
     if (next->queue.empty()) return;
+    for (Unit& unit : next->queue) {
+      unit.rests = resting.with_room.contains(KeyOf(unit));
+      unit.may_preempt &= refused.EvictionPause(KeyOf(unit), now) == nullptr;
+    }
     preemptor.Nominate(next->queue);
     // Nobody is evicted before it is known which budgets protect whom.
     PreemptionFacts facts;
@@ -267,19 +268,6 @@ struct Scheduler::Impl {
           packing = round->result.packing;
           TakeOver();
         }));
-  }
-
-  std::set<UnitKey> BackedOff(Time now) {
-    std::set<UnitKey> waiting;
-    // Long over, or further away than any back-off: the clock was set back.
-    std::erase_if(backoffs, [&](const auto& entry) {
-      return entry.second.until + kMaxBindBackoff < now ||
-             entry.second.until > now + kMaxBindBackoff;
-    });
-    for (const auto& [unit, backoff] : backoffs) {
-      if (backoff.until > now) waiting.insert(unit);
-    }
-    return waiting;
   }
 
   // Turns the plan's decisions into assumptions and bindings, a slice at a time. What changed
@@ -386,8 +374,12 @@ struct Scheduler::Impl {
       const Unit& unit = round->queue[plan.unit];
       Infeasible why = *plan.infeasible;
       why.room_is_made = plan.room == PreemptionPlanner::Outcome::kRoom;
-      if (why.room_is_made)
-        why.preempts = preemptor.VictimsOf({unit.is_gang, {unit.ns, unit.name}});
+      if (why.room_is_made) why.preempts = preemptor.VictimsOf(KeyOf(unit));
+      if (const auto* pause = refused.EvictionPause(KeyOf(unit), round->started);
+          pause != nullptr && !why.room_is_made) {
+        why.evicts_after = pause->evicts_after;
+        why.refusal = pause->refusal;
+      }
       round->message = Explain(why);
       round->verdict = std::make_shared<const Infeasible>(std::move(why));
       if (unit.is_gang) {
@@ -479,7 +471,7 @@ struct Scheduler::Impl {
     const std::string node = binding.Path({"target", "name"}).Str();
     LOG_INFO("scheduler: bound pod={} node={}", pod.ToString(), node);
     publisher.PodBound(ToObjectKey(pod), node);
-    if (const cluster::PodRecord* record = cache.FindPod(pod)) backoffs.erase(UnitOf(record->info));
+    if (const cluster::PodRecord* record = cache.FindPod(pod)) refused.Bound(UnitOf(record->info));
   }
 
   void OnReleased(const PodKey& pod, const Status& refusal) {
@@ -490,16 +482,18 @@ struct Scheduler::Impl {
     if (record == nullptr || !IsPending(*record, config.scheduler_names)) return Wake();
     pending[pod] = record;
     const Time now = api.loop().Now();
-    Backoff& backoff = backoffs[UnitOf(record->info)];
-    if (backoff.until <= now) backoff.until = now + BindBackoff(++backoff.attempts);
+    const RefusedBindings::Pause pause =
+        refused.Refused(UnitOf(record->info), preemptor.MadeRoomFor(pod), refusal.message(), now);
     publisher.PodWaits(
         ToObjectKey(pod),
         {"SchedulerError", fmt::format("the binding was refused: {}; next try in {} s",
-                                       refusal.message(), Seconds(backoff.until - now))});
+                                       refusal.message(), Seconds(pause.rests_until - now))});
     if (!record->info.group.empty()) GangChanged({pod.ns, record->info.group});
-    // Others may use the room now, this unit when its time has come.
+    // Others may use the room now, this unit when its time has come; and when it may evict again.
     Wake();
-    api.loop().After(backoff.until - now, lifetime.Guard([this] { Wake(); }));
+    for (const Time later : {pause.rests_until, pause.evicts_after}) {
+      if (later > now) api.loop().After(later - now, lifetime.Guard([this] { Wake(); }));
+    }
   }
 
   // -- What others ask.
@@ -540,9 +534,10 @@ struct Scheduler::Impl {
   void RefreshCounts() {
     metrics.pending_gated = gated.size();
     metrics.pending_unschedulable = metrics.pending_backoff = metrics.pending_active = 0;
-    const std::set<UnitKey> waiting = BackedOff(api.loop().Now());
+    const RefusedBindings::Resting resting = refused.RestingAt(api.loop().Now());
     for (const auto& [key, pod] : pending) {
-      if (waiting.contains(UnitOf(pod->info))) {
+      const UnitKey unit = UnitOf(pod->info);
+      if (resting.without_room.contains(unit) || resting.with_room.contains(unit)) {
         ++metrics.pending_backoff;
       } else {
         ++(verdicts.contains(key) ? metrics.pending_unschedulable : metrics.pending_active);
@@ -567,7 +562,7 @@ struct Scheduler::Impl {
   std::map<PodKey, std::shared_ptr<const Infeasible>> verdicts;  // of pending pods
   std::map<PodKey, std::shared_ptr<const Infeasible>>
       group_verdicts;  // of gangs of which a pod is pending
-  std::map<UnitKey, Backoff> backoffs;
+  RefusedBindings refused;
 
   bool dirty = false;
   bool wake_posted = false;

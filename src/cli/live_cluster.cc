@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/volume_binder.h"
+
 namespace muster::cli {
 
 Result<scheduler::ClusterLists> ReadCluster(Session& session) {
@@ -12,6 +14,10 @@ Result<scheduler::ClusterLists> ReadCluster(Session& session) {
         client::resources::kPriorityClasses})
     paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));
   for (const client::Resource& resource : scheduler::kGroupResources)
+    paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));
+  for (const client::Resource& resource :
+       {client::resources::kPersistentVolumeClaims, scheduler::kPersistentVolumes,
+        scheduler::kStorageClasses})
     paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));
   std::vector<Result<json::Value>> answers = session.GetJsons(paths);
   for (size_t i = 0; i < 2; ++i) {
@@ -23,7 +29,11 @@ Result<scheduler::ClusterLists> ReadCluster(Session& session) {
   lists.pods = take(1);
   lists.namespaces = take(2);
   lists.priority_classes = take(3);
-  for (size_t api = 0; api < lists.pod_groups.size(); ++api) lists.pod_groups[api] = take(4 + api);
+  size_t next = 4;
+  for (json::Value& groups : lists.pod_groups) groups = take(next++);
+  lists.claims = take(next++);
+  lists.volumes = take(next++);
+  lists.storage_classes = take(next++);
   return lists;
 }
 

@@ -128,6 +128,11 @@ std::string KeyOf(const PodConstraints& constraints) {
             constraints.images.size() * sizeof(ImageHash)});
   key += '|';
   if (!constraints.relations.IsTrivial()) Put(key, constraints.relations);
+  for (const ClaimUse& use : constraints.claims) {
+    key += '|';
+    for (const std::string& part : {use.claim.ns, use.claim.name, use.pod_name, use.pod_uid})
+      Put(key, part);
+  }
   return key;
 }
 
@@ -380,6 +385,8 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
     if (!node.empty()) pods_on_[node].insert(key);
   }
   if (pod.placement == kNoIndex) PlaceBound(pod);
+  if (pod.assumed_node.empty()) ForgetVolumes(key);
+  NoteClaims(key, pod);
   const bool is_placed = pod.placement != kNoIndex;
   if (is_placed) DescribePlaced(pod);
   const bool opens = looking_at_pods_ > 0 && (was_placed != is_placed || others_changed);
@@ -399,6 +406,8 @@ CacheChange ClusterCache::RemovePod(const PodKey& key) {
   }
   Release(pod);
   pods_.erase(at);
+  claiming_.erase(key);
+  ForgetVolumes(key);
   return {.changed = true, .capacity_grew = was_placed};
 }
 
@@ -430,6 +439,82 @@ CacheChange ClusterCache::RemoveGroup(const PodKey& key, GroupApi api) {
   if (group->second.pods.empty() && group->second.info() == nullptr) groups_.erase(group);
   return {.changed = true, .capacity_grew = false};
 }
+
+// -- Storage.
+
+void ClusterCache::KeepStorage() { snapshot_.ChangeStorage(); }
+
+template <class Map, class Info>
+CacheChange ClusterCache::UpsertStorage(Map Storage::* map, const typename Map::key_type& key,
+                                        Info info) {
+  if (snapshot_.Storage() != nullptr) {
+    const Map& known = snapshot_.Storage()->*map;
+    if (const auto at = known.find(key); at != known.end() && *at->second == info) return {};
+  }
+  (snapshot_.ChangeStorage().*map)[key] = std::make_shared<const Info>(std::move(info));
+  return {.changed = true, .capacity_grew = !claiming_.empty()};
+}
+
+template <class Map>
+CacheChange ClusterCache::RemoveStorage(Map Storage::* map, const typename Map::key_type& key) {
+  if (snapshot_.Storage() == nullptr || !(snapshot_.Storage()->*map).contains(key)) return {};
+  (snapshot_.ChangeStorage().*map).erase(key);
+  return {.changed = true, .capacity_grew = !claiming_.empty()};
+}
+
+CacheChange ClusterCache::UpsertClaim(ClaimInfo info) {
+  const ClaimKey key = info.key;
+  return UpsertStorage(&Storage::claims, key, std::move(info));
+}
+
+CacheChange ClusterCache::RemoveClaim(const ClaimKey& key) {
+  return RemoveStorage(&Storage::claims, key);
+}
+
+CacheChange ClusterCache::UpsertVolume(VolumeInfo info) {
+  const std::string name = info.name;
+  return UpsertStorage(&Storage::volumes, name, std::move(info));
+}
+
+CacheChange ClusterCache::RemoveVolume(const std::string& name) {
+  return RemoveStorage(&Storage::volumes, name);
+}
+
+CacheChange ClusterCache::UpsertStorageClass(StorageClassInfo info) {
+  const std::string name = info.name;
+  return UpsertStorage(&Storage::classes, name, std::move(info));
+}
+
+CacheChange ClusterCache::RemoveStorageClass(const std::string& name) {
+  return RemoveStorage(&Storage::classes, name);
+}
+
+void ClusterCache::NoteClaims(const PodKey& key, const PodRecord& pod) {
+  if (snapshot_.Shape(pod.shape).constraints.claims.empty()) return;
+  if (pod.IsPlaced() || pod.info.IsFinished()) {
+    claiming_.erase(key);
+  } else {
+    claiming_.insert(key);
+  }
+}
+
+const std::vector<VolumeChoice>& ClusterCache::AssumedVolumes(const PodKey& key) const {
+  static const std::vector<VolumeChoice> none;
+  const auto found = assumed_volumes_.find(key);
+  return found == assumed_volumes_.end() ? none : found->second;
+}
+
+// A decision about a claim stands while a pod for which it was made is assumed.
+void ClusterCache::ForgetVolumes(const PodKey& key) {
+  const auto found = assumed_volumes_.find(key);
+  if (found == assumed_volumes_.end()) return;
+  const std::vector<VolumeChoice> choices = std::move(found->second);
+  assumed_volumes_.erase(found);
+  Storage& storage = snapshot_.ChangeStorage();
+  for (const VolumeChoice& choice : choices) storage.Undo(choice);
+}
+
+// -- Places.
 
 // Places a pod that is bound or assumed and has not finished, if its node is known.
 void ClusterCache::PlaceBound(PodRecord& pod) {
@@ -496,7 +581,8 @@ DeviceSet ClusterCache::DevicesOf(const AssignedDevices& assigned, const NodeInf
   return out;
 }
 
-bool ClusterCache::Assume(const PodKey& key, std::string_view node_name, const DeviceSet& devices) {
+bool ClusterCache::Assume(const PodKey& key, std::string_view node_name, const DeviceSet& devices,
+                          const std::vector<VolumeChoice>& volumes) {
   const auto at = pods_.find(key);
   const NodeIndex node = FindNode(node_name);
   if (at == pods_.end() || node == kNoIndex) return false;
@@ -505,10 +591,18 @@ bool ClusterCache::Assume(const PodKey& key, std::string_view node_name, const D
   const Shape& shape = snapshot_.Shape(pod.shape);
   if (!snapshot_.FitsAmounts(shape, node)) return false;
   if (!snapshot_.ServesDevices(shape, node, devices)) return false;
+  if (!volumes.empty()) {
+    Storage& storage = snapshot_.ChangeStorage();
+    const auto holds = [&](const VolumeChoice& choice) { return storage.Holds(choice); };
+    if (!std::all_of(volumes.begin(), volumes.end(), holds)) return false;
+    for (const VolumeChoice& choice : volumes) storage.Decide(choice);
+    assumed_volumes_[key] = volumes;
+  }
   pod.assumed_node = node_name;
   pod.assumed_devices = devices;
   pods_on_[pod.assumed_node].insert(key);
   PlaceOn(pod, node, devices);
+  NoteClaims(key, pod);
   return true;
 }
 
@@ -523,6 +617,8 @@ void ClusterCache::Forget(const PodKey& key) {
   }
   pod.assumed_node.clear();
   pod.assumed_devices = DeviceSet();
+  ForgetVolumes(key);
+  NoteClaims(key, pod);
 }
 
 const PodRecord* ClusterCache::FindPod(const PodKey& key) const {

@@ -89,11 +89,25 @@ class ClusterCache {
   CacheChange UpsertGroup(PodGroupInfo info);
   CacheChange RemoveGroup(const PodKey& key, GroupApi api = GroupApi::kVolcano);
 
+  // Storage. From KeepStorage() on pods wait for what they claim; without it claims are no matter.
+  void KeepStorage();
+  CacheChange UpsertClaim(ClaimInfo info);
+  CacheChange RemoveClaim(const ClaimKey& key);
+  CacheChange UpsertVolume(VolumeInfo info);
+  CacheChange RemoveVolume(const std::string& name);
+  CacheChange UpsertStorageClass(StorageClassInfo info);
+  CacheChange RemoveStorageClass(const std::string& name);
+
   // Counts the pod as placed from now on. False, and nothing changes, if the node is gone or lacks
-  // the room, a device is taken, or the pod is unknown or placed already.
-  bool Assume(const PodKey& key, std::string_view node, const DeviceSet& devices);
+  // the room, a device is taken, a choice of volumes does not hold any more, or the pod is unknown
+  // or placed already.
+  bool Assume(const PodKey& key, std::string_view node, const DeviceSet& devices,
+              const std::vector<VolumeChoice>& volumes = {});
   // Takes an assumption back. No effect on a pod that the informer shows bound.
   void Forget(const PodKey& key);
+
+  // What Assume() was told, while it is assumed.
+  const std::vector<VolumeChoice>& AssumedVolumes(const PodKey& key) const;
 
   const ClusterSnapshot& snapshot() const { return snapshot_; }
   const PodRecords& pods() const { return pods_; }
@@ -136,6 +150,12 @@ class ClusterCache {
   void DescribePlaced(const PodRecord& pod);
   void Unplace(PodRecord& pod);
   static DeviceSet DevicesOf(const AssignedDevices& assigned, const NodeInfo& node);
+  template <class Map, class Info>
+  CacheChange UpsertStorage(Map Storage::* map, const typename Map::key_type& key, Info info);
+  template <class Map>
+  CacheChange RemoveStorage(Map Storage::* map, const typename Map::key_type& key);
+  void NoteClaims(const PodKey& key, const PodRecord& pod);
+  void ForgetVolumes(const PodKey& key);
   void Link(const PodRecord& pod);
   void Unlink(const PodInfo& info);
 
@@ -151,6 +171,8 @@ class ClusterCache {
   uint64_t last_serial_ = 0;
   std::map<int64_t, size_t> placed_by_priority_;
   size_t looking_at_pods_ = 0;  // pods whose shape does
+  std::set<PodKey> claiming_;   // pods that have no place and name claims
+  std::map<PodKey, std::vector<VolumeChoice>> assumed_volumes_;
 };
 
 }  // namespace muster::cluster

@@ -93,16 +93,20 @@ bool NodeAffinity::NamesNodes() const {
                      [](const auto& each) { return cluster::NamesNodes(each.term); });
 }
 
-NodeAffinity ToNodeAffinity(const json::Value& pod_spec) {
+NodeAffinity ToRequiredNodes(const json::Value& node_selector) {
   NodeAffinity out;
+  out.has_terms = node_selector.IsObject();
+  for (const json::Value& term : node_selector["nodeSelectorTerms"].items())
+    out.terms.push_back(ToTerm(term));
+  return out;
+}
+
+NodeAffinity ToNodeAffinity(const json::Value& pod_spec) {
+  NodeAffinity out = ToRequiredNodes(pod_spec.Path(
+      {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}));
   for (const auto& [key, value] : pod_spec["nodeSelector"].members())
     out.selector.emplace_back(key, value.Str());
   std::sort(out.selector.begin(), out.selector.end());
-  const json::Value& required =
-      pod_spec.Path({"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
-  out.has_terms = required.IsObject();
-  for (const json::Value& term : required["nodeSelectorTerms"].items())
-    out.terms.push_back(ToTerm(term));
   const json::Value& preferred = pod_spec.Path(
       {"affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"});
   for (const json::Value& each : preferred.items()) {

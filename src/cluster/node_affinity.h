@@ -64,6 +64,8 @@ struct NodeAffinity {
 };
 
 NodeAffinity ToNodeAffinity(const json::Value& pod_spec);
+// Required terms alone, of a v1.NodeSelector.
+NodeAffinity ToRequiredNodes(const json::Value& node_selector);
 
 // A node as affinity sees it: the labels that it shares with its class, and its own two names.
 struct NodeLabels {

@@ -86,7 +86,8 @@ const json::Fields& PodInfoFields() {
           {"status", "phase"},
           {"status", "startTime"},
           {"status", "nominatedNodeName"}}
-          .Add(PodRelationsFields());
+          .Add(PodRelationsFields())
+          .Add(ClaimUseFields());
   return fields;
 }
 
@@ -116,6 +117,7 @@ PodInfo ToPodInfo(const json::Value& pod) {
   out.constraints.relations = ToPodRelations(pod);
   out.labels = ToPodLabels(metadata["labels"]);
   out.constraints.images = PodImages(spec);
+  out.constraints.claims = ToClaimUses(pod);
   if (out.scheduler_name == kSpreadScheduler) {
     out.constraints.profile = Profile::kSpread;
     if (spec["topologySpreadConstraints"].empty())

@@ -20,6 +20,7 @@
 #include "cluster/pod_relations.h"
 #include "cluster/resources.h"
 #include "cluster/taints.h"
+#include "cluster/volumes.h"
 #include "json/projection.h"
 #include "json/value.h"
 
@@ -48,6 +49,7 @@ struct PodConstraints {
   std::vector<Toleration> tolerations;
   PodRelations relations;
   std::vector<ImageHash> images;
+  std::vector<ClaimUse> claims;
   Profile profile = Profile::kPack;
   bool operator==(const PodConstraints&) const = default;
 };

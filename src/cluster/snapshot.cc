@@ -375,4 +375,13 @@ void ClusterSnapshot::SetNamespace(std::string_view name, std::optional<Labels> 
   }
 }
 
+cluster::Storage& ClusterSnapshot::ChangeStorage() {
+  if (storage_ == nullptr) {
+    storage_ = std::make_shared<cluster::Storage>();
+  } else if (storage_.use_count() > 1) {
+    storage_ = std::make_shared<cluster::Storage>(*storage_);
+  }
+  return *storage_;
+}
+
 }  // namespace muster::cluster

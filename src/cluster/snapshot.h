@@ -124,6 +124,8 @@ class ClusterSnapshot {
   const PodIdentity& Identity(IdentityIndex identity) const { return *identities_[identity]; }
   size_t identity_slots() const { return identities_.size(); }
   const NamespaceLabels& Namespaces() const { return *namespaces_; }
+  // nullptr where nobody keeps it: then what pods claim is no matter.
+  const cluster::Storage* Storage() const { return storage_.get(); }
 
   // -- Placements.
   // Enough of every resource and of every listed device that the shape asks for. Looks at nothing
@@ -174,6 +176,7 @@ class ClusterSnapshot {
   void SetHolder(HolderIndex index, std::shared_ptr<const std::string> holder);
   void SetIdentity(IdentityIndex index, std::shared_ptr<const PodIdentity> identity);
   void SetNamespace(std::string_view name, std::optional<Labels> labels);  // nullopt: gone
+  cluster::Storage& ChangeStorage();
 
  private:
   struct DeviceKind {
@@ -214,6 +217,7 @@ class ClusterSnapshot {
   std::vector<std::shared_ptr<const PodIdentity>> identities_;
   // Copied before a change while another snapshot has it, too.
   std::shared_ptr<NamespaceLabels> namespaces_ = std::make_shared<NamespaceLabels>();
+  std::shared_ptr<cluster::Storage> storage_;  // likewise
   std::vector<Placement> placements_;
   std::vector<PlacementIndex> empty_placements_;
 };

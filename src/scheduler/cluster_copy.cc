@@ -16,6 +16,13 @@ ClusterCopy::ClusterCopy(const ClusterLists& lists,
   }
   for (const json::Value& each : lists.priority_classes["items"].items())
     priorities[each["metadata"]["name"].Str()] = each["value"].AsInt();
+  if (!lists.claims.IsNull()) cache.KeepStorage();
+  for (const json::Value& claim : lists.claims["items"].items())
+    cache.UpsertClaim(cluster::ToClaimInfo(claim));
+  for (const json::Value& volume : lists.volumes["items"].items())
+    cache.UpsertVolume(cluster::ToVolumeInfo(volume));
+  for (const json::Value& each : lists.storage_classes["items"].items())
+    cache.UpsertStorageClass(cluster::ToStorageClassInfo(each));
   for (const json::Value& pod : lists.pods["items"].items())
     cache.UpsertPod(cluster::ToPodInfo(pod));
   for (const auto& [key, record] : cache.pods()) {

@@ -29,6 +29,8 @@ inline constexpr size_t kMaxExplainWork = 20'000'000;
 struct ClusterLists {
   json::Value nodes, pods, namespaces, priority_classes;
   std::array<json::Value, cluster::kGroupApis> pod_groups;
+  // Null where the server has none; without claims what pods claim is no matter.
+  json::Value claims, volumes, storage_classes;
 };
 
 // What a plan of everything that waits says of one unit.

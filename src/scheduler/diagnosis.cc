@@ -11,6 +11,7 @@
 #include "scheduler/more_nodes.h"
 #include "scheduler/node_kinds.h"
 #include "scheduler/rules.h"
+#include "scheduler/volume_hints.h"
 
 namespace muster::scheduler {
 
@@ -124,12 +125,15 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   Failures failures = CountFailures(finder_.pod_rules(), unplaced.shape, unplaced.identity);
   const ResourceIndex scarce = Scarcest(snapshot, failures);
   out.failed_by_rule = std::move(failures.by_rule);
+  out.claim_fault = std::move(failures.claim_fault);
+  out.volume_hint = VolumeHint(finder_.pod_rules().volumes(), snapshot, unplaced.shape);
   out.wants_neighbours =
       std::any_of(out.failed_by_rule.begin(), out.failed_by_rule.end(), [](const RuleCount& each) {
         return each.reason == ReasonText({Rule::kPodAffinity, nullptr});
       });
   if (detail_) AddDetail(unplaced, scarce, out);
   TakeBack(attempt, finder_);
+  if (!out.claim_fault.empty()) return out;  // no end and no node would help
   if (!failed.unknown_resource.empty()) {
     out.why = Infeasible::Why::kNeverFits;
     out.resource = failed.unknown_resource;

@@ -214,6 +214,11 @@ std::string RoomText(const Infeasible& facts) {
                      facts.preempts.size() == 1 ? "its" : "their");
 }
 
+// " Storage: PersistentVolumeClaim a/b is not bound: ..."
+std::string VolumeText(const Infeasible& facts) {
+  return facts.volume_hint.empty() ? "" : " Storage: " + facts.volume_hint + ".";
+}
+
 std::string WaitText(const Infeasible& facts) {
   switch (facts.why) {
     case Infeasible::Why::kGroupMissing:
@@ -229,7 +234,7 @@ std::string WaitText(const Infeasible& facts) {
   if (facts.nodes == 0) return NodesAvailableText(facts);
   if (facts.for_min_resources) return GangText(facts);
   const std::string rest = facts.group.empty() ? PodText(facts) : GangText(facts);
-  return rest.empty() ? NodesAvailableText(facts) : NodesAvailableText(facts) + " " + rest;
+  return NodesAvailableText(facts) + (rest.empty() ? "" : " " + rest) + VolumeText(facts);
 }
 
 }  // namespace
@@ -237,6 +242,7 @@ std::string WaitText(const Infeasible& facts) {
 std::string NodesAvailableText(const Infeasible& facts) {
   if (facts.nodes == 0) return "no nodes available to schedule pods";
   std::string out = fmt::format("0/{} nodes are available:", facts.nodes);
+  if (!facts.claim_fault.empty()) return out + " " + facts.claim_fault + ".";
   for (size_t i = 0; i < facts.failed_by_rule.size(); ++i) {
     const RuleCount& count = facts.failed_by_rule[i];
     out += fmt::format("{}{} {}", i == 0 ? " " : ", ", count.nodes, count.reason);

@@ -114,6 +114,10 @@ struct Infeasible {
 
   // Its required affinity to other pods excludes nodes: what it wants near may not be there.
   bool wants_neighbours = false;
+  // What the pod claims excludes all nodes alike, which are not looked at any further; "" if not.
+  std::string claim_fault;
+  // Which claims or volumes keep it from nodes, and what would change that: volume_hints.h.
+  std::string volume_hint;
   // What no node can satisfy, or none does: affinity_faults.h. "" if that is not the cause.
   std::string affinity_fault;
   // Models of the devices of nodes that pass all other rules, where they name one.

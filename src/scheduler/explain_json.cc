@@ -114,6 +114,7 @@ json::Value ToJson(const Infeasible& facts) {
              {"heldBy", HoldingsJson(facts, facts.holders)}}));
   }
   if (facts.wants_neighbours) out = out.Set("wantsNeighbours", true);
+  if (!facts.volume_hint.empty()) out = out.Set("storage", facts.volume_hint);
   if (!facts.affinity_fault.empty()) out = out.Set("affinityFault", facts.affinity_fault);
   if (!facts.kinds.empty()) {
     out = out.Set("nodeKinds", KindsJson(facts))

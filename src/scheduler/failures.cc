@@ -50,12 +50,17 @@ Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex index,
   const cluster::Shape& shape = snapshot.Shape(index);
   const LookIndex look = pod_rules.LookOf(index, identity);
   const bool looks = look != cluster::kNoIndex;
+  Failures out;
+  out.insufficient.assign(snapshot.resource_count(), 0);
+  out.claim_fault = pod_rules.volumes().Fault(index);
+  if (!out.claim_fault.empty()) {
+    out.by_rule.push_back({out.claim_fault, static_cast<int64_t>(nodes.size())});
+    return out;
+  }
   NodeFilter filter(snapshot, shape);
   // Texts are made once per class (nodes of a class differ only if the shape names nodes), not once
   // per node.
   std::map<std::pair<Rule, const cluster::Taint*>, int64_t> excluded;
-  Failures out;
-  out.insufficient.assign(snapshot.resource_count(), 0);
   int64_t passing = 0;
   for (const cluster::NodeIndex node : nodes) {
     RuleVerdict verdict = filter.Check(node);
@@ -72,8 +77,7 @@ Failures CountFailures(PodRules& pod_rules, cluster::ShapeIndex index,
       has_room = false;
     }
     if (!looks || !has_room) continue;
-    const Rule rule = pod_rules.CheckTopology(look, node);
-    if (rule != Rule::kPasses) ++excluded[{rule, nullptr}];
+    for (const Rule rule : pod_rules.FailedRules(look, node)) ++excluded[{rule, nullptr}];
   }
   std::map<std::string, int64_t> counts;
   for (const auto& [why, nodes] : excluded) counts[ReasonText({why.first, why.second})] += nodes;
@@ -102,9 +106,11 @@ std::vector<RuleCount> ExcludedByOneRule(PodRules& pod_rules, cluster::ShapeInde
     for (const RuleVerdict& verdict :
          AllFailedRules(shape, node_class, snapshot.Node(node).labels_view()))
       reasons.push_back(ReasonText(verdict));
-    for (const Rule rule :
-         {pod_rules.CheckPorts(look, node), pod_rules.CheckTopology(look, node)}) {
-      if (rule != Rule::kPasses) reasons.push_back(ReasonText({rule, nullptr}));
+    const Rule ports = pod_rules.CheckPorts(look, node);
+    if (ports != Rule::kPasses) reasons.push_back(ReasonText({ports, nullptr}));
+    for (const Rule rule : pod_rules.FailedRules(look, node)) {
+      reasons.push_back(rule == Rule::kClaim ? std::string(pod_rules.volumes().Fault(index))
+                                             : ReasonText({rule, nullptr}));
     }
     for (const cluster::ResourceAmount& request : shape.requests) {
       if (snapshot.Free(node, request.resource) < request.amount)

@@ -17,6 +17,8 @@ namespace muster::scheduler {
 
 struct Failures {
   std::vector<RuleCount> by_rule;  // in kube-scheduler's words and order
+  // What the pod claims excludes all nodes alike, and nothing else is looked at; "" if not.
+  std::string claim_fault;
   std::vector<int64_t>
       insufficient;  // by resource: nodes that pass the rules before it and have too little
 };

@@ -46,6 +46,8 @@ json::Value SchedulerRules() {
       Rule("scheduling.volcano.sh", {"podgroups"}, read),
       Rule("scheduling.x-k8s.io", {"podgroups"}, read),
       Rule("policy", {"poddisruptionbudgets"}, read),
+      Rule("", {"persistentvolumeclaims", "persistentvolumes"}, {"get", "list", "watch", "patch"}),
+      Rule("storage.k8s.io", {"storageclasses"}, read),
       Rule("", {"pods/binding"}, {"create"}),
       Rule("", {"pods"}, {"delete"}),
       Rule("", {"pods/status"}, {"patch"}),

@@ -106,6 +106,24 @@ TEST(Permissions, AreWhatTheSchedulerAsksFor) {
     api.Put("/api/v1/pods",
             Yaml(std::string(pod) + "schedulerName: default-scheduler, containers: [{name: m}]}}"));
   }
+  // A claim that waits for its first pod gets a volume that is there, another one that is made.
+  api.Put("/apis/storage.k8s.io/v1/storageclasses",
+          Yaml("{metadata: {name: c}, provisioner: csi.example.com, volumeBindingMode: "
+               "WaitForFirstConsumer}"));
+  api.Put("/api/v1/persistentvolumes",
+          Yaml("{metadata: {name: v}, spec: {storageClassName: c, capacity: {storage: 1Gi}}, "
+               "status: {phase: Available}}"));
+  for (const std::string claim : {"a", "b"}) {
+    api.Put("/api/v1/persistentvolumeclaims",
+            Yaml("{metadata: {name: " + claim +
+                 ", namespace: d}, spec: {storageClassName: c, resources: {requests: {storage: "
+                 "1Gi}}}}"));
+    api.Put("/api/v1/pods",
+            Yaml("{metadata: {name: claims-" + claim +
+                 ", namespace: d}, spec: {schedulerName: default-scheduler, containers: [{name: "
+                 "m}], volumes: [{name: v, persistentVolumeClaim: {claimName: " +
+                 claim + "}}]}}"));
+  }
   client::InProcessTransport transport(loop, api, {});
   client::ApiClient client(loop, transport, "scheduler");
   client::InformerSet informers(client);

@@ -19,6 +19,7 @@
 
 #include "json/parse.h"
 #include "json/value.h"
+#include "scheduler/plain_volumes_test_support.h"
 
 namespace muster::scheduler::plain {
 
@@ -28,6 +29,7 @@ struct World {
   std::vector<Value> nodes;
   std::map<std::string, Value> pods;  // by name; those with spec.nodeName run
   std::map<std::string, Value> namespace_labels;
+  Storage storage;
 };
 
 using Text = std::optional<std::string>;
@@ -367,11 +369,30 @@ inline Text OwnReason(const Value& pod, const Value& node) {
 }
 
 // Why the node does not take the pod; empty: it does. In the order of kube-scheduler's filters.
+// How many pods that run name each claim.
+inline std::map<std::string, int> ClaimUsers(const World& world) {
+  std::map<std::string, int> users;
+  for (const auto& [name, pod] : world.pods) {
+    for (const Value& node : world.nodes) {
+      if (!RunsOn(pod, node)) continue;
+      for (const Named& named : ClaimsOf(pod)) ++users[named.key];
+    }
+  }
+  return users;
+}
+
 inline std::vector<std::string> Reasons(const World& world, const Value& pod, const Value& node) {
+  if (world.storage.kept) {
+    if (const Text fault = ClaimFault(world.storage, pod)) return {*fault};
+  }
   if (const Text why = OwnReason(pod, node)) return {*why};
   if (PortsAreTaken(world, pod, node))
     return {"node(s) didn't have free ports for the requested pod ports"};
   if (const auto lacking = Lacking(world, pod, node); !lacking.empty()) return lacking;
+  if (world.storage.kept) {
+    const auto faults = VolumeReasons(world.storage, pod, node, ClaimUsers(world));
+    if (!faults.empty()) return faults;
+  }
   if (const Text why = SpreadReason(world, pod, node)) return {*why};
   if (const Text why = AffinityReason(world, pod, node)) return {*why};
   return {};

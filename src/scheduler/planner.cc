@@ -76,7 +76,8 @@ struct Planning {
     for (const PlacedPod& placed : attempt.placed) {
       const cluster::Placement& placement = snapshot.At(placed.placement);
       plan.assignments.push_back(
-          {placed.pod, snapshot.Node(placement.node).name, placement.devices});
+          {placed.pod, snapshot.Node(placement.node).name, placement.devices,
+           finder.pod_rules().volumes().ChoicesOf(placement.shape, placement.node)});
       room_was_freed |= reservations.Placed(placed.pod, placement.node);
     }
     return plan.assignments.size() == queue[position].pods.size();

@@ -67,6 +67,8 @@ struct Assignment {
   size_t pod = 0;  // position in Unit::pods
   std::string node;
   cluster::DeviceSet devices;  // positions in that node's NodeInfo::devices
+  // Of its claims that wait for their first pod.
+  std::vector<cluster::VolumeChoice> volumes;
 };
 
 struct UnitPlan {
@@ -84,8 +86,8 @@ struct PlanResult {
   std::vector<UnitPlan>
       units;  // in the order in which they were considered; one for each that does not rest
   std::shared_ptr<const Packing> packing;  // for the next plan
-  size_t preemption_attempts = 0;  // units for which victims were looked for
-  bool preemption_cut_off = false;  // not for all: the bound on work was used up
+  size_t preemption_attempts = 0;          // units for which victims were looked for
+  bool preemption_cut_off = false;         // not for all: the bound on work was used up
   size_t search_looks = 0;  // what gangs of pods that differ took of the SearchBudget
 };
 

@@ -44,7 +44,8 @@ void TakeOut(std::vector<NodeIndex>& nodes, NodeIndex node) {
 
 }  // namespace
 
-PodRules::PodRules(const cluster::ClusterSnapshot& snapshot) : snapshot_(snapshot) {
+PodRules::PodRules(const cluster::ClusterSnapshot& snapshot)
+    : snapshot_(snapshot), volumes_(snapshot), active_(volumes_.active()) {
   for (ShapeIndex shape = 0; shape < snapshot.shape_slots(); ++shape) {
     const PodRelations& relations = snapshot.Shape(shape).constraints.relations;
     active_ |= !relations.IsTrivial();
@@ -136,6 +137,7 @@ bool PodRules::Counter::Allows(NodeIndex node, bool counts_itself) const {
 void PodRules::Count(const Placement& placement, int64_t sign) {
   if (!active_) return;
   const NodeIndex node = placement.node;
+  volumes_.Count(placement.shape, node, sign);
   for (const HostPort& port : snapshot_.Shape(placement.shape).constraints.relations.ports) {
     std::vector<HostPort>& taken = ports_on_[node];
     if (sign > 0) {
@@ -326,7 +328,7 @@ LookIndex PodRules::LookOf(ShapeIndex shape, IdentityIndex identity) {
     }
   }
   if (snapshot_.Shape(shape).constraints.relations.IsTrivial() && look.blockers.empty() &&
-      look.pullers.empty()) {
+      look.pullers.empty() && !volumes_.Asks(shape)) {
     return kNoIndex;
   }
   const Terms& terms = TermsOf(shape);
@@ -365,6 +367,24 @@ Rule PodRules::CheckPorts(LookIndex index, NodeIndex node) const {
 Rule PodRules::CheckTopology(LookIndex index, NodeIndex node) const {
   if (index == kNoIndex) return Rule::kPasses;
   const Look& look = looks_[index];
+  if (volumes_.Asks(look.shape)) {
+    const std::vector<Rule> failed = volumes_.Failed(look.shape, node);
+    if (!failed.empty()) return failed.front();
+  }
+  return CheckPods(look, node);
+}
+
+std::vector<Rule> PodRules::FailedRules(LookIndex index, NodeIndex node) const {
+  if (index == kNoIndex) return {};
+  const Look& look = looks_[index];
+  std::vector<Rule> failed = volumes_.Failed(look.shape, node);
+  if (!failed.empty()) return failed;
+  const Rule rule = CheckPods(look, node);
+  if (rule != Rule::kPasses) failed.push_back(rule);
+  return failed;
+}
+
+Rule PodRules::CheckPods(const Look& look, NodeIndex node) const {
   for (size_t i = 0; i < look.spread.size(); ++i) {
     const Counter& counter = counters_[look.spread[i]];
     if (counter.topology->domain_of[node] == kNoIndex) return Rule::kSpreadLabel;
@@ -397,7 +417,7 @@ Rule PodRules::CheckTopology(LookIndex index, NodeIndex node) const {
 uint64_t PodRules::Loosened(LookIndex index) const {
   if (index == kNoIndex) return 0;
   const Look& look = looks_[index];
-  uint64_t sum = 0;
+  uint64_t sum = volumes_.Asks(look.shape) ? volumes_.Loosened() : 0;
   for (const auto* counters : {&look.affinity, &look.anti_affinity, &look.spread, &look.blockers}) {
     for (const CounterIndex counter : *counters) sum += counters_[counter].loosened;
   }
@@ -408,7 +428,7 @@ uint64_t PodRules::Loosened(LookIndex index) const {
 
 size_t PodRules::TermCount(LookIndex index) const {
   const Look& look = looks_[index];
-  return 1 + look.anti_affinity.size() + look.blockers.size() + look.spread.size();
+  return 2 + look.anti_affinity.size() + look.blockers.size() + look.spread.size();
 }
 
 PodRules::CounterIndex PodRules::CounterOf(const Look& look, size_t term) const {
@@ -423,6 +443,7 @@ PodRules::CounterIndex PodRules::CounterOf(const Look& look, size_t term) const 
 uint32_t PodRules::ExcludedDomain(LookIndex index, size_t term, NodeIndex node) const {
   const Look& look = looks_[index];
   if (term == 0) return PortsCollide(look, ports_on_[node]) ? node : kNoIndex;
+  if (term + 1 == TermCount(index)) return volumes_.IsInUse(look.shape) ? 0 : kNoIndex;
   const Counter& counter = counters_[CounterOf(look, term)];
   const uint32_t domain = counter.topology->domain_of[node];
   if (domain == kNoIndex) return kNoIndex;
@@ -437,6 +458,8 @@ uint32_t PodRules::CountsIn(LookIndex index, size_t term, const Placement& place
     const PodRelations& relations = snapshot_.Shape(placement.shape).constraints.relations;
     return PortsCollide(look, relations.ports) ? placement.node : kNoIndex;
   }
+  if (term + 1 == TermCount(index))
+    return volumes_.Contend(look.shape, placement.shape) ? 0 : kNoIndex;
   const CounterIndex which = CounterOf(look, term);
   const Counter& counter = counters_[which];
   if (counter.kind == Counter::Kind::kSpread && counter.eligible[placement.node] == 0)

@@ -1,8 +1,8 @@
 // src/scheduler/pod_rules.h
 //
 // PodRules: the filter rules that look at other pods (host ports, inter-pod affinity and
-// anti-affinity, topology spread), and the counts behind preferences about them (preferences.h),
-// kept true while pods are placed and taken back.
+// anti-affinity, topology spread) or at what pods claim (volume_rules.h), and the counts behind
+// preferences about other pods (preferences.h), kept true while pods are placed and taken back.
 //
 // Each term is a Counter: how many pods it means, by topology domain. A counter is made when a pod
 // first asks for it, from the pods that are placed then, and follows each placement from there on,
@@ -13,9 +13,9 @@
 // Thread:     any, not shared.
 // Invariants: a count is what a look at all placed pods would give. When Loosened() of a look stays
 //             the same, its rules opened no node that no pod was placed on or taken from.
-// Cost:       nothing where no shape has relations to pods; else O(placements) once, O(identities +
-//             nodes) per counter, O(counters that mean the pod) per placement, O(terms) per node
-//             that is checked.
+// Cost:       nothing where no shape has relations to pods or claims; else O(placements) once,
+//             O(identities + nodes) per counter, O(counters that mean the pod) per placement,
+//             O(terms) per node that is checked.
 
 #pragma once
 
@@ -29,6 +29,7 @@
 
 #include "cluster/snapshot.h"
 #include "scheduler/rules.h"
+#include "scheduler/volume_rules.h"
 
 namespace muster::scheduler {
 
@@ -40,19 +41,25 @@ class PodRules {
 
   const cluster::ClusterSnapshot& snapshot() const { return snapshot_; }
 
-  // What a pod of this shape and identity looks at; kNoIndex: at no pods.
+  const VolumeRules& volumes() const { return volumes_; }
+
+  // What a pod of this shape and identity looks at; kNoIndex: at no pods and no volumes.
   LookIndex LookOf(cluster::ShapeIndex shape, cluster::IdentityIndex identity);
   // The first rule that excludes the node. Upstream asks for ports before amounts and for the rest
   // after them. kNoIndex passes. REQUIRES: HasNode(node).
   Rule CheckPorts(LookIndex look, cluster::NodeIndex node) const;
+  // Volumes first.
   Rule CheckTopology(LookIndex look, cluster::NodeIndex node) const;
+  // Why a node that has room is excluded: kube-scheduler counts all faults of volumes, else one.
+  std::vector<Rule> FailedRules(LookIndex look, cluster::NodeIndex node) const;
   // Grows whenever nodes may have passed from excluded to allowed other than the node of a change.
   uint64_t Loosened(LookIndex look) const;
 
   // The terms by which placed pods can keep a pod of this look away: its ports, its anti-affinity,
-  // the anti-affinity of others, its spread.
+  // the anti-affinity of others, its spread, a claim that one pod alone may have.
   size_t TermCount(LookIndex look) const;
-  // The node's domain if the term excludes it now, else kNoIndex. For ports a node is a domain.
+  // The node's domain if the term excludes it now, else kNoIndex. For ports a node is a domain, for
+  // claims the cluster.
   uint32_t ExcludedDomain(LookIndex look, size_t term, cluster::NodeIndex node) const;
   // The domain in which the placed pod counts against the look, else kNoIndex.
   uint32_t CountsIn(LookIndex look, size_t term, const cluster::Placement& placement);
@@ -154,6 +161,7 @@ class PodRules {
 
   // By the numbers of TermCount(), without the ports.
   CounterIndex CounterOf(const Look& look, size_t term) const;
+  Rule CheckPods(const Look& look, cluster::NodeIndex node) const;
   bool PortsCollide(const Look& look, const std::vector<cluster::HostPort>& taken) const;
   void MakeClaims();
   void Count(const cluster::Placement& placement, int64_t sign);
@@ -172,7 +180,8 @@ class PodRules {
   const std::vector<size_t>& ClaimsOn(cluster::IdentityIndex identity);
 
   const cluster::ClusterSnapshot& snapshot_;
-  bool active_ = false;  // some shape has relations
+  VolumeRules volumes_;
+  bool active_ = false;  // some shape has relations or claims
   std::map<std::string, Topology> topologies_;
   std::deque<Counter> counters_;
   std::vector<Terms> terms_;  // by shape

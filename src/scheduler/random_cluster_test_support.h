@@ -19,6 +19,7 @@
 #include "json/parse.h"
 #include "scheduler/node_finder.h"
 #include "scheduler/plain_rules_test_support.h"
+#include "scheduler/random_storage_test_support.h"
 
 namespace muster::scheduler {
 
@@ -220,7 +221,10 @@ struct ClusterMaker {
 // A random cluster twice: as objects, and as the scheduler keeps it.
 class RandomCluster {
  public:
-  explicit RandomCluster(uint64_t seed) : make_{Rng(seed)} {
+  // With storage, pods also name claims.
+  explicit RandomCluster(uint64_t seed, bool with_storage = false)
+      : make_{Rng(seed)}, make_storage_{Rng(seed)} {
+    if (with_storage) world.storage = make_storage_.Make();
     world.namespace_labels = {{"d", *json::Parse(R"({"team": "a"})")},
                               {"e", *json::Parse(R"({"team": "b"})")}};
     for (const auto& [ns, labels] : world.namespace_labels)
@@ -228,6 +232,7 @@ class RandomCluster {
     const int64_t nodes = make_.rng.Between(1, 6);
     for (int i = 0; i < nodes; ++i) {
       world.nodes.push_back(*json::Parse(make_.Node(i)));
+      if (with_storage) world.nodes.back() = make_storage_.InSomeZone(world.nodes.back());
       cache.UpsertNode(cluster::ToNodeInfo(world.nodes.back()));
     }
     const int64_t running = make_.rng.Between(0, 8);
@@ -235,10 +240,9 @@ class RandomCluster {
       Add(make_.Pod(fmt::format("r{}", i),
                     fmt::format("n{}", make_.rng.Below(world.nodes.size()))));
     }
-    for (int64_t i = make_.rng.Between(1, 6); i > 0; --i) {
-      waiting_.push_back(make_.Pod(fmt::format("w{}", i), ""));
-      Add(waiting_.back());
-    }
+    for (int64_t i = make_.rng.Between(1, 6); i > 0; --i)
+      waiting_.push_back(Add(make_.Pod(fmt::format("w{}", i), "")));
+    if (with_storage) KeepStorage();
   }
 
   const cluster::PodRecord& Record(const json::Value& pod) const {
@@ -259,6 +263,7 @@ class RandomCluster {
         finder.Remove(at->second);
         placed.erase(at);
         world.pods[name] = pod;
+        GiveVolumesBack(pod);
         continue;
       }
       const cluster::NodeIndex node = choose(finder, pod);
@@ -267,6 +272,7 @@ class RandomCluster {
       placed[name] = finder.Place(record.shape, node, record.holder, {}, record.identity);
       world.pods[name] =
           pod.Set("spec", pod["spec"].Set("nodeName", json::Value(snapshot.Node(node).name)));
+      if (world.storage.kept) plain::Write(world.storage, pod, world.nodes[node]);
     }
   }
 
@@ -274,12 +280,40 @@ class RandomCluster {
   cluster::ClusterCache cache;
 
  private:
-  void Add(const json::Value& pod) {
+  json::Value Add(json::Value pod) {
+    if (world.storage.kept) pod = make_storage_.WithVolumes(pod, world.storage);
     world.pods[pod["metadata"]["name"].Str()] = pod;
     cache.UpsertPod(cluster::ToPodInfo(pod));
+    return pod;
+  }
+
+  void KeepStorage() {
+    at_first_ = world.storage;
+    cache.KeepStorage();
+    for (const auto& [key, claim] : world.storage.claims)
+      cache.UpsertClaim(cluster::ToClaimInfo(claim));
+    for (const auto& [name, volume] : world.storage.volumes)
+      cache.UpsertVolume(cluster::ToVolumeInfo(volume));
+    for (const auto& [name, each] : world.storage.classes)
+      cache.UpsertStorageClass(cluster::ToStorageClassInfo(each));
+  }
+
+  // Of claims that no pod names any more that was placed in between.
+  void GiveVolumesBack(const json::Value& pod) {
+    const std::map<std::string, int> users = plain::ClaimUsers(world);
+    for (const plain::Named& named : plain::ClaimsOf(pod)) {
+      const auto claim = world.storage.claims.find(named.key);
+      if (claim == world.storage.claims.end() || users.contains(named.key)) continue;
+      for (auto& [name, volume] : world.storage.volumes) {
+        if (plain::IsReservedFor(volume, claim->second)) volume = at_first_.volumes.at(name);
+      }
+      claim->second = at_first_.claims.at(named.key);
+    }
   }
 
   ClusterMaker make_;
+  StorageMaker make_storage_;
+  plain::Storage at_first_;
   std::vector<json::Value> waiting_;
 };
 

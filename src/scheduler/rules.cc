@@ -73,6 +73,17 @@ std::string ReasonText(const RuleVerdict& verdict) {
       return "node(s) didn't match Pod's node affinity/selector";
     case Rule::kPorts:
       return "node(s) didn't have free ports for the requested pod ports";
+    case Rule::kClaimInUse:
+      return "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
+             "access mode";
+    case Rule::kVolumeAffinity:
+      return "node(s) had volume node affinity conflict";
+    case Rule::kNoVolume:
+      return "node(s) didn't find available persistent volumes to bind";
+    case Rule::kVolumeGone:
+      return "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
+    case Rule::kVolumeZone:
+      return "node(s) had no available volume zone";
     case Rule::kSpreadLabel:
       return "node(s) didn't match pod topology spread constraints (missing required label)";
     case Rule::kSpread:
@@ -83,6 +94,7 @@ std::string ReasonText(const RuleVerdict& verdict) {
       return "node(s) didn't match pod anti-affinity rules";
     case Rule::kExistingAntiAffinity:
       return "node(s) didn't satisfy existing pods anti-affinity rules";
+    case Rule::kClaim:
     case Rule::kPasses:
       break;
   }

@@ -24,6 +24,14 @@ enum class Rule : uint8_t {
   kAffinity,
   // These look at other pods: pod_rules.h.
   kPorts,
+  // About what the pod claims: volume_rules.h.
+  kClaim,  // whatever the node; VolumeRules::Fault() says what
+  kClaimInUse,
+  kVolumeAffinity,
+  kNoVolume,
+  kVolumeGone,
+  kVolumeZone,
+  // Other pods again.
   kSpreadLabel,
   kSpread,
   kPodAffinity,

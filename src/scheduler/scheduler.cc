@@ -20,6 +20,7 @@
 #include "scheduler/refused_bindings.h"
 #include "scheduler/rules.h"
 #include "scheduler/status_publisher.h"
+#include "scheduler/volume_binder.h"
 
 namespace muster::scheduler {
 
@@ -34,8 +35,9 @@ constexpr size_t kStepsPerTask = 256;
 // The longest pause after a long plan.
 constexpr Duration kMaxPlanPause = seconds(1);
 
-// PodGroups of either kind and PriorityClasses may not exist on a server, and namespaces may be out
-// of reach; without them pods of gangs wait, no namespace has labels, and the rest goes on.
+// PodGroups of either kind, PriorityClasses and storage may not exist on a server, and namespaces
+// may be out of reach; without them pods of gangs and pods with claims wait, no namespace has
+// labels, and the rest goes on.
 constexpr Duration kOptionalSyncGrace = seconds(3);
 
 constexpr std::string_view kGatedMessage =
@@ -74,6 +76,10 @@ struct Scheduler::Impl {
         priorities(informers.Get(client::resources::kPriorityClasses, {{"value"}})),
         namespaces(informers.Get(client::resources::kNamespaces, {{"metadata", "labels"}})),
         budgets(informers.Get(kPodDisruptionBudgets, DisruptionBudgetFields())),
+        claims(
+            informers.Get(client::resources::kPersistentVolumeClaims, cluster::ClaimInfoFields())),
+        volumes(informers.Get(kPersistentVolumes, cluster::VolumeInfoFields())),
+        storage_classes(informers.Get(kStorageClasses, cluster::StorageClassInfoFields())),
         preemptor(api, pods, budgets, cache),
         publisher(
             api, pods, groups,
@@ -84,7 +90,20 @@ struct Scheduler::Impl {
                      .on_bound = [this](const PodKey& pod,
                                         const json::Value& binding) { OnBound(pod, binding); },
                      .on_released = [this](const PodKey& pod,
-                                           const Status& why) { OnReleased(pod, why); }}) {}
+                                           const Status& why) { OnReleased(pod, why); }}),
+        volume_binder(api, volumes, cache,
+                      {.on_waiting =
+                           [this](const PodKey& pod, const std::string& message) {
+                             publisher.PodWaits(ToObjectKey(pod),
+                                                {std::string(kWaitsForVolumes), message},
+                                                kPassingReasonDelay);
+                           },
+                       .on_ready = [this](const std::vector<PodKey>& unit,
+                                          bool partly_bound) { BindReady(unit, partly_bound); },
+                       .on_failed =
+                           [this](const std::vector<PodKey>& unit, const Status& why) {
+                             for (const PodKey& pod : unit) OnReleased(pod, why);
+                           }}) {}
 
   static GroupInformers GroupInformersOf(client::InformerSet& informers) {
     GroupInformers out{};
@@ -105,6 +124,7 @@ struct Scheduler::Impl {
                                               : cache.UpsertNode(cluster::ToNodeInfo(after));
       Note(change);
       if (change.changed && preemptor.IsNominated(key.name)) Wake();
+      if (after.IsNull()) volume_binder.Look();
     });
     Follow(namespaces, [this](const ObjectKey& key, const json::Value& after) {
       Note(after.IsNull()
@@ -117,10 +137,31 @@ struct Scheduler::Impl {
         OnGroup(key, static_cast<cluster::GroupApi>(group_api), after);
       });
     }
+    FollowStorage();
     Follow(budgets, [](const ObjectKey&, const json::Value&) {});
     Follow(priorities, [this](const ObjectKey& key, const json::Value& after) {
       priority_classes.erase(key.name);
       if (!after.IsNull()) priority_classes[key.name] = after["value"].AsInt();
+    });
+  }
+
+  void FollowStorage() {
+    cache.KeepStorage();
+    const auto note = [this](const cluster::CacheChange& change) {
+      Note(change);
+      if (change.changed) volume_binder.Look();
+    };
+    Follow(claims, [this, note](const ObjectKey& key, const json::Value& after) {
+      note(after.IsNull() ? cache.RemoveClaim({key.ns, key.name})
+                          : cache.UpsertClaim(cluster::ToClaimInfo(after)));
+    });
+    Follow(volumes, [this, note](const ObjectKey& key, const json::Value& after) {
+      note(after.IsNull() ? cache.RemoveVolume(key.name)
+                          : cache.UpsertVolume(cluster::ToVolumeInfo(after)));
+    });
+    Follow(storage_classes, [this, note](const ObjectKey& key, const json::Value& after) {
+      note(after.IsNull() ? cache.RemoveStorageClass(key.name)
+                          : cache.UpsertStorageClass(cluster::ToStorageClassInfo(after)));
     });
   }
 
@@ -138,7 +179,9 @@ struct Scheduler::Impl {
     if (!nodes.Synced() || !pods.Synced()) return false;
     const bool groups_known = std::all_of(groups.begin(), groups.end(),
                                           [](const auto* informer) { return informer->Known(); });
-    return (groups_known && priorities.Known() && namespaces.Known()) || GraceIsOver();
+    const bool storage_known = claims.Known() && volumes.Known() && storage_classes.Known();
+    return (groups_known && priorities.Known() && namespaces.Known() && storage_known) ||
+           GraceIsOver();
   }
 
   bool GraceIsOver() {
@@ -164,6 +207,7 @@ struct Scheduler::Impl {
         after.IsNull() ? cache.RemovePod(pod_key) : cache.UpsertPod(cluster::ToPodInfo(after));
     if (!change.changed) return;
     Note(change);
+    volume_binder.Look();
     const cluster::PodRecord* pod = cache.FindPod(pod_key);
     if (!old_group.empty()) GangChanged({key.ns, old_group});
     if (pod != nullptr && !pod->info.group.empty() && pod->info.group != old_group) {
@@ -318,7 +362,7 @@ struct Scheduler::Impl {
     const RuleVerdict verdict =
         CheckRules(shape, now.Class(now.ClassOf(node)), now.Node(node).labels_view());
     if (verdict.rule != Rule::kPasses) return false;
-    if (!cache.Assume(key, assignment.node, assignment.devices)) return false;
+    if (!cache.Assume(key, assignment.node, assignment.devices, assignment.volumes)) return false;
     pending.erase(key);
     return true;
   }
@@ -336,7 +380,7 @@ struct Scheduler::Impl {
     }
     if (!decided.empty()) {
       for (const PodKey& pod : decided) verdicts.erase(pod);
-      binder.Bind(decided, unit.occupied > 0);
+      volume_binder.Bind(decided, unit.occupied > 0);
       if (unit.is_gang) PublishGroup({unit.ns, unit.name});
     }
     metrics.scheduled += decided.size();
@@ -414,6 +458,16 @@ struct Scheduler::Impl {
   }
 
   // -- Binding.
+
+  // While a gang waited for its volumes, members may have gone.
+  void BindReady(const std::vector<PodKey>& unit, bool partly_bound) {
+    if (unit.empty()) return;
+    const UnitKey key = UnitOf(cache.FindPod(unit.front())->info);
+    if (!key.is_gang || IsWhole(cache, key.key)) return binder.Bind(unit, partly_bound);
+    const Status why =
+        Error(Reason::kConflict, "members of the gang went while its volumes were bound");
+    for (const PodKey& pod : unit) OnReleased(pod, why);
+  }
 
   // What the gang has on the node; of a gang that is being bound that is what it will have.
   cluster::DeviceLists GangDevices(const PodKey& group, cluster::NodeIndex node) const {
@@ -554,6 +608,9 @@ struct Scheduler::Impl {
   client::Informer& priorities;
   client::Informer& namespaces;
   client::Informer& budgets;
+  client::Informer& claims;
+  client::Informer& volumes;
+  client::Informer& storage_classes;
 
   cluster::ClusterCache cache;
   PriorityClasses priority_classes;
@@ -575,6 +632,7 @@ struct Scheduler::Impl {
   Preemptor preemptor;
   StatusPublisher publisher;
   Binder binder;
+  VolumeBinder volume_binder;
   client::Lifetime lifetime;
 };
 
@@ -606,7 +664,7 @@ json::Value Scheduler::ExplainGroup(std::string_view ns, std::string_view name) 
 
 bool Scheduler::Idle() const {
   return !impl_->dirty && impl_->round == nullptr && impl_->binder.Idle() &&
-         impl_->preemptor.Idle() && impl_->publisher.Idle();
+         impl_->volume_binder.Idle() && impl_->preemptor.Idle() && impl_->publisher.Idle();
 }
 
 }  // namespace muster::scheduler

@@ -180,7 +180,7 @@ bool StatusPublisher::WritePod(const Subject& subject, Entry& entry) {
              lifetime_.Guard([this, subject](Result<json::Value> answer) {
                OnWritten(subject, answer.has_value() ? Status() : answer.error());
              }));
-  if (entry.wanted.reason != "SchedulingGated") {
+  if (entry.wanted.reason != "SchedulingGated" && entry.wanted.reason != kWaitsForVolumes) {
     events_.Record(*pod, client::EventType::kWarning, "FailedScheduling", entry.wanted.message);
   }
   return true;

@@ -50,8 +50,12 @@ inline const std::array<client::Resource, cluster::kGroupApis> kGroupResources =
     client::resources::kPodGroups,
     client::Resource{"scheduling.x-k8s.io", "v1alpha1", "podgroups"}};
 
+// Of pods that have a place and wait for their volumes: no failure, and no event. Ours: upstream
+// says nothing meanwhile.
+inline constexpr std::string_view kWaitsForVolumes = "WaitingForVolumes";
+
 struct WaitReason {
-  std::string reason;  // "Unschedulable", "SchedulingGated", "SchedulerError"
+  std::string reason;  // "Unschedulable", "SchedulingGated", "SchedulerError", kWaitsForVolumes
   std::string message;
   bool operator==(const WaitReason&) const = default;
 };

@@ -148,7 +148,7 @@ class TestCluster {
     for (const UnitPlan& unit : result.units) {
       for (const Assignment& assignment : unit.assignments) {
         const cluster::PodKey& pod = queue[unit.unit].pods[assignment.pod].key;
-        if (!cache.Assume(pod, assignment.node, assignment.devices)) {
+        if (!cache.Assume(pod, assignment.node, assignment.devices, assignment.volumes)) {
           ++refused;
           continue;
         }

@@ -24,8 +24,8 @@ bool PlaceSome(const Unit& unit, NodeFinder& finder, std::vector<size_t>& waitin
       full = &pod;
       return false;
     }
-    placed.push_back({position, finder.Place(pod.shape, node, pod.holder,
-                                             finder.PickDevices(pod.shape, node), pod.identity)});
+    const cluster::DeviceSet devices = finder.PickDevices(pod.shape, pod.identity, node);
+    placed.push_back({position, finder.Place(pod.shape, node, pod.holder, devices, pod.identity)});
     return true;
   });
   return !waiting.empty() && waiting.size() < before;

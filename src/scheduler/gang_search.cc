@@ -232,8 +232,9 @@ bool GangSearch::IsLikeOneOf(const std::vector<NodeIndex>& nodes, NodeIndex node
 
 PlacedPod GangSearch::Place(size_t position, NodeIndex node) {
   const QueuedPod& pod = unit_.pods[position];
-  return {position, finder_.Place(pod.shape, node, pod.holder, finder_.PickDevices(pod.shape, node),
-                                  pod.identity)};
+  return {position,
+          finder_.Place(pod.shape, node, pod.holder,
+                        finder_.PickDevices(pod.shape, pod.identity, node), pod.identity)};
 }
 
 void GangSearch::TakeBack(std::vector<PlacedPod>& placed) {

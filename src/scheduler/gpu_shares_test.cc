@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -78,6 +79,36 @@ TEST_F(GpuSharesTest, NodesThatOfferNoSharesTakeNone) {
   c_.AddNodes(1, {{"cpu", 8000}, {kGpu, 4}});
   AddShare("s", 100);
   EXPECT_EQ(c_.Plan(), 0U);
+}
+
+// A pod that wants no GPU goes where the fewest whole ones are free, whatever is left of shared
+// ones, and whatever is counted in bytes.
+TEST_F(GpuSharesTest, OtherPodsGoWhereTheFewestWholeGpusAreFree) {
+  AddNode("shared", 1);
+  AddShare("s", 100);
+  EXPECT_EQ(c_.Plan(), 1U);
+  AddNode("used", 1);
+  c_.AddRunning("whole", "used", 0, {{"cpu", 100}, {kGpu, 1}});
+  c_.AddPod("same-devices", {{"cpu", 100}});
+  EXPECT_EQ(c_.Plan(), 1U);
+  EXPECT_EQ(c_.NodeOf("same-devices"), "shared");  // as full as the other, and the first
+  // Three whole GPUs of a node that offers no shares are more than none.
+  c_.cache.UpsertNode(c_.MakeNode("no-shares", {{"cpu", 1000}, {kGpu, 3}}));
+  c_.AddPod("fewest-devices", {{"cpu", 100}});
+  EXPECT_EQ(c_.Plan(), 1U);
+  EXPECT_EQ(c_.NodeOf("fewest-devices"), "shared");
+}
+
+TEST_F(GpuSharesTest, MemoryInHugePagesIsNoDevice) {
+  for (const auto& [name, gpus, bytes] :
+       {std::tuple("hugepages", 1, 1 << 30), std::tuple("gpus", 2, 0)}) {
+    cluster::NodeInfo node = c_.MakeNode(name, {{"cpu", 64'000}, {kGpu, gpus}});
+    cluster::AddTo(node.allocatable, {{"hugepages-2Mi", bytes}});
+    c_.cache.UpsertNode(std::move(node));
+  }
+  c_.AddPod("p", {{"cpu", 100}});
+  EXPECT_EQ(c_.Plan(), 1U);
+  EXPECT_EQ(c_.NodeOf("p"), "hugepages");
 }
 
 // A second scheduler gave a GPU away twice: what is too much of it holds nothing, and no more is

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -27,6 +28,18 @@ constexpr uint64_t kFreeMask = (uint64_t{1} << (kDeviceBits + kCpuBits)) - 1;
 uint64_t Saturate(int64_t value, int bits) {
   const int64_t most = (int64_t{1} << bits) - 1;
   return static_cast<uint64_t>(std::clamp<int64_t>(value, 0, most));
+}
+
+// The resources that are counted in whole devices of their own: shares are of GPUs that count
+// already, and hugepages are memory.
+std::vector<cluster::ResourceIndex> WholeDevices(const cluster::ClusterSnapshot& snapshot) {
+  std::vector<cluster::ResourceIndex> resources;
+  for (cluster::ResourceIndex index = 0; index < snapshot.resource_count(); ++index) {
+    const std::string& name = snapshot.ResourceName(index);
+    if (cluster::IsExtendedResource(name) && name != cluster::resource::kGpuMilli)
+      resources.push_back(index);
+  }
+  return resources;
 }
 
 NodeIndex NodeOf(const NodeOrder& order) {
@@ -54,6 +67,7 @@ NodeFinder::NodeFinder(cluster::ClusterSnapshot& snapshot, std::shared_ptr<const
       pod_rules_(snapshot),
       packing_(snapshot, std::move(packing)),
       image_nodes_(snapshot),
+      whole_devices_(WholeDevices(snapshot)),
       by_shape_(snapshot.shape_slots()),
       changed_at_(snapshot.node_slots(), 0),
       older_(snapshot.node_slots(), kNoIndex),
@@ -75,9 +89,9 @@ NodeOrder NodeFinder::OrderOf(const Candidates& candidates, const cluster::Shape
     devices = snapshot_.Free(node, shape.device_resource);
   } else if (snapshot_.HasDevices(node)) {
     unwanted = 1;
-    const std::span<const int64_t> free = snapshot_.FreeRow(node);
-    for (size_t resource = cluster::kFirstExtendedIndex; resource < free.size(); ++resource)
-      devices += free[resource];
+    // Less than nothing is free where a node shrank.
+    for (const cluster::ResourceIndex resource : whole_devices_)
+      devices += std::max<int64_t>(snapshot_.Free(node, resource), 0);
   }
   const uint64_t splits = SplitsLinks(snapshot_, shape, node) ? 1 : 0;
   uint64_t choice = reluctance.stated;
@@ -224,11 +238,7 @@ bool NodeFinder::IsOutdated(Candidates& candidates) {
 }
 
 void NodeFinder::Scan(Candidates& candidates, const cluster::Shape& shape) {
-  if (!candidates.scanned) {
-    candidates.class_passes.assign(snapshot_.class_slots(), Tristate::kUnknown);
-    candidates.ask = packing_.AskFor(shape);
-    Prefer(candidates, shape);
-  }
+  if (!candidates.scanned) Prefer(candidates, shape);
   candidates.scanned = true;
   candidates.loosened = pod_rules_.Loosened(candidates.look);
   candidates.seen = clock_;
@@ -264,21 +274,20 @@ void NodeFinder::TakeInChanges(Candidates& candidates, const cluster::Shape& sha
 NodeFinder::Candidates& NodeFinder::CandidatesOf(cluster::ShapeIndex shape,
                                                  cluster::IdentityIndex identity) {
   const LookIndex look = pod_rules_.LookOf(shape, identity);
-  if (look == kNoIndex) {
-    if (shape >= by_shape_.size()) by_shape_.resize(shape + 1);
-    return by_shape_[shape];
+  if (look == kNoIndex && shape >= by_shape_.size()) by_shape_.resize(shape + 1);
+  if (look != kNoIndex && look >= by_look_.size()) by_look_.resize(look + 1);
+  Candidates& candidates = look == kNoIndex ? by_shape_[shape] : by_look_[look];
+  if (candidates.class_passes.empty()) {
+    candidates.look = look;
+    candidates.class_passes.assign(snapshot_.class_slots(), Tristate::kUnknown);
+    candidates.ask = packing_.AskFor(snapshot_.Shape(shape));
   }
-  if (look >= by_look_.size()) by_look_.resize(look + 1);
-  by_look_[look].look = look;
-  return by_look_[look];
+  return candidates;
 }
 
 bool NodeFinder::Takes(cluster::ShapeIndex shape, cluster::IdentityIndex identity, NodeIndex node) {
   if (!snapshot_.HasNode(node)) return false;
-  Candidates& candidates = CandidatesOf(shape, identity);
-  if (candidates.class_passes.empty())
-    candidates.class_passes.assign(snapshot_.class_slots(), Tristate::kUnknown);
-  return Takes(candidates, snapshot_.Shape(shape), node);
+  return Takes(CandidatesOf(shape, identity), snapshot_.Shape(shape), node);
 }
 
 NodeIndex NodeFinder::Best(cluster::ShapeIndex index, cluster::IdentityIndex identity) {
@@ -320,10 +329,12 @@ void NodeFinder::Touch(NodeIndex node) {
   newest_ = node;
 }
 
-cluster::DeviceSet NodeFinder::PickDevices(cluster::ShapeIndex index, NodeIndex node) {
+cluster::DeviceSet NodeFinder::PickDevices(cluster::ShapeIndex index,
+                                           cluster::IdentityIndex identity, NodeIndex node) {
   const cluster::Shape& shape = snapshot_.Shape(index);
   if (shape.gpu_milli == 0) return snapshot_.PickDevices(shape, node);
-  return snapshot_.PickDevices(shape, node, packing_.ShareOf(packing_.AskFor(shape), node));
+  const PackingView::Ask& ask = CandidatesOf(index, identity).ask;
+  return snapshot_.PickDevices(shape, node, packing_.ShareOf(ask, node));
 }
 
 cluster::PlacementIndex NodeFinder::Place(cluster::ShapeIndex shape, NodeIndex node,

@@ -58,7 +58,7 @@ struct NodeOrder {
   // want"; one bit "its devices would not be joined by NVLinks" (linked_nodes.h); implied
   // reluctance; what placing the pod there costs the pods to come.
   uint64_t choice = 0;
-  // From the top: free devices, free cpu in milli-cores (what is not free of them, in profiles that
+  // From the top: free whole devices, free cpu in milli-cores (what is not free of them, in profiles that
   // spread), node index.
   uint64_t fullness = 0;
   auto operator<=>(const NodeOrder&) const = default;
@@ -80,7 +80,8 @@ class NodeFinder {
   bool Takes(cluster::ShapeIndex shape, cluster::IdentityIndex identity, cluster::NodeIndex node);
 
   // The devices that a pod of the shape gets there. REQUIRES: as ClusterSnapshot::PickDevices().
-  cluster::DeviceSet PickDevices(cluster::ShapeIndex shape, cluster::NodeIndex node);
+  cluster::DeviceSet PickDevices(cluster::ShapeIndex shape, cluster::IdentityIndex identity,
+                                 cluster::NodeIndex node);
 
   cluster::PlacementIndex Place(cluster::ShapeIndex shape, cluster::NodeIndex node,
                                 cluster::HolderIndex holder, const cluster::DeviceSet& devices,
@@ -139,6 +140,7 @@ class NodeFinder {
   PodRules pod_rules_;
   PackingView packing_;
   ImageNodes image_nodes_;
+  const std::vector<cluster::ResourceIndex> whole_devices_;
   bool has_unwelcoming_taints_ = false;  // PreferNoSchedule
   std::vector<Candidates> by_shape_;     // of pods that look at no others
   std::deque<Candidates> by_look_;

@@ -94,7 +94,7 @@ std::vector<GangAttempt> CompleteGangs(const std::vector<const Unit*>& units, No
                                        SearchBudget& budget) {
   Attempts attempts = OneByOne(units, finder, budget);
   const int64_t completed = Completed(attempts);
-  if (completed == static_cast<int64_t>(units.size())) return attempts;
+  if (units.size() == 1 || completed == static_cast<int64_t>(units.size())) return attempts;
   TakeAllBack(attempts, finder);
   const std::vector<size_t> completable = Completable(units, finder, budget);
   if (static_cast<int64_t>(completable.size()) <= completed) return OneByOne(units, finder, budget);

@@ -127,4 +127,15 @@ void TakeBack(const GangAttempt& attempt, NodeFinder& finder) {
   }
 }
 
+void TakeBackElastic(const Unit& unit, NodeFinder& finder, GangAttempt& attempt) {
+  // A pod may be where it is for one that was placed before it.
+  const bool keeps_order = LooksAtPods(unit, finder);
+  Lack lack(unit);
+  std::erase_if(attempt.placed, [&](const PlacedPod& placed) {
+    const bool keep = !lack.IsFilled() && (lack.Fill(placed.pod) || keeps_order);
+    if (!keep) finder.Remove(placed.placement);
+    return !keep;
+  });
+}
+
 }  // namespace muster::scheduler

@@ -63,5 +63,7 @@ GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder, SearchBudget& budget
 GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder);
 
 void TakeBack(const GangAttempt& attempt, NodeFinder& finder);
+// Those beyond what the unit needs.
+void TakeBackElastic(const Unit& unit, NodeFinder& finder, GangAttempt& attempt);
 
 }  // namespace muster::scheduler

@@ -66,6 +66,13 @@ struct Planning {
     return TakeOver(position, PlaceGang(queue[position], finder, search), plan);
   }
 
+  // The same for one of which a part is placed.
+  bool PlanRest(size_t position, GangAttempt attempt, UnitPlan& plan) {
+    reservations.At(position);
+    PlaceMore(queue[position], finder, attempt);
+    return TakeOver(position, std::move(attempt), plan);
+  }
+
   bool TakeOver(size_t position, GangAttempt attempt, UnitPlan& plan) {
     plan = {};
     plan.unit = position;
@@ -83,31 +90,41 @@ struct Planning {
     return plan.assignments.size() == queue[position].pods.size();
   }
 
-  // Gangs of which a part is bound, where there are several. They are the first in the order;
-  // returns how many.
-  size_t CompleteUnits(const std::vector<size_t>& order) {
+  // What gangs need of which a part is bound. They are the first in the order.
+  std::vector<GangAttempt> CompleteUnits(const std::vector<size_t>& order) {
     std::vector<const Unit*> units;
     for (const size_t position : order) {
       if (!queue[position].IsCompleting()) break;
       units.push_back(&queue[position]);
     }
-    if (units.size() < 2) return 0;
+    if (units.empty()) return {};
+    if (units.size() == 1) reservations.At(order.front());
     std::vector<GangAttempt> attempts = CompleteGangs(units, finder, search);
     for (size_t i = 0; i < units.size(); ++i) {
-      result.units.emplace_back();
+      TakeBackElastic(*units[i], finder, attempts[i]);
       reservations.At(order[i]);
-      if (!TakeOver(order[i], std::move(attempts[i]), result.units.back())) refused.push_back(i);
+      TakeOver(order[i], attempts[i], result.units[i]);
     }
-    return units.size();
+    return attempts;
   }
 
   void PlaceUnits() {
-    result.units.reserve(queue.size());
     const std::vector<size_t> order = Order();
-    for (size_t i = CompleteUnits(order); i < order.size(); ++i) {
-      result.units.emplace_back();
-      if (!PlanUnit(order[i], result.units.back())) refused.push_back(i);
+    result.units.resize(order.size());
+    std::vector<GangAttempt> begun = CompleteUnits(order);
+    std::vector<size_t> turns(order.size());
+    std::iota(turns.begin(), turns.end(), size_t{0});
+    if (!begun.empty()) {
+      std::sort(turns.begin(), turns.end(),
+                [&](size_t a, size_t b) { return RanksBefore(queue[order[a]], queue[order[b]]); });
     }
+    for (const size_t i : turns) {
+      UnitPlan& plan = result.units[i];
+      const bool has_begun = i < begun.size() && !begun[i].placed.empty();
+      if (has_begun ? !PlanRest(order[i], std::move(begun[i]), plan) : !PlanUnit(order[i], plan))
+        refused.push_back(i);
+    }
+    std::sort(refused.begin(), refused.end());
   }
 
   // Units that look at other pods may fit now, beside those that were placed after they were

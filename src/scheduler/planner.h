@@ -21,7 +21,8 @@
 // Room:   a pod for which room is being made counts as placed where it was nominated for units of
 //        lower or equal priority (reservations.h), and goes there if it fits. For units that were
 //        refused, from high to low priority, preemption.h finds out who would have to go.
-// Order: queue.h. A unit that does not fit blocks nobody: those behind it may still go. If it looks
+// Order: queue.h. An interrupted gang first gets what it needs to be whole, the rest in its turn. A
+//        unit that does not fit blocks nobody: those behind it may still go. If it looks
 //        at other pods, it is tried again after them.
 // Gangs: gang_planner.h. All of a gang's pods or, if not all fit, as many as do but at least what
 //        its minima ask for; else none.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
@@ -227,6 +228,70 @@ TEST(Planner, AnEmptyClusterIsToldAsKubeSchedulerTellsIt) {
   c.AddPod("p", kOneGpu);
   c.Plan();
   EXPECT_EQ(c.Message("p"), "no nodes available to schedule pods");
+}
+
+// -- Gangs that were interrupted.
+
+// What an interrupted gang needs goes first, what it has beyond that in its turn.
+TEST(Planner, ElasticPodsOfAnInterruptedGangWaitForTheirTurn) {
+  TestCluster c;
+  c.AddNodes(1, {{"cpu", 64'000}, {"nvidia.com/gpu", 3}});
+  c.AddGang("low", 2, 0, {});
+  cluster::PodInfo bound = c.MakeRunning("low-0", "n0", 0, kOneGpu);
+  bound.group = "low";
+  c.AddPod(bound);
+  for (int i = 1; i < 4; ++i) c.AddGangPod("low", fmt::format("low-{}", i), kOneGpu);
+  cluster::PodInfo high = c.MakePod("high", kOneGpu);
+  high.priority = 9;
+  high.may_preempt = false;
+  c.AddPod(high);
+  EXPECT_EQ(c.Plan(), 2u);
+  EXPECT_EQ(c.NodeOf("low-1"), "n0");
+  EXPECT_EQ(c.NodeOf("high"), "n0");
+  EXPECT_EQ(c.PlanOf("low").infeasible->started_with, 2);
+  // With room for all, none waits.
+  c.AddNodes(1, {{"cpu", 64'000}, {"nvidia.com/gpu", 2}});
+  EXPECT_EQ(c.Plan(), 2u);
+}
+
+// The same for several, where each task needs its own, and a gang that cannot be completed.
+TEST(Planner, ElasticPodsOfInterruptedGangsWaitForTheirTurn) {
+  TestCluster c;
+  c.AddNodes(1, {{"cpu", 64'000}, {"nvidia.com/gpu", 8}});
+  const auto begin = [&](const std::string& gang, int64_t min_member) {
+    c.AddGang(gang, min_member, 0, {});
+    cluster::PodInfo bound = c.MakeRunning(gang + "-0", "n0", 0, kOneGpu);
+    bound.group = gang;
+    bound.task = "worker";
+    c.AddPod(bound);
+  };
+  begin("a", 3);
+  c.ChangeGroup("a", [](cluster::PodGroupInfo& group) {
+    group.min_task_member = {{"ps", 1}, {"worker", 1}};
+  });
+  c.AddGangPod("a", "a-1", kOneGpu, 0, "worker");
+  c.AddGangPod("a", "a-2", kOneGpu, 0, "worker");
+  c.AddGangPod("a", "a-3", kOneGpu, 0, "ps");
+  begin("b", 2);
+  for (int i = 1; i < 3; ++i) c.AddGangPod("b", fmt::format("b-{}", i), kOneGpu, 1);
+  begin("c", 9);
+  c.AddGangPod("c", "c-1", kOneGpu);
+  cluster::PodInfo high = c.MakePod("high", {{"nvidia.com/gpu", 2}});
+  high.priority = 9;
+  high.may_preempt = false;
+  c.AddPod(high);
+  // Five are free: three complete `a` and `b`, two are for `high`.
+  EXPECT_EQ(c.Plan(), 4u);
+  EXPECT_EQ(c.NodeOf("high"), "n0");
+  EXPECT_EQ(c.NodeOf("a-3"), "n0");
+  EXPECT_EQ(CountGang(c.cache, {"default", "a"}).occupied, 3);
+  EXPECT_EQ(CountGang(c.cache, {"default", "b"}).occupied, 2);
+  // Of what is left over, the higher priority's comes first.
+  c.Remove("high");
+  c.AddPod("last", kOneGpu);
+  EXPECT_EQ(c.Plan(), 2u);
+  EXPECT_EQ(CountGang(c.cache, {"default", "a"}).occupied, 4);
+  EXPECT_EQ(CountGang(c.cache, {"default", "b"}).occupied, 3);
 }
 
 // -- The finder against plain search: its heaps, bounds and history must never change the answer.

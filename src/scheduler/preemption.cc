@@ -17,35 +17,6 @@ namespace {
 // Makes the sum of several priorities larger than any one of them, negative ones too.
 constexpr int64_t kPriorityOffset = int64_t{1} << 31;
 
-// Which of its pods a unit still needs.
-class Lack {
- public:
-  explicit Lack(const Unit& unit) : unit_(unit), others_(unit.Needed()) {
-    for (const TaskCount& task : unit.tasks) {
-      of_task_.push_back(task.Needed());
-      tasks_ += task.Needed();
-    }
-    others_ -= tasks_;
-  }
-  bool IsFilled() const { return tasks_ <= 0 && others_ <= 0; }
-  // False if it is no use.
-  bool Fill(size_t position) {
-    const size_t task = unit_.pods[position].task;
-    if (task != kNoTask && of_task_[task] > 0) {
-      --of_task_[task];
-      --tasks_;
-      return true;
-    }
-    return others_-- > 0;
-  }
-
- private:
-  const Unit& unit_;
-  std::vector<int64_t> of_task_;
-  int64_t tasks_ = 0;
-  int64_t others_;
-};
-
 }  // namespace
 
 PreemptionPlanner::PreemptionPlanner(NodeFinder& finder, const PreemptionFacts& facts,

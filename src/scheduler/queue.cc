@@ -29,11 +29,32 @@ bool Unit::IsMet() const {
                                                [](const auto& task) { return task.Needed() == 0; });
 }
 
+Lack::Lack(const Unit& unit) : unit_(unit), others_(unit.Needed()) {
+  for (const TaskCount& task : unit.tasks) {
+    of_task_.push_back(task.Needed());
+    tasks_ += task.Needed();
+  }
+  others_ -= tasks_;
+}
+
+bool Lack::Fill(size_t position) {
+  const size_t task = unit_.pods[position].task;
+  if (task != kNoTask && of_task_[task] > 0) {
+    --of_task_[task];
+    --tasks_;
+    return true;
+  }
+  return others_-- > 0;
+}
+
 bool GoesBefore(const Unit& a, const Unit& b) {
   const bool a_completes = a.IsCompleting();
-  const bool b_completes = b.IsCompleting();
-  return std::tie(b_completes, b.priority, a.created, a.ns, a.name, a.is_gang) <
-         std::tie(a_completes, a.priority, b.created, b.ns, b.name, b.is_gang);
+  return a_completes != b.IsCompleting() ? a_completes : RanksBefore(a, b);
+}
+
+bool RanksBefore(const Unit& a, const Unit& b) {
+  return std::tie(b.priority, a.created, a.ns, a.name, a.is_gang) <
+         std::tie(a.priority, b.created, b.ns, b.name, b.is_gang);
 }
 
 }  // namespace muster::scheduler

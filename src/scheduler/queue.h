@@ -8,7 +8,8 @@
 //
 // Order: gangs of which a part is bound already (a crash or a lost node interrupted them; they hold
 //        resources and can use them only when complete), then priority from high to low, then
-//        creation from old to new, then name.
+//        creation from old to new, then name. What an interrupted gang has beyond its minima takes
+//        its turn without that advantage (RanksBefore).
 // Thread: any (values and pure functions).
 
 #pragma once
@@ -80,6 +81,24 @@ struct Unit {
 
 using Queue = std::vector<Unit>;
 
+// Which of its pods a unit still needs, asked one by one.
+class Lack {
+ public:
+  // REQUIRES: the unit outlives it.
+  explicit Lack(const Unit& unit);
+  bool IsFilled() const { return tasks_ <= 0 && others_ <= 0; }
+  // With the pod at this position of Unit::pods; false if it is no use.
+  bool Fill(size_t position);
+
+ private:
+  const Unit& unit_;
+  std::vector<int64_t> of_task_;
+  int64_t tasks_ = 0;
+  int64_t others_;
+};
+
 bool GoesBefore(const Unit& a, const Unit& b);
+// The same, but for gangs that were interrupted.
+bool RanksBefore(const Unit& a, const Unit& b);
 
 }  // namespace muster::scheduler

@@ -380,5 +380,70 @@ TEST_F(SchedulerTest, Complaint16ThoseThatWaitDoNotDelayOneThatFits) {
   EXPECT_EQ(pod_status_writes_, writes);
 }
 
+// -- 17: more of a shared GPU is given away than it has.
+
+// What each GPU gave away, in thousandths, by "node/position".
+using Given = std::map<std::string, int64_t>;
+int64_t MostOfOneGpu(const Given& given) {
+  int64_t most = 0;
+  for (const auto& [gpu, milli] : given) most = std::max(most, milli);
+  return most;
+}
+
+const cluster::ResourceList kTwoThirds = {{"muster.dev/gpu-milli", 666}};
+
+// Two GPUs of one node, and three pods that want two thirds each, as 16 GiB of 24.
+TestCluster MakeTwoSharedGpus() {
+  TestCluster c;
+  cluster::NodeInfo node =
+      c.MakeNode("n0", {{"nvidia.com/gpu", 2}, {"muster.dev/gpu-milli", 2000}});
+  std::erase_if(node.devices,
+                [](const auto& device) { return device.resource != "nvidia.com/gpu"; });
+  c.cache.UpsertNode(std::move(node));
+  for (int i = 0; i < 3; ++i) c.AddPod(fmt::format("s{}", i), kTwoThirds);
+  return c;
+}
+
+Given GivenBy(const TestCluster& c, int64_t milli) {
+  Given given;
+  for (const auto& [key, record] : c.cache.pods()) {
+    if (record.assumed_node.empty()) continue;
+    for (const size_t gpu : record.assumed_devices.Positions())
+      given[fmt::format("{}/{}", record.assumed_node, gpu)] += milli;
+  }
+  return given;
+}
+
+// Admits by what the node has left in sum; its device plugin then takes the emptiest GPU.
+Given GiveBySum(const TestCluster& c) {
+  int64_t left = 2000;
+  Given given = {{"n0/0", 0}, {"n0/1", 0}};
+  for (const QueuedPod& pod : ByAge(c)) {
+    const int64_t wanted = c.cache.snapshot().Shape(pod.shape).gpu_milli;
+    if (wanted > left) continue;
+    left -= wanted;
+    std::min_element(given.begin(), given.end(), [](const auto& a, const auto& b) {
+      return a.second < b.second;
+    })->second += wanted;
+  }
+  return given;
+}
+
+TEST(Complaint17, ASharedGpuGivesNoMoreThanItHas) {
+  TestCluster ours = MakeTwoSharedGpus();
+  EXPECT_EQ(ours.Plan(), 2u);
+  EXPECT_EQ(ours.refused, 0u);
+  EXPECT_LE(MostOfOneGpu(GivenBy(ours, 666)), 1000);
+  const TestCluster theirs = MakeTwoSharedGpus();
+  EXPECT_GT(MostOfOneGpu(GiveBySum(theirs)), 1000);
+  // A GPU is nobody's as a whole before its last share is gone.
+  ours.Remove("s2");
+  ours.AddPod("whole", kOneGpu);
+  EXPECT_EQ(ours.Plan(), 0u);
+  ours.Remove("s0");
+  EXPECT_EQ(ours.Plan(), 1u);
+  EXPECT_NE(ours.DevicesOf("whole"), ours.DevicesOf("s1"));
+}
+
 }  // namespace
 }  // namespace muster::scheduler

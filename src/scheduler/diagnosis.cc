@@ -1,6 +1,7 @@
 #include "scheduler/diagnosis.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/core.h>
@@ -237,27 +238,48 @@ void Diagnosis::DescribeHolders(ResourceIndex resource, const std::vector<bool>&
   ListHolders(nodes, resource, out);
 }
 
+// Sets `listed` to the first kMaxHoldersListed of those with any, from the most on; returns how
+// many there are.
+int64_t Diagnosis::ListLargest(const std::vector<int64_t>& held,
+                               std::vector<std::pair<HolderIndex, int64_t>>& listed) {
+  listed.clear();
+  for (HolderIndex holder = 0; holder < held.size(); ++holder) {
+    if (held[holder] > 0) listed.emplace_back(holder, held[holder]);
+  }
+  const auto count = static_cast<int64_t>(listed.size());
+  const size_t most = std::min(listed.size(), kMaxHoldersListed);
+  std::partial_sort(listed.begin(), listed.begin() + static_cast<ptrdiff_t>(most), listed.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.second != b.second ? a.second > b.second : a.first < b.first;
+                    });
+  listed.resize(most);
+  return count;
+}
+
 void Diagnosis::ListHolders(const std::vector<bool>& passes, ResourceIndex resource,
                             Infeasible& out) {
   const ClusterSnapshot& snapshot = finder_.snapshot();
+  const bool is_gpu = snapshot.ResourceName(resource) == cluster::resource::kNvidiaGpu;
   held_.assign(snapshot.holder_slots(), 0);
+  std::vector<int64_t> shares(snapshot.holder_slots(), 0);
+  std::map<NodeIndex, cluster::DeviceSet> shared;
   for (cluster::PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
     const cluster::Placement& placement = snapshot.At(index);
     if (placement.node == kNoIndex || !passes[placement.node]) continue;
-    held_[placement.holder] += snapshot.Shape(placement.shape).AmountOf(resource);
+    const cluster::Shape& shape = snapshot.Shape(placement.shape);
+    held_[placement.holder] += shape.AmountOf(resource);
+    if (!is_gpu || shape.gpu_milli == 0 || placement.devices.IsEmpty()) continue;
+    shares[placement.holder] += shape.gpu_milli;
+    shared[placement.node].Add(placement.devices);
   }
-  for (HolderIndex holder = 0; holder < held_.size(); ++holder) {
-    if (held_[holder] > 0) holding_.emplace_back(holder, held_[holder]);
-  }
-  const size_t listed = std::min(holding_.size(), kMaxHoldersListed);
-  std::partial_sort(holding_.begin(), holding_.begin() + static_cast<ptrdiff_t>(listed),
-                    holding_.end(), [](const auto& a, const auto& b) {
-                      return a.second != b.second ? a.second > b.second : a.first < b.first;
-                    });
-  out.holder_count = static_cast<int64_t>(holding_.size());
-  holding_.resize(listed);
+  out.holder_count = ListLargest(held_, holding_);
   for (const auto& [holder, amount] : holding_)
     out.holders.push_back({snapshot.Holder(holder), amount});
+  for (const auto& [node, gpus] : shared) out.shared_gpus += gpus.Count();
+  std::vector<std::pair<HolderIndex, int64_t>> sharers;
+  out.sharer_count = ListLargest(shares, sharers);
+  for (const auto& [holder, milli] : sharers)
+    out.sharers.push_back({snapshot.Holder(holder), milli});
 }
 
 bool Diagnosis::FitsAlone(const Unit& unit) {

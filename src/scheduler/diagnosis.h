@@ -44,6 +44,8 @@ class Diagnosis {
   void DescribeScarcity(const Unit& unit, const cluster::Shape& failed, Infeasible& out);
   void DescribeHolders(cluster::ResourceIndex resource, const std::vector<bool>& nodes,
                        Infeasible& out);
+  static int64_t ListLargest(const std::vector<int64_t>& held,
+                             std::vector<std::pair<cluster::HolderIndex, int64_t>>& listed);
   void ListHolders(const std::vector<bool>& passes, cluster::ResourceIndex resource,
                    Infeasible& out);
   // `position` in Unit::pods: of a pod that found no node.

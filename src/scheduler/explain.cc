@@ -24,11 +24,27 @@ std::string HoldersText(const Infeasible& facts) {
   return out;
 }
 
+// "1 shared by pod default/b (300m), pod default/c (500m)"
+std::string SharersText(const Infeasible& facts) {
+  std::string out = fmt::format("{} shared by ", facts.shared_gpus);
+  const size_t named = std::min(facts.sharers.size(), kMaxHoldersNamed);
+  for (size_t i = 0; i < named; ++i) {
+    out += fmt::format("{}{} ({}m)", i == 0 ? "" : ", ", facts.sharers[i].holder,
+                       facts.sharers[i].amount);
+  }
+  const int64_t others = facts.sharer_count - static_cast<int64_t>(named);
+  if (others > 0) out += fmt::format(" and {} others", others);
+  return out;
+}
+
 // "1 of 4 free (3 held by pytorchjob default/a)"
 std::string FreeText(const Infeasible& facts) {
+  std::vector<std::string> taken;
+  if (!facts.holders.empty()) taken.push_back(HoldersText(facts));
+  if (!facts.sharers.empty()) taken.push_back(SharersText(facts));
   std::string out = fmt::format("{} of {} free", cluster::AmountText(facts.resource, facts.free),
                                 cluster::AmountText(facts.resource, facts.offered));
-  if (!facts.holders.empty()) out += " (" + HoldersText(facts) + ")";
+  if (!taken.empty()) out += " (" + Join(taken, ", ") + ")";
   return out;
 }
 

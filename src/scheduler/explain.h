@@ -111,6 +111,11 @@ struct Infeasible {
   std::vector<Holding>
       holders;  // of `resource` on these nodes, largest first, at most kMaxHoldersListed
   int64_t holder_count = 0;  // all of them
+  // Where whole GPUs are short: those that pods share on these nodes, and who has how many
+  // thousandths of them, listed as holders are.
+  int64_t shared_gpus = 0;
+  std::vector<Holding> sharers;
+  int64_t sharer_count = 0;
 
   // Its required affinity to other pods excludes nodes: what it wants near may not be there.
   bool wants_neighbours = false;

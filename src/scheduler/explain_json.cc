@@ -113,6 +113,14 @@ json::Value ToJson(const Infeasible& facts) {
              {"holders", facts.holder_count},
              {"heldBy", HoldingsJson(facts, facts.holders)}}));
   }
+  if (facts.shared_gpus > 0) {
+    json::Array sharers;
+    for (const Holding& sharer : facts.sharers)
+      sharers.push_back(json::Obj({{"holder", sharer.holder}, {"milli", sharer.amount}}));
+    out = out.Set("sharedGpus", json::Obj({{"gpus", facts.shared_gpus},
+                                           {"sharers", facts.sharer_count},
+                                           {"sharedBy", json::Value(std::move(sharers))}}));
+  }
   if (facts.wants_neighbours) out = out.Set("wantsNeighbours", true);
   if (!facts.volume_hint.empty()) out = out.Set("storage", facts.volume_hint);
   if (!facts.affinity_fault.empty()) out = out.Set("affinityFault", facts.affinity_fault);

@@ -46,7 +46,8 @@ TEST_F(GpuSharesTest, SharesFillAGpuBeforeTheyOpenAnother) {
   EXPECT_EQ(c_.Plan(), 0U);
   EXPECT_EQ(c_.Message("whole"),
             "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. Waits for 1 nvidia.com/gpu: 0 "
-            "of 2 free.");
+            "of 2 free (2 shared by pod default/s0 (300m), pod default/s1 (300m), pod default/s2 "
+            "(300m), pod default/more (200m)); fits when pod default/more ends.");
   c_.Remove("more");
   EXPECT_EQ(c_.Plan(), 1U);
   EXPECT_EQ(c_.DevicesOf("whole"), std::vector<size_t>{1});
@@ -109,6 +110,42 @@ TEST_F(GpuSharesTest, MemoryInHugePagesIsNoDevice) {
   c_.AddPod("p", {{"cpu", 100}});
   EXPECT_EQ(c_.Plan(), 1U);
   EXPECT_EQ(c_.NodeOf("p"), "hugepages");
+}
+
+TEST_F(GpuSharesTest, WhoWaitsForWholeGpusIsToldWhoSharesThem) {
+  AddNode("a", 4);
+  c_.AddPod("holds", {{kGpu, 2}});
+  for (const auto& [name, milli] : {std::pair("b", 300), {"c", 500}}) AddShare(name, milli);
+  EXPECT_EQ(c_.Plan(), 3U);
+  c_.AddPod("whole", {{kGpu, 2}});
+  EXPECT_EQ(c_.Plan(), 0U);
+  EXPECT_EQ(c_.Message("whole"),
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. Waits for 2 nvidia.com/gpu: 1 "
+            "of 4 free (2 held by pod default/holds, 1 shared by pod default/c (500m), pod "
+            "default/b (300m)); fits when pod default/holds ends.");
+  const json::Value shared = ToJson(c_.WhyNot("whole"))["sharedGpus"];
+  EXPECT_EQ(shared["gpus"].AsInt(), 1);
+  EXPECT_EQ(shared["sharers"].AsInt(), 2);
+  EXPECT_EQ(shared["sharedBy"].At(0)["holder"].AsString(), "pod default/c");
+  EXPECT_EQ(shared["sharedBy"].At(0)["milli"].AsInt(), 500);
+  // A shared GPU is free once all who share it are gone.
+  c_.Remove("whole");
+  c_.Remove("holds");
+  c_.AddPod("all", {{kGpu, 4}});
+  EXPECT_EQ(c_.Plan(), 0U);
+  EXPECT_TRUE(c_.Message("all").ends_with("; fits when pod default/b and pod default/c end.") ||
+              c_.Message("all").ends_with("; fits when pod default/c and pod default/b end."))
+      << c_.Message("all");
+}
+
+TEST_F(GpuSharesTest, NoMoreSharersAreNamedThanFitASentence) {
+  AddNode("a", 1);
+  const auto sharers = static_cast<int>(kMaxHoldersNamed) + 2;
+  for (int i = 0; i < sharers; ++i) AddShare("s" + std::to_string(i), 100);
+  c_.AddPod("whole", {{kGpu, 1}});
+  c_.Plan();
+  EXPECT_NE(c_.Message("whole").find(" (100m) and 2 others)"), std::string::npos)
+      << c_.Message("whole");
 }
 
 // A second scheduler gave a GPU away twice: what is too much of it holds nothing, and no more is

@@ -1,6 +1,8 @@
 #include "scheduler/unblocking.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "scheduler/gang_planner.h"
@@ -41,12 +43,84 @@ std::set<HolderIndex> Running(const ClusterSnapshot& snapshot) {
   return running;
 }
 
+// A healthy GPU that pods may share: what each has of it, in thousandths.
+struct Gpu {
+  int64_t left = 0;
+  std::vector<std::pair<HolderIndex, int64_t>> users;
+  bool is_shared = false;
+};
+
 // On one node: by how much it lacks each amount, and who could give it back.
 struct NodeNeed {
   NodeIndex node = kNoIndex;
   std::vector<cluster::ResourceAmount> lacking;
   std::vector<PlacementIndex> placed;
+  int64_t gpu_milli = 0;  // that the pod wants of one GPU, and no GPU has left
+  bool IsNothing() const { return lacking.empty() && gpu_milli == 0; }
 };
+
+std::vector<Gpu> GpusOf(const ClusterSnapshot& snapshot, const NodeNeed& need) {
+  std::map<size_t, Gpu> gpus;
+  for (const auto& left : snapshot.GpusLeft(need.node)) gpus[left.device].left = left.milli;
+  for (const PlacementIndex index : need.placed) {
+    const Placement& placement = snapshot.At(index);
+    const int64_t milli = snapshot.Shape(placement.shape).gpu_milli;
+    for (const size_t device : placement.devices.Positions()) {
+      const auto gpu = gpus.find(device);
+      if (gpu == gpus.end()) continue;
+      gpu->second.users.emplace_back(placement.holder, milli == 0 ? cluster::kWholeGpu : milli);
+      gpu->second.is_shared |= milli != 0;
+    }
+  }
+  std::vector<Gpu> out;
+  for (auto& [device, gpu] : gpus) out.push_back(std::move(gpu));
+  return out;
+}
+
+// Who of a GPU's users has to end, beside `out`, so that so much of it is left.
+std::optional<Unblocking::Holders> ToFree(Gpu gpu, int64_t milli, const Unblocking::Holders& out,
+                                          const std::set<HolderIndex>& own) {
+  Unblocking::Holders more;
+  const auto ends = [&](HolderIndex holder) {
+    return Contains(out, holder) || Contains(more, holder);
+  };
+  std::stable_sort(gpu.users.begin(), gpu.users.end(), [&](const auto& a, const auto& b) {
+    const bool a_ends = ends(a.first), b_ends = ends(b.first);
+    return a_ends != b_ends ? a_ends : a.second > b.second;
+  });
+  for (const auto& [holder, has] : gpu.users) {
+    if (gpu.left >= milli && !ends(holder)) continue;
+    if (own.contains(holder)) continue;
+    if (!ends(holder)) more.push_back(holder);
+    gpu.left += has;
+  }
+  if (gpu.left < milli) return std::nullopt;
+  return more;
+}
+
+// So many shared GPUs become whole ones when all of `out` end, and so much is left of one GPU: with
+// the fewest more. False if they cannot.
+bool CoverGpus(const ClusterSnapshot& snapshot, const NodeNeed& need, int64_t whole,
+               const std::set<HolderIndex>& own, Unblocking::Holders& out) {
+  if (whole <= 0 && need.gpu_milli == 0) return true;
+  std::vector<Gpu> gpus = GpusOf(snapshot, need);
+  if (whole > 0) std::erase_if(gpus, [](const Gpu& gpu) { return !gpu.is_shared; });
+  const int64_t milli = whole > 0 ? int64_t{cluster::kWholeGpu} : need.gpu_milli;
+  for (int64_t lacking = std::max<int64_t>(whole, 1); lacking > 0; --lacking) {
+    auto best = gpus.end();
+    Unblocking::Holders fewest;
+    for (auto gpu = gpus.begin(); gpu != gpus.end(); ++gpu) {
+      std::optional<Unblocking::Holders> more = ToFree(*gpu, milli, out, own);
+      if (!more.has_value() || (best != gpus.end() && more->size() >= fewest.size())) continue;
+      best = gpu;
+      fewest = std::move(*more);
+    }
+    if (best == gpus.end()) return false;
+    gpus.erase(best);
+    out.insert(out.end(), fewest.begin(), fewest.end());
+  }
+  return true;
+}
 
 // `out` has to end anyway. With them those who cover most of what the node lacks, until nothing is
 // lacking; empty if they cannot.
@@ -87,9 +161,14 @@ Unblocking::Holders CoverAmounts(const ClusterSnapshot& snapshot, NodeNeed need,
     out.push_back(best->first);
     take(best);
   }
-  const bool covered = std::all_of(need.lacking.begin(), need.lacking.end(),
-                                   [](const auto& lack) { return lack.amount <= 0; });
-  return covered ? out : Unblocking::Holders{};
+  int64_t whole_gpus = 0;
+  const bool covered = std::all_of(
+      need.lacking.begin(), need.lacking.end(), [&](const cluster::ResourceAmount& lack) {
+        const bool is_gpu = snapshot.ResourceName(lack.resource) == cluster::resource::kNvidiaGpu;
+        if (is_gpu) whole_gpus = lack.amount;
+        return is_gpu || lack.amount <= 0;
+      });
+  return covered && CoverGpus(snapshot, need, whole_gpus, own, out) ? out : Unblocking::Holders{};
 }
 
 }  // namespace
@@ -153,8 +232,9 @@ Unblocking::Holders Unblocking::Search(const Unit& unit, size_t pod, const Holdi
       if (!own.contains(holder) && !Contains(candidates, holder)) candidates.push_back(holder);
     }
   }
-  // The end of one job may help the pods of a gang in several ways.
-  if (unit.Needed() > 1) {
+  // The end of one job may help the pods of a gang in several ways, and give back shares of GPUs
+  // that nobody else shares.
+  if (unit.Needed() > 1 || finder_.snapshot().HasShares()) {
     for (const HolderIndex holder : Running(finder_.snapshot())) {
       if (candidates.size() >= kMaxHoldersTried) break;
       if (!own.contains(holder) && !Contains(candidates, holder)) candidates.push_back(holder);
@@ -217,12 +297,18 @@ Unblocking::Holders Unblocking::FewestFor(const Unit& unit, size_t position) {
     need.node = node;
     for (const cluster::ResourceAmount& request : shape.requests) {
       const int64_t lacking = request.amount - snapshot.Free(node, request.resource);
-      if (lacking > 0) need.lacking.push_back({request.resource, lacking});
+      if (lacking <= 0) continue;
+      // In sum it may be there: what counts is what one GPU has.
+      if (snapshot.ResourceName(request.resource) == cluster::resource::kGpuMilli) {
+        need.gpu_milli = request.amount;
+      } else {
+        need.lacking.push_back({request.resource, lacking});
+      }
     }
   }
   for (PlacementIndex index = 0; index < snapshot.placement_slots(); ++index) {
     const auto need = needs.find(snapshot.At(index).node);
-    if (need != needs.end() && !need->second.lacking.empty()) need->second.placed.push_back(index);
+    if (need != needs.end() && !need->second.IsNothing()) need->second.placed.push_back(index);
   }
   std::vector<std::pair<size_t, Holders>> sets;
   for (auto& [node, need] : needs) {

@@ -41,7 +41,8 @@ void GiveRandomRules(Rng& rng, cluster::PodInfo& pod) {
   }
 }
 
-void AddRandomJob(TestCluster& c, Rng& rng, const std::string& name, int pods, bool gang) {
+void AddRandomJob(TestCluster& c, Rng& rng, const std::string& name, int pods, bool gang,
+                  bool shares) {
   if (gang) {
     cluster::PodGroupInfo group;
     group.ns = "default";
@@ -49,8 +50,11 @@ void AddRandomJob(TestCluster& c, Rng& rng, const std::string& name, int pods, b
     group.min_member = pods;
     c.cache.UpsertGroup(group);
   }
-  cluster::PodInfo like =
-      c.MakePod(name, {{"cpu", 1000 * rng.Between(1, 3)}, {"nvidia.com/gpu", rng.Between(0, 5)}});
+  cluster::PodInfo like = c.MakePod(name, {{"cpu", 1000 * rng.Between(1, 3)}});
+  const auto devices = shares && rng.Chance(0.6)
+                           ? std::pair("muster.dev/gpu-milli", 100 * rng.Between(1, 9))
+                           : std::pair("nvidia.com/gpu", rng.Between(0, shares ? 3 : 5));
+  cluster::AddTo(like.constraints.requests, {{devices.first, devices.second}});
   GiveRandomRules(rng, like);
   for (int i = 0; i < pods; ++i) {
     cluster::PodInfo pod = c.MakePod(name + "-" + std::to_string(i), {});
@@ -110,37 +114,50 @@ void Check(const TestCluster& c, const Unit& unit, const Infeasible& facts, Coun
   counts.by_rules_only += facts.resource.empty();
 }
 
-TEST(Unblocking, NamesJobsWhoseEndSufficesAndNoneTooMany) {
+Counts CheckRandomClusters(bool shares) {
   Counts counts;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kSeeds && !testing::Test::HasFatalFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
     TestCluster c;
     for (int i = 0; i < 3; ++i) {
       cluster::NodeInfo node =
-          c.MakeNode("n" + std::to_string(i), {{"cpu", 8000}, {"nvidia.com/gpu", 4}});
+          c.MakeNode("n" + std::to_string(i), {{"cpu", 8000}, {"nvidia.com/gpu", shares ? 2 : 4}});
+      if (shares) cluster::AddTo(node.allocatable, {{"muster.dev/gpu-milli", 2000}});
       node.labels["zone"] = std::to_string(i % 2);
       c.cache.UpsertNode(node);
     }
     for (int i = 0; i < kJobs; ++i) {
-      AddRandomJob(c, rng, "r" + std::to_string(i), static_cast<int>(rng.Between(1, 2)), false);
+      AddRandomJob(c, rng, "r" + std::to_string(i), static_cast<int>(rng.Between(1, 2)), false,
+                   shares);
       c.Plan();
     }
     // What did not fit is not there.
     while (!c.pending.empty()) c.Remove(c.pending.begin()->first.name);
     const bool gang = rng.Below(2) == 0;
-    AddRandomJob(c, rng, "w", gang ? static_cast<int>(rng.Between(2, 3)) : 1, gang);
+    AddRandomJob(c, rng, "w", gang ? static_cast<int>(rng.Between(2, 3)) : 1, gang, shares);
     const Unit unit = c.MakeQueue().front();
     if (c.Plan() > 0) continue;
     Check(c, unit, c.WhyNot(unit.name), counts);
-    if (testing::Test::HasFatalFailure()) return;
   }
+  std::printf("result: unblocking%s: %d by one job, %d by several, %d by none; %d by rules alone\n",
+              shares ? " where GPUs are shared" : "", counts.one, counts.several, counts.none,
+              counts.by_rules_only);
+  return counts;
+}
+
+TEST(Unblocking, NamesJobsWhoseEndSufficesAndNoneTooMany) {
+  const Counts counts = CheckRandomClusters(false);
   EXPECT_GT(counts.none, 100);
   EXPECT_GT(counts.one, 200);
   EXPECT_GT(counts.several, 50);
   EXPECT_GT(counts.by_rules_only, 50);
-  std::printf("result: unblocking: %d by one job, %d by several, %d by none; %d by rules alone\n",
-              counts.one, counts.several, counts.none, counts.by_rules_only);
+}
+
+TEST(Unblocking, NamesThoseWhoShareGpusToo) {
+  const Counts counts = CheckRandomClusters(true);
+  EXPECT_GT(counts.one, 100);
+  EXPECT_GT(counts.several, 50);
 }
 
 // One zone in which every pod keeps "w" away: no answer names more than may be remembered.

@@ -569,13 +569,14 @@ class Pass {
     }
   }
 
-  // Running as soon as the master runs, or any worker of a job without one.
+  // Running as soon as the master runs, or any worker of a job without one. Whose pods are all gone
+  // (with their nodes) begins anew without a restart of its own.
   void ReportProgress() {
     const Census* leader = Of(kMaster) != nullptr ? Of(kMaster) : Of(kWorker);
     if (leader->counts.active > 0) {
       SetCondition(kRunning, true, "PyTorchJobRunning",
                    fmt::format("PyTorchJob {} is running.", job_.name));
-    } else if (restarts_.epoch > 0 || restarts_.count > 0) {
+    } else if (restarts_.epoch > 0 || restarts_.count > 0 || HasCondition(status_, kRunning)) {
       SetCondition(kRestarting, true, "PyTorchJobRestarting",
                    fmt::format("PyTorchJob {} is restarting.", job_.name));
     }

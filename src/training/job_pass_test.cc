@@ -284,6 +284,15 @@ TEST(JobPass, BackoffLimitCountsOverRecreations) {
   }
 }
 
+TEST(JobPass, AJobThatLostAllPodsAtOnceRunsNoMore) {
+  Scene scene(DdpJob());
+  scene.children.pods.clear();
+  const Reconciled out = scene.Run();
+  EXPECT_EQ(Lines(out, "create", "pods").size(), 3u);
+  EXPECT_EQ(ReasonOf(StatusIn(out), "Restarting"), "PyTorchJobRestarting");
+  EXPECT_FALSE(HasCondition(StatusIn(out), "Running"));
+}
+
 TEST(JobPass, LostPodRestartsTheGangWithoutCounting) {
   Scene gone(DdpJob());
   gone.children.pods.erase(gone.children.pods.begin() + 1);

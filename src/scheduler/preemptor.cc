@@ -27,8 +27,6 @@ json::Value StatusPatch(std::string_view field, json::Value value) {
   return json::Obj({{"status", json::Obj({{std::string(field), std::move(value)}})}});
 }
 
-bool IsOver(Reason reason) { return reason == Reason::kNotFound || reason == Reason::kConflict; }
-
 }  // namespace
 
 const json::Fields& DisruptionBudgetFields() {
@@ -251,7 +249,8 @@ void Preemptor::SendEviction(const PodKey& pod) {
   const json::Value* object = pods_.Find({pod.ns, pod.name});
   if (found == evictions_.end() || object == nullptr) return;
   const Eviction& eviction = found->second;
-  if (!StillWaits(eviction)) {
+  const bool is_there = (*object)["metadata"]["uid"].AsString() == eviction.uid;
+  if (!is_there || !StillWaits(eviction)) {
     evictions_.erase(found);
     return;
   }
@@ -287,7 +286,9 @@ void Preemptor::OnEvictionStep(const PodKey& pod, const std::string& uid, bool i
   const auto found = evictions_.find(pod);
   if (found == evictions_.end() || found->second.uid != uid) return;
   Eviction& eviction = found->second;
-  if (!status.ok() && !IsOver(status.reason())) {
+  // A conflict may be with another write of the same pod. If it is another pod, the informer will
+  // show it.
+  if (!status.ok() && status.reason() != Reason::kNotFound) {
     LOG_WARN("scheduler: could not preempt pod={} error={}", pod.ToString(), status.ToString());
     return RetryLater({true, pod}, ++eviction.attempts);
   }

@@ -156,6 +156,26 @@ TEST_F(PreemptorTest, AnotherSchedulersPodThatTakesTheRoomMakesItLookElsewhere) 
   EXPECT_TRUE(IsEnding("second"));
 }
 
+TEST_F(PreemptorTest, AConflictDoesNotMeanThatTheVictimIsGone) {
+  int patches = 0, deletes = 0;
+  const auto before = api_.before_handle;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    const bool is_low = request.target.find("/pods/low") != std::string::npos;
+    const bool first = (request.method == "PATCH" && is_low && ++patches == 1) ||
+                       (request.method == "DELETE" && is_low && ++deletes == 1);
+    if (!first) return before(request, writer);
+    client::FakeApi::SendError(*writer, 409, "Conflict", "the object has been modified");
+    return false;
+  };
+  AddNode("n1", 1);
+  AddRunning("low", "n1", 1);
+  AddWaiting("high", 1, 10);
+  Settle();
+  EXPECT_EQ(patches, 2);
+  EXPECT_EQ(deletes, 2);
+  EXPECT_TRUE(IsEnding("low"));
+}
+
 TEST_F(PreemptorTest, AFailedEvictionIsRepeatedWhileSomebodyWaitsForIt) {
   int refused = 0;
   int refuse = 3;

@@ -146,6 +146,20 @@ struct Planning {
     reservations.Leave();
   }
 
+  // Some unit might evict pods that this plan placed, once they are there.
+  bool PlacedSomebodyWhoMayHaveToGo() const {
+    int64_t lowest = INT64_MAX;
+    for (const UnitPlan& plan : result.units) {
+      if (!plan.assignments.empty()) lowest = std::min(lowest, queue[plan.unit].priority);
+    }
+    return std::any_of(refused.begin(), refused.end(), [&](size_t position) {
+      const UnitPlan& plan = result.units[position];
+      const Unit& unit = queue[plan.unit];
+      return unit.may_preempt && unit.priority > lowest && HasItsMembers(unit) &&
+             plan.room != PreemptionPlanner::Outcome::kRoom;
+    });
+  }
+
   void MakeRoom(const PreemptionFacts& facts, size_t max_work, Time now) {
     const int64_t lowest = LowestPriority(facts);
     std::optional<PreemptionPlanner> planner;  // reading all facts pays only if somebody asks
@@ -166,7 +180,7 @@ struct Planning {
       const Unit rest = Rest(unit, plan);
       plan.room = planner->MakeRoom(rest, may_evict, plan.preemption);
       if (may_evict) ++result.preemption_attempts;
-      result.preemption_cut_off |= plan.room == PreemptionPlanner::Outcome::kUndecided;
+      result.preemption_unfinished |= plan.room == PreemptionPlanner::Outcome::kUndecided;
       const std::vector<size_t> waiting = NotPlaced(unit, plan);
       for (Nomination& nomination : plan.preemption.nominations) {
         nomination.pod = waiting[nomination.pod];
@@ -207,6 +221,7 @@ PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const Pla
   planning.PlaceAfterOthers();
   result.search_looks = kMaxSearchLooks - planning.search.looks_left;
   if (!preemption.pods.empty()) planning.MakeRoom(preemption, config.max_preemption_work, now);
+  result.preemption_unfinished |= planning.PlacedSomebodyWhoMayHaveToGo();
   if (config.explain) planning.ExplainRefused(config);
   return result;
 }

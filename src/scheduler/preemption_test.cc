@@ -398,7 +398,7 @@ TEST_F(PreemptionTest, WhatTheBoundOnWorkCutsOffIsUndecided) {
   c_.Plan();
   EXPECT_EQ(c_.VictimsOf("p").size(), 1U);
   EXPECT_EQ(c_.PlanOf("q").room, Outcome::kUndecided);
-  EXPECT_TRUE(c_.result.preemption_cut_off);
+  EXPECT_TRUE(c_.result.preemption_unfinished);
 }
 
 // -- Random small clusters.

@@ -309,6 +309,19 @@ TEST_F(PreemptorTest, AClockThatIsSetBackDoesNotLengthenAnEvictionPause) {
   EXPECT_EQ(Deletes(), 2);
 }
 
+TEST_F(PreemptorTest, WhoIsPlacedBesideARefusedOneGoesForItIfThatHelps) {
+  AddNode("n1", 2);
+  AddRunning("low", "n1", 1);
+  AddWaiting("high", 2, 10);
+  AddWaiting("late", 1, 0);  // takes the GPU that is free, in the plan that refuses the other
+  Settle();
+  EXPECT_TRUE(IsEnding("low"));
+  EXPECT_EQ(NodeOf("late"), "gone");
+  End("low");
+  Settle();
+  EXPECT_EQ(NodeOf("high"), "n1");
+}
+
 TEST_F(PreemptorTest, BudgetsProtectThoseThatTheyMean) {
   AddNode("n1", 1);
   AddNode("n2", 1);

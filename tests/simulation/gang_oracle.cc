@@ -21,6 +21,7 @@ void GangOracle::Count(const PodState& pod, int64_t times) {
   Gang& gang = at->second;
   gang.pods += times;
   if (!pod.node.empty()) gang.bound += times;
+  if (!pod.owner_uid.empty()) gang.owned += times;
   if (IsMember(pod)) {
     gang.members += times;
     if (pod.succeeded || !pod.node.empty()) {
@@ -155,7 +156,8 @@ void GangOracle::CheckFixpoint() {
   for (const auto& [key, gang] : gangs_) {
     const int64_t minimum = MinimumOf(key);
     if (minimum == 0) continue;
-    if (gang.bound > 0 && gang.bound < minimum) {
+    const bool could_be_whole = gang.owned > 0 || gang.members >= minimum;
+    if (gang.bound > 0 && gang.bound < minimum && could_be_whole) {
       on_violation_(
           fmt::format("gang {} of {} rests with {} bound", key.first, minimum, gang.bound));
     }

@@ -10,7 +10,8 @@
 //   ends whole       a gang does not stay half bound for kBindWindow while its other members are
 //                    there and have room: bindings are repeated, a new scheduler goes on
 //   comes first      nobody else is given the room that a half bound gang needs
-//   rests whole      at a fixpoint no gang is half bound, and none waits that would fit
+//   rests whole      at a fixpoint no gang is half bound whose members are there (or would be made
+//                    anew by their owner), and none waits that would fit
 //
 // A gang is the pods of one group and one epoch; the pods that a restart leaves behind are another.
 // Room is counted in devices: all pods of a job ask for as many, so counting is exact. What a node
@@ -44,8 +45,12 @@ struct PodState {
   int64_t wanted_devices = 0;
   int64_t epoch = 0;
   int64_t restarts = 0;  // in place
-  Time created{};        // steady
+  int64_t priority = 0;
+  std::string app, nominated;  // label; node
+  Time created{};              // steady
   bool deleting = false, running = false, succeeded = false, failed = false;
+  bool may_preempt = true;
+  bool preempted = false;  // it has to go for another one
 
   bool IsFinished() const { return succeeded || failed; }
 };
@@ -74,6 +79,7 @@ class GangOracle {
     int64_t members = 0;                 // neither failed nor leaving
     int64_t occupied = 0;                // of these, bound or succeeded
     int64_t bound = 0;                   // of all
+    int64_t owned = 0;                   // of all: somebody makes them anew
     std::map<int64_t, int64_t> waiting;  // unbound members by the devices that they want
     std::optional<Time> placeable_at;    // the last moment
     std::map<int64_t, Time> reached_at;  // by Reach(): the last moment

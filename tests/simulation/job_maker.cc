@@ -66,6 +66,16 @@ json::Value EndlessJob(const std::string& ns, const std::string& name) {
   return Job(ns, name, json::Obj({{"pytorchReplicaSpecs", json::Obj({{"Worker", worker}})}}));
 }
 
+json::Value WithPriority(json::Value job, const std::string& priority_class) {
+  for (const json::Member& replica : json::Value(job["spec"]["pytorchReplicaSpecs"]).members()) {
+    job = std::move(job).SetPath(
+        {"spec", "pytorchReplicaSpecs", replica.first, "template", "spec", "priorityClassName"},
+        priority_class);
+  }
+  return std::move(job).SetPath({"spec", "runPolicy", "schedulingPolicy", "priorityClass"},
+                                priority_class);
+}
+
 json::Value HopelessJob(const std::string& ns, const std::string& name) {
   return Job(
       ns, name,

@@ -14,6 +14,8 @@
 namespace muster::simulation {
 
 json::Value RandomJob(Rng& rng, const std::string& ns, const std::string& name);
+// `job` and its pods with this PriorityClass.
+json::Value WithPriority(json::Value job, const std::string& priority_class);
 // Runs on and on.
 json::Value EndlessJob(const std::string& ns, const std::string& name);
 // A gang that no cluster of ours can hold.

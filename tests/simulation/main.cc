@@ -1,20 +1,24 @@
 // simulation_test [--seeds FIRST:COUNT] [--scenarios EVERY] [--jobs N] [--until-failure 1]
 //     Every EVERY-th death of each scenario (0, the default: none). Then the seeds (1:100 unless
-//     said otherwise), some of them twice: the same seed must leave the same trace. Then the counts
-//     of every fault and rare branch. Exit status 1 when anything is wrong.
-// simulation_test --seed N | --scenario NAME[/PART/before|after/K]
+//     said otherwise) in a story about jobs, and every second one in a story about preemption, some
+//     twice: the same seed must leave the same trace. Then the counts of every fault and rare
+//     branch. Exit status 1 when anything is wrong.
+// simulation_test --seed N | --preemption N | --scenario NAME[/PART/before|after/K]
 //     One run, told change by change.
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "simulation/preemption_story.h"
 #include "simulation/scenarios.h"
 #include "simulation/story.h"
 
@@ -30,6 +34,14 @@ constexpr int64_t kReplayEvery = 10;
 constexpr int64_t kSeedsThatShowAll = 100;
 constexpr int64_t kMaxViolationsShown = 8;  // of one run
 
+struct Story {
+  std::string_view flag;  // with a seed: to tell it once
+  Outcome (*run)(uint64_t seed, Counts& counts, bool verbose);
+  int64_t every;  // of the seeds
+};
+constexpr Story kStories[] = {{"--seed", muster::simulation::RunSeed, 1},
+                              {"--preemption", muster::simulation::RunPreemptionSeed, 2}};
+
 struct Arguments {
   int64_t first = 1;
   int64_t count = 100;
@@ -37,6 +49,7 @@ struct Arguments {
   int64_t jobs = 1;
   bool until_failure = false;
   int64_t seed = 0;
+  const Story* story = &kStories[0];
   std::string scenario;
 };
 
@@ -46,12 +59,15 @@ bool Parse(int argc, char** argv, Arguments& arguments) {
     const std::string_view value = argv[i + 1];
     const auto parts = muster::Split(value, ':');
     const int64_t number = muster::ParseInt(parts[0]).value_or(-1);
+    const auto story = std::find_if(std::begin(kStories), std::end(kStories),
+                                    [&](const Story& each) { return each.flag == flag; });
     if (flag == "--scenario") {
       arguments.scenario = value;
     } else if (number < 0) {
       return false;
-    } else if (flag == "--seed") {
+    } else if (story != std::end(kStories)) {
       arguments.seed = number;
+      arguments.story = story;
     } else if (flag == "--seeds" && parts.size() == 2) {
       arguments.first = number;
       arguments.count = muster::ParseInt(parts[1]).value_or(1);
@@ -81,13 +97,13 @@ bool Report(const std::string& name, const std::string& replay, const Outcome& o
   return false;
 }
 
-bool RunSeedOnce(int64_t seed, Counts& counts) {
-  const Outcome outcome = muster::simulation::RunSeed(static_cast<uint64_t>(seed), counts, false);
-  const std::string name = fmt::format("seed {}", seed);
-  bool good = Report(name, fmt::format("--seed {}", seed), outcome);
+bool RunSeedOnce(const Story& story, int64_t seed, Counts& counts) {
+  const Outcome outcome = story.run(static_cast<uint64_t>(seed), counts, false);
+  const std::string name = fmt::format("{} {}", story.flag, seed);
+  bool good = Report(name, name, outcome);
   if (seed % kReplayEvery != 0) return good;
   Counts ignored({});
-  const Outcome again = muster::simulation::RunSeed(static_cast<uint64_t>(seed), ignored, false);
+  const Outcome again = story.run(static_cast<uint64_t>(seed), ignored, false);
   if (again.trace_hash == outcome.trace_hash) return good;
   std::printf("%s: another trace when run again\n", name.c_str());
   return false;
@@ -109,8 +125,12 @@ std::vector<Task> Tasks(const Arguments& arguments) {
         tasks.push_back([death = deaths[i]](Counts& counts) { return RunDeath(death, counts); });
     }
   }
-  for (int64_t seed = arguments.first; seed < arguments.first + arguments.count; ++seed)
-    tasks.push_back([seed](Counts& counts) { return RunSeedOnce(seed, counts); });
+  for (int64_t seed = arguments.first; seed < arguments.first + arguments.count; ++seed) {
+    for (const Story& story : kStories) {
+      if (seed % story.every != 0) continue;
+      tasks.push_back([&story, seed](Counts& counts) { return RunSeedOnce(story, seed, counts); });
+    }
+  }
   return tasks;
 }
 
@@ -182,13 +202,13 @@ int TellOne(const Arguments& arguments) {
   muster::SetLogLevel(muster::LogLevel::kWarn);
   Counts counts({});
   if (arguments.scenario.empty()) {
-    const std::string number = std::to_string(arguments.seed);
+    const std::string name = fmt::format("{} {}", arguments.story->flag, arguments.seed);
     const auto seed = static_cast<uint64_t>(arguments.seed);
-    const Outcome outcome = muster::simulation::RunSeed(seed, counts, true);
-    std::printf("seed %s: trace %016lx, %ld revisions, %lu steps\n", number.c_str(),
+    const Outcome outcome = arguments.story->run(seed, counts, true);
+    std::printf("%s: trace %016lx, %ld revisions, %lu steps\n", name.c_str(),
                 static_cast<unsigned long>(outcome.trace_hash),
                 static_cast<long>(outcome.revisions), static_cast<unsigned long>(outcome.steps));
-    return Report("seed " + number, "--seed " + number, outcome) ? 0 : 1;
+    return Report(name, name, outcome) ? 0 : 1;
   }
   const auto death = muster::simulation::ParseDeath(arguments.scenario);
   if (!death) {
@@ -219,8 +239,12 @@ int main(int argc, char** argv) {
     std::printf("%8ld  %s\n", static_cast<long>(count), name.c_str());
     if (count == 0) ++zeros;
   }
+  int64_t runs_of_seeds = 0;
+  for (int64_t seed = arguments.first; seed < arguments.first + arguments.count; ++seed) {
+    for (const Story& story : kStories) runs_of_seeds += seed % story.every == 0;
+  }
   std::printf("%ld seeds, %ld deaths in scenarios, %ld bad, %d counts at zero\n",
-              static_cast<long>(arguments.count), static_cast<long>(sum.runs - arguments.count),
+              static_cast<long>(arguments.count), static_cast<long>(sum.runs - runs_of_seeds),
               static_cast<long>(sum.bad), zeros);
   return sum.bad > 0 || (zeros > 0 && arguments.count >= kSeedsThatShowAll) ? 1 : 0;
 }

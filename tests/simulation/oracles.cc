@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "cluster/devices.h"
 #include "json/parse.h"
+#include "simulation/disruption_budgets.h"
 
 namespace muster::simulation {
 namespace {
@@ -68,6 +69,12 @@ PodState ToPodState(const std::string& key, const json::Value& object) {
   pod.wanted_devices = WantedDevices(object);
   pod.epoch = NumberIn(metadata["annotations"]["training.muster.dev/epoch"]);
   pod.restarts = status["containerStatuses"].At(0)["restartCount"].AsInt();
+  pod.priority = object["spec"]["priority"].AsInt();
+  pod.may_preempt = object["spec"]["preemptionPolicy"].AsString() != "Never";
+  pod.app = metadata["labels"]["app"].Str();
+  pod.nominated = status["nominatedNodeName"].Str();
+  for (const json::Value& condition : status["conditions"].items())
+    pod.preempted |= condition["reason"].AsString() == "PreemptionByScheduler";
   pod.deleting = metadata.Has("deletionTimestamp");
   pod.running = phase == "Running";
   pod.succeeded = phase == "Succeeded";
@@ -84,7 +91,8 @@ Oracles::Oracles(SimLoop& loop, Counts& counts,
       counts_(counts),
       on_violation_(on_violation),
       tell_(std::move(tell)),
-      gangs_(loop, counts, std::move(on_violation)) {}
+      gangs_(loop, counts, on_violation),
+      preemption_(loop, counts, std::move(on_violation)) {}
 
 void Oracles::Attach(store::Store* store) {
   store_ = store;
@@ -138,7 +146,7 @@ void Oracles::OnEvent(const store::WatchEvent& event) {
   const auto is = [&key](std::string_view prefix) { return key.starts_with(prefix); };
   if (deleted && is(kNamespacePrefix)) CheckDeletedNamespace(key);
   if (!is(kPodPrefix) && !is(kNodePrefix) && !is(kGroupPrefix) && !is(kEventPrefix) &&
-      !is(kJobPrefix)) {
+      !is(kJobPrefix) && !is(kBudgetPrefix)) {
     return;
   }
   const json::Value object = json::Parse(*event.entry->value).value_or(json::Value());
@@ -147,8 +155,12 @@ void Oracles::OnEvent(const store::WatchEvent& event) {
   if (is(kNodePrefix)) OnNode(event, object);
   if (is(kJobPrefix)) OnJob(event, object);
   if (is(kGroupPrefix)) {
-    gangs_.OnGroup(GroupKey(object), deleted ? std::nullopt : object["spec"]["minMember"].Int());
+    const std::optional<int64_t> minimum =
+        deleted ? std::nullopt : object["spec"]["minMember"].Int();
+    gangs_.OnGroup(GroupKey(object), minimum);
+    preemption_.OnGroup(GroupKey(object), minimum);
   }
+  if (is(kBudgetPrefix)) preemption_.OnBudget(key, deleted ? json::Value() : object);
   CountBranches(event, object);
 }
 
@@ -180,13 +192,19 @@ void Oracles::OnNode(const store::WatchEvent& event, const json::Value& object) 
     devices = usable ? static_cast<int64_t>(cluster::NodeDevices(object).size()) : 0;
   }
   gangs_.OnNode(object["metadata"]["name"].Str(), devices);
+  preemption_.OnNode(object["metadata"]["name"].Str(), devices);
+}
+
+void Oracles::ChangePod(const PodState* before, const PodState* after) {
+  gangs_.OnPod(before, after);
+  preemption_.OnPod(before, after);
 }
 
 void Oracles::OnPod(const store::WatchEvent& event, const json::Value& object) {
   const std::string uid = object["metadata"]["uid"].Str();
   const auto found = pods_.find(uid);
   if (event.type == store::WatchEvent::Type::kDelete) {
-    gangs_.OnPod(&found->second, nullptr);
+    ChangePod(&found->second, nullptr);
     pods_.erase(found);
     return;
   }
@@ -194,7 +212,7 @@ void Oracles::OnPod(const store::WatchEvent& event, const json::Value& object) {
   if (event.previous == nullptr) {
     pod.created = loop_.Steady();
     OnNewPod(uid, pod);
-    gangs_.OnPod(nullptr, &pod);
+    ChangePod(nullptr, &pod);
     pods_[uid] = std::move(pod);
     return;
   }
@@ -206,7 +224,7 @@ void Oracles::OnPod(const store::WatchEvent& event, const json::Value& object) {
   if (before.node.empty() && !pod.node.empty()) OnBound(uid, pod);
   if (before.IsFinished() && (!pod.IsFinished() || before.failed != pod.failed))
     on_violation_(fmt::format("{} had finished and is not any more", pod.key));
-  gangs_.OnPod(&before, &pod);
+  ChangePod(&before, &pod);
   RememberForJob(uid, pod);
   found->second = std::move(pod);
 }
@@ -355,6 +373,7 @@ void Oracles::CheckPast(Rng& rng) {
 
 void Oracles::CheckFixpoint() {
   gangs_.CheckFixpoint();
+  preemption_.CheckFixpoint();
   const auto range = store_->Range("", "", 0, 0);
   std::map<std::string, store::Revision> stored;
   std::vector<json::Value> objects;

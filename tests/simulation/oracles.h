@@ -10,6 +10,7 @@
 //   bound once           a pod's nodeName never changes
 //   device owned once    no two unfinished pods of a node hold one device
 //   gangs                all or nothing (gang_oracle.h)
+//   preemption           nobody goes in vain (preemption_oracle.h)
 //   one pod per replica  of one job, and pods of a restarted gang are made when those of the epoch
 //                        before are gone
 //   jobs                 restarts stay within backoffLimit and reach it before the job fails for
@@ -36,6 +37,7 @@
 #include "net/http.h"
 #include "simulation/counts.h"
 #include "simulation/gang_oracle.h"
+#include "simulation/preemption_oracle.h"
 #include "store/store.h"
 
 namespace muster::simulation {
@@ -51,7 +53,10 @@ class Oracles {
   // A write with this answer is done.
   void OnAcknowledged(const net::Response& response);
   // Time has passed.
-  void Tick() { gangs_.Tick(); }
+  void Tick() {
+    gangs_.Tick();
+    preemption_.Tick();
+  }
   // Compares a read of some revision of the past with the log.
   void CheckPast(Rng& rng);
   // REQUIRES: nothing is in flight.
@@ -81,6 +86,7 @@ class Oracles {
 
   void OnEvent(const store::WatchEvent& event);
   void OnPod(const store::WatchEvent& event, const json::Value& object);
+  void ChangePod(const PodState* before, const PodState* after);
   void OnNewPod(const std::string& uid, const PodState& pod);
   void OnBound(const std::string& uid, const PodState& pod);
   void RememberForJob(const std::string& uid, const PodState& pod);
@@ -100,6 +106,7 @@ class Oracles {
   std::function<void(const std::string&)> on_violation_;
   std::function<void(const std::string&)> tell_;
   GangOracle gangs_;
+  PreemptionOracle preemption_;
   store::Store* store_ = nullptr;
   store::Revision last_revision_ = 0;
   uint64_t trace_hash_ = 0;

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "json/parse.h"
+#include "simulation/disruption_budgets.h"
 #include "simulation/world.h"
 
 namespace muster::simulation {
@@ -271,6 +272,61 @@ Scenario NodeLoss() {
           .over = [](const World& world) { return RunsWith(world, 3); }};
 }
 
+std::string PodYaml(std::string_view name, std::string_view priority, std::string_view app,
+                    std::string_view group = "") {
+  return fmt::format(R"(
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: default
+  labels: {{app: {}}}
+  annotations: {{{}}}
+spec:
+  priorityClassName: {}
+  restartPolicy: Never
+  containers:
+  - {{name: main, image: train, resources: {{limits: {{nvidia.com/gpu: "2"}}}}}}
+)",
+                     name, app,
+                     group.empty() ? "" : fmt::format("scheduling.k8s.io/group-name: {}", group),
+                     priority);
+}
+
+// A gang goes as a whole, and who waited and preempts nobody gets what is left; of two pods that a
+// budget protects the one goes that may.
+Scenario Preemption() {
+  return {.tell =
+              [](World& world, User& user) {
+                MakePriorities(world);
+                ServeBudgets(world);
+                world.RunFor(seconds(5));
+                MakeBudget(world, "kept", 1);
+                for (const char* name : {"kept-0", "kept-1"}) {
+                  user.Create(resources::kPods, PodYaml(name, "middle", "kept"));
+                  world.RunFor(seconds(5));
+                }
+                user.Create(resources::kPodGroups, R"(
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: gang, namespace: default}
+spec: {minMember: 2, priorityClassName: low}
+)");
+                for (const char* name : {"gang-0", "gang-1"})
+                  user.Create(resources::kPods, PodYaml(name, "low", "none", "gang"));
+                world.RunFor(seconds(5));
+                user.Create(resources::kPods, PodYaml("polite", "polite", "none"));
+                for (const char* name : {"high-0", "high-1"}) {
+                  user.Create(resources::kPods, PodYaml(name, "high", "none"));
+                  world.RunFor(seconds(5));
+                }
+              },
+          .over =
+              [](const World& world) {
+                return PodsThatRun(world) == 4 && world.FindAll(kPods).size() == 4;
+              }};
+}
+
 const std::map<std::string, Scenario>& Scenarios() {
   static const std::map<std::string, Scenario> kAll = {
       {"gang-start", GangStart()},
@@ -283,7 +339,8 @@ const std::map<std::string, Scenario>& Scenarios() {
       {"orphan-deletion", Deletion("Orphan")},
       {"foreground-deletion", Deletion("Foreground")},
       {"background-deletion", Deletion("Background")},
-      {"node-loss", NodeLoss()}};
+      {"node-loss", NodeLoss()},
+      {"preemption", Preemption()}};
   return kAll;
 }
 

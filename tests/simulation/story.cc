@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "simulation/job_maker.h"
+#include "simulation/trouble.h"
 #include "simulation/world.h"
 
 namespace muster::simulation {
@@ -17,20 +18,77 @@ namespace resources = client::resources;
 constexpr const char* kNamespaces[] = {"default", "team-a", "team-b"};
 constexpr char kJobs[] = "/registry/kubeflow.org/pytorchjobs/";
 constexpr std::string_view kEndless = "story: endless job";
-constexpr int kStoryLengthSeconds = 120;
-// After the repairs: evictions take 300 s, the longest restart delay is 300 s, and after a clock
-// that jumped back an hour deadlines may be so much later.
-constexpr Duration kTimeToSettle = seconds(3600);
+constexpr std::string_view kExpectedCounts[] = {
+    "fault: late",
+    "fault: timeout before",
+    "fault: timeout after apply",
+    "fault: conflict (409)",
+    "fault: watch cut",
+    "fault: watch expired (410)",
+    "fault: watch event late",
+    "fault: watch event twice",
+    "fault: controllers crash",
+    "fault: scheduler crash",
+    "fault: API server stopped",
+    "fault: store crash",
+    "fault: death at a write",
+    "fault: compaction",
+    "fault: clock jumped on",
+    "fault: clock jumped back",
+    "fault: agent crash",
+    "fault: node lost power",
+    "fault: node removed",
+    "story: suspend",
+    "story: scale",
+    "story: delete job (Background)",
+    "story: delete job (Foreground)",
+    "story: delete job (Orphan)",
+    "story: delete pod",
+    "story: delete namespace",
+    "story: bind a pod again",
+    "story: hopeless job",
+    "story: endless job",
+    "branch: job restarted",
+    "branch: job succeeded",
+    "branch: job failed",
+    "branch: job suspended",
+    "branch: job resumed",
+    "branch: job deleted",
+    "branch: pod exited with a code",
+    "branch: pod evicted from a silent node",
+    "branch: pod lost its node's power",
+    "branch: node became unknown",
+    "branch: why a pod waits was said",
+    "branch: gang restarted for a lost pod",
+    "branch: gang restarted for a new size",
+    "branch: gang began to be bound",
+    "branch: gang went on being bound",
+    "branch: gang waits whole",
+    "branch: plan dropped, the world had changed",
+    "branch: binding refused",
+    "branch: owner went after its dependents",
+    "branch: owner let go of its dependents",
+    "branch: writes lost with the store",
+    "branch: the past was read",
+    "oracle: acknowledged revision",
+    "branch: job rests running",
+    "branch: backoffLimit reached",
+    "branch: activeDeadlineSeconds passed",
+    "branch: elastic pod replaced",
+    "branch: pass met a conflict",
+    "branch: pass failed",
+    "story: delete a pod that waits",
+    "branch: pod nominated",
+    "branch: bound where it was nominated",
+    "branch: bound elsewhere than nominated",
+    "branch: pod preempted",
+    "branch: gang preempted whole",
+    "branch: gang preempted in part",
+    "branch: budget violated, there was no other way",
+    "branch: waits though it may preempt",
+    "oracle: eviction looked at for its need",
+};
 constexpr Duration kBeforeOrphansGo = seconds(60);
-
-const FaultRates kBadNetwork = {.late = 0.2,
-                                .timeout_before = 0.02,
-                                .timeout_after = 0.02,
-                                .conflict = 0.02,
-                                .watch_cut = 0.005,
-                                .watch_expired = 0.1,
-                                .watch_late = 0.05,
-                                .watch_twice = 0.02};
 
 bool HasCondition(const json::Value& job, std::string_view type) {
   for (const json::Value& condition : job["status"]["conditions"].items()) {
@@ -89,41 +147,22 @@ class Story {
     world_.RunFor(seconds(1));
   }
 
-  // `step`, from `least` to `most` times, whenever.
-  void Sometimes(int64_t least, int64_t most, std::function<void()> step) {
-    for (int64_t i = rng_.Between(least, most); i > 0; --i) world_.At(Anytime(), step);
-  }
-  void Perhaps(double probability, std::function<void()> step) {
-    if (rng_.Chance(probability)) world_.At(Anytime(), std::move(step));
-  }
-  Duration Anytime() { return UpTo(kStoryLengthSeconds * 1000); }
-  Duration UpTo(int64_t most_ms) { return milliseconds(rng_.Between(0, most_ms)); }
-
   void Plan() {
     const int64_t jobs = rng_.Between(4, 10);
     const bool rush = rng_.Chance(0.3);  // all at once
     for (int64_t i = 0; i < jobs; ++i)
-      world_.At(rush ? UpTo(2'000) : Anytime(), [this, i] { MakeJob(i); });
-    Perhaps(0.3, [this] { Make(HopelessJob("default", "hopeless"), "story: hopeless job"); });
-    if (endless_) Sometimes(1, 1, [this] { Make(EndlessJob("default", "endless"), kEndless); });
-    Sometimes(1, 5, [this] { ChangeAJob(); });
-    Sometimes(0, 3, [this] { world_.CrashControllers(UpTo(20'000)); });
-    Sometimes(0, 3, [this] { world_.CrashScheduler(UpTo(20'000)); });
-    Sometimes(0, 2, [this] { world_.StopServer(rng_.Chance(0.5), UpTo(5'000)); });
-    Sometimes(0, 4, [this] { HurtANode(); });
-    Sometimes(0, 3, [this] { BindAgain(); });
-    Perhaps(0.3, [this] { world_.Compact(rng_); });
-    Perhaps(0.15, [this] { world_.JumpClock(hours(rng_.Chance(0.5) ? 1 : -1)); });
-    Perhaps(0.15, [this] { DeleteNamespace(); });
-    for (const std::string& part : world_.Parts()) {
-      if (rng_.Chance(0.15)) DieAtAWrite(world_.CrashPointOf(part), part == "store" ? 800 : 60);
-    }
-  }
-
-  void DieAtAWrite(CrashPoint& crash, int64_t latest) {
-    counts_.Add("fault: death at a write");
-    crash.when = rng_.Chance(0.5) ? CrashPoint::When::kBefore : CrashPoint::When::kAfter;
-    crash.at = crash.seen + rng_.Between(1, latest);
+      world_.At(rush ? trouble_.UpTo(2'000) : trouble_.Anytime(), [this, i] { MakeJob(i); });
+    trouble_.Perhaps(0.3,
+                     [this] { Make(HopelessJob("default", "hopeless"), "story: hopeless job"); });
+    if (endless_)
+      trouble_.Sometimes(1, 1, [this] { Make(EndlessJob("default", "endless"), kEndless); });
+    trouble_.Sometimes(1, 5, [this] { ChangeAJob(); });
+    trouble_.PlanCrashes();
+    trouble_.Sometimes(0, 3, [this] { BindAgain(); });
+    trouble_.Perhaps(0.3, [this] { world_.Compact(rng_); });
+    trouble_.Perhaps(0.15, [this] { world_.JumpClock(hours(rng_.Chance(0.5) ? 1 : -1)); });
+    trouble_.Perhaps(0.15, [this] { DeleteNamespace(); });
+    trouble_.PlanDeaths();
   }
 
   void MakeJob(int64_t number) {
@@ -144,7 +183,7 @@ class Story {
 
   // While its pods are made, planned and bound.
   void DisturbTheBirth(const client::ObjectKey& job) {
-    world_.At(UpTo(1'500), [this, job] {
+    world_.At(trouble_.UpTo(1'500), [this, job] {
       if (rng_.Chance(0.5)) return DeleteAPod(job.ns);
       Suspend({resources::kPyTorchJobs, job.ns, job.name, ""});
     });
@@ -243,20 +282,6 @@ class Story {
                          [](Result<json::Value>) {});
   }
 
-  void HurtANode() {
-    const size_t node = rng_.Below(world_.nodes());
-    if (!world_.agent_up(node)) return;
-    // Some stay away long enough to be evicted.
-    const Duration away = rng_.Chance(0.2) ? seconds(400) : UpTo(60'000);
-    if (rng_.Chance(0.5)) return world_.CrashAgent(node, away);
-    world_.PowerCut(node, away);
-    if (rng_.Chance(0.5)) return;
-    counts_.Add("fault: node removed");
-    world_.At(UpTo(5'000), [this, name = world_.node_name(node)] {
-      world_.user().Delete({resources::kNodes, "", name, ""}, {}, [](Result<json::Value>) {});
-    });
-  }
-
   // ---- the end ----
 
   bool AllJobsAtRest() const {
@@ -275,6 +300,7 @@ class Story {
   Counts& counts_;
   const bool endless_;
   World world_;
+  Trouble trouble_{world_, rng_, counts_};
   std::set<client::ObjectKey> jobs_;
   bool namespace_deleted_ = false;
 };
@@ -286,66 +312,8 @@ Outcome RunSeed(uint64_t seed, Counts& counts, bool verbose) {
 }
 
 const std::vector<std::string_view>& ExpectedCounts() {
-  static const std::vector<std::string_view> kNames = {
-      "fault: late",
-      "fault: timeout before",
-      "fault: timeout after apply",
-      "fault: conflict (409)",
-      "fault: watch cut",
-      "fault: watch expired (410)",
-      "fault: watch event late",
-      "fault: watch event twice",
-      "fault: controllers crash",
-      "fault: scheduler crash",
-      "fault: API server stopped",
-      "fault: store crash",
-      "fault: death at a write",
-      "fault: compaction",
-      "fault: clock jumped on",
-      "fault: clock jumped back",
-      "fault: agent crash",
-      "fault: node lost power",
-      "fault: node removed",
-      "story: suspend",
-      "story: scale",
-      "story: delete job (Background)",
-      "story: delete job (Foreground)",
-      "story: delete job (Orphan)",
-      "story: delete pod",
-      "story: delete namespace",
-      "story: bind a pod again",
-      "story: hopeless job",
-      "story: endless job",
-      "branch: job restarted",
-      "branch: job succeeded",
-      "branch: job failed",
-      "branch: job suspended",
-      "branch: job resumed",
-      "branch: job deleted",
-      "branch: pod exited with a code",
-      "branch: pod evicted from a silent node",
-      "branch: pod lost its node's power",
-      "branch: node became unknown",
-      "branch: why a pod waits was said",
-      "branch: gang restarted for a lost pod",
-      "branch: gang restarted for a new size",
-      "branch: gang began to be bound",
-      "branch: gang went on being bound",
-      "branch: gang waits whole",
-      "branch: plan dropped, the world had changed",
-      "branch: binding refused",
-      "branch: owner went after its dependents",
-      "branch: owner let go of its dependents",
-      "branch: writes lost with the store",
-      "branch: the past was read",
-      "oracle: acknowledged revision",
-      "branch: job rests running",
-      "branch: backoffLimit reached",
-      "branch: activeDeadlineSeconds passed",
-      "branch: elastic pod replaced",
-      "branch: pass met a conflict",
-      "branch: pass failed",
-  };
+  static const std::vector<std::string_view> kNames(std::begin(kExpectedCounts),
+                                                    std::end(kExpectedCounts));
   return kNames;
 }
 

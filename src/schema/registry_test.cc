@@ -35,14 +35,38 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
            {"", "secrets"},
            {"", "serviceaccounts"},
            {"", "persistentvolumeclaims"},
+           {"", "persistentvolumes"},
+           {"", "resourcequotas"},
+           {"", "limitranges"},
            {"", "events"},
            {"discovery.k8s.io", "endpointslices"},
            {"coordination.k8s.io", "leases"},
            {"scheduling.k8s.io", "priorityclasses"},
-           {"apiextensions.k8s.io", "customresourcedefinitions"}}) {
+           {"apiextensions.k8s.io", "customresourcedefinitions"},
+           {"apps", "deployments"},
+           {"apps", "replicasets"},
+           {"apps", "statefulsets"},
+           {"apps", "daemonsets"},
+           {"apps", "controllerrevisions"},
+           {"batch", "jobs"},
+           {"batch", "cronjobs"},
+           {"policy", "poddisruptionbudgets"},
+           {"storage.k8s.io", "storageclasses"},
+           {"storage.k8s.io", "csidrivers"},
+           {"storage.k8s.io", "csinodes"},
+           {"storage.k8s.io", "csistoragecapacities"},
+           {"storage.k8s.io", "volumeattachments"},
+           {"storage.k8s.io", "volumeattributesclasses"},
+           {"rbac.authorization.k8s.io", "roles"},
+           {"rbac.authorization.k8s.io", "rolebindings"},
+           {"rbac.authorization.k8s.io", "clusterroles"},
+           {"rbac.authorization.k8s.io", "clusterrolebindings"},
+           {"networking.k8s.io", "ingresses"},
+           {"networking.k8s.io", "ingressclasses"}}) {
     EXPECT_NE(registry.Find(group, "v1", plural), nullptr) << group << " " << plural;
   }
-  EXPECT_EQ(registry.kinds().size(), 13u);
+  EXPECT_NE(registry.Find("autoscaling", "v2", "horizontalpodautoscalers"), nullptr);
+  EXPECT_EQ(registry.kinds().size(), 37u);
   ASSERT_EQ(registry.own_custom_kinds().size(), 3u);
 }
 

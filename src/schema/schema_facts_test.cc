@@ -30,6 +30,14 @@ const std::map<std::string, std::string>& Prefixes() {
       {"coordination/v1", "io.k8s.api.coordination.v1."},
       {"scheduling/v1", "io.k8s.api.scheduling.v1."},
       {"autoscaling/v1", "io.k8s.api.autoscaling.v1."},
+      {"autoscaling/v2", "io.k8s.api.autoscaling.v2."},
+      {"apps/v1", "io.k8s.api.apps.v1."},
+      {"batch/v1", "io.k8s.api.batch.v1."},
+      {"networking/v1", "io.k8s.api.networking.v1."},
+      {"policy/v1", "io.k8s.api.policy.v1."},
+      {"rbac/v1", "io.k8s.api.rbac.v1."},
+      {"storage/v1", "io.k8s.api.storage.v1."},
+      {"scheduling/v1alpha3", "io.k8s.api.scheduling.v1alpha3."},
       {"pkg/apis/meta/v1", "io.k8s.apimachinery.pkg.apis.meta.v1."},
       {"pkg/apis/apiextensions/v1", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."}};
   return prefixes;
@@ -104,7 +112,11 @@ class SchemaFactsTest : public testing::Test {
                                                   "RawExtension",
                                                   "FieldsV1",
                                                   "JSONSchemaProps",
-                                                  "CustomResourceSubresourceStatus"};
+                                                  "CustomResourceSubresourceStatus",
+                                                  // Without a field, so the table has none of them.
+                                                  "WorkloadPodGroupSingleDisruptionMode",
+                                                  "WorkloadPodGroupAllDisruptionMode",
+                                                  "WorkloadPodGroupBasicSchedulingPolicy"};
     if (messages_.contains(bare) || by_hand.contains(bare)) {
       EXPECT_EQ(schema->name.substr(schema->name.rfind('.') + 1), bare);
     } else {

@@ -19,6 +19,15 @@ FILES = {
     'coordination/v1': ('coordination_v1', 'io.k8s.api.coordination.v1', 'coordination.k8s.io', 'v1'),
     'scheduling/v1': ('scheduling_v1', 'io.k8s.api.scheduling.v1', 'scheduling.k8s.io', 'v1'),
     'autoscaling/v1': ('autoscaling_v1', 'io.k8s.api.autoscaling.v1', 'autoscaling', 'v1'),
+    'autoscaling/v2': ('autoscaling_v2', 'io.k8s.api.autoscaling.v2', 'autoscaling', 'v2'),
+    'apps/v1': ('apps_v1', 'io.k8s.api.apps.v1', 'apps', 'v1'),
+    'batch/v1': ('batch_v1', 'io.k8s.api.batch.v1', 'batch', 'v1'),
+    'networking/v1': ('networking_v1', 'io.k8s.api.networking.v1', 'networking.k8s.io', 'v1'),
+    'policy/v1': ('policy_v1', 'io.k8s.api.policy.v1', 'policy', 'v1'),
+    'rbac/v1': ('rbac_v1', 'io.k8s.api.rbac.v1', 'rbac.authorization.k8s.io', 'v1'),
+    'storage/v1': ('storage_v1', 'io.k8s.api.storage.v1', 'storage.k8s.io', 'v1'),
+    # Not served: messages that batch/v1 needs.
+    'scheduling/v1alpha3': ('scheduling_v1alpha3', 'io.k8s.api.scheduling.v1alpha3', None, None),
     'pkg/apis/apiextensions/v1': (
         'apiextensions_v1', 'io.k8s.apiextensions_apiserver.pkg.apis.apiextensions.v1',
         'apiextensions.k8s.io', 'v1'),
@@ -41,7 +50,8 @@ BY_HAND = {
         'io.k8s.apiextensions_apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus'),
 }
 
-QUALIFIERS = {'metav1': 'pkg/apis/meta/v1', 'v1': 'core/v1', 'apiv1': 'core/v1', 'corev1': 'core/v1'}
+QUALIFIERS = {'metav1': 'pkg/apis/meta/v1', 'v1': 'core/v1', 'apiv1': 'core/v1', 'corev1': 'core/v1',
+              'schedulingv1alpha3': 'scheduling/v1alpha3'}
 SCALARS = {'string': 'string', 'bool': 'bool', 'int32': 'int32', 'int64': 'int64', 'int': 'int64',
            'float64': 'double', '[]byte': 'bytes', 'byte': 'bytes'}
 # Go types that are neither messages nor strings.

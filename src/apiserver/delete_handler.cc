@@ -14,6 +14,15 @@ namespace {
 // Objects of a collection that one loop task deletes.
 constexpr size_t kDeletesPerTask = 50;
 
+// So far this is so for Jobs alone, in whose version of the API it may not change any more.
+void WarnOfOrphans(Call& call, const Resource& resource, const DeleteOptions& options) {
+  if (options.propagation || !resource.strategy->orphans_by_default()) return;
+  call.Warn(
+      "child pods are preserved by default when jobs are deleted; set "
+      "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
+      "this warning");
+}
+
 void ReplyDeleted(Core& core, Call& call, const ResourcePtr& resource, const AnswerFormat& format,
                   const Result<Deleted>& deleted) {
   if (!deleted) return call.Fail(deleted.error());
@@ -28,6 +37,7 @@ void ReplyDeleted(Core& core, Call& call, const ResourcePtr& resource, const Ans
 Status Delete(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(const DeleteOptions options, ParseDeleteOptions(*call));
+  WarnOfOrphans(*call, *resource, options);
   const std::string ns = resource->kind->namespaced ? call->info().ns : "";
   DeleteObject(core, resource, ns, call->info().name, options,
                [&core, call, resource, format](Result<Deleted> deleted) {
@@ -96,6 +106,7 @@ Status DeleteCollection(Core& core, const CallPtr& call, const ResourcePtr& reso
   auto deletion = std::make_shared<CollectionDeletion>(core, call, resource);
   ASSIGN_OR_RETURN(deletion->format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(deletion->options, ParseDeleteOptions(*call));
+  WarnOfOrphans(*call, *resource, deletion->options);
   ASSIGN_OR_RETURN(const SelectionPtr selection, Selection::Make(resource->kind, call->info()));
   ASSIGN_OR_RETURN(store::RangeResult range, core.store.Range(selection->prefix(), "", 0, 0));
   for (store::EntryPtr& entry : range.entries) {

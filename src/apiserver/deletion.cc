@@ -43,6 +43,15 @@ json::Value SetPropagation(json::Value object, const std::optional<Propagation>&
   return object.SetPath({"metadata", "finalizers"}, json::Strings(finalizers));
 }
 
+// What the client asked for; else what an earlier DELETE did; else what is usual for the kind.
+std::optional<Propagation> PropagationFor(const Resource& resource, const json::Value& object,
+                                          const DeleteOptions& options) {
+  if (options.propagation || !resource.strategy->orphans_by_default()) return options.propagation;
+  const std::vector<std::string> set = json::ToStrings(object["metadata"]["finalizers"]);
+  if (std::ranges::find(set, kForegroundFinalizer) != set.end()) return std::nullopt;
+  return Propagation::kOrphan;
+}
+
 json::Value Mark(const Resource& resource, json::Value object, Time when, int64_t grace_seconds) {
   const bool first = !object["metadata"].Has("deletionTimestamp");
   object =
@@ -59,7 +68,7 @@ json::Value Mark(const Resource& resource, json::Value object, Time when, int64_
 // What the DELETE makes of the object: null when it may go at once.
 json::Value Plan(const Resource& resource, const json::Value& object, const DeleteOptions& options,
                  Time now) {
-  json::Value after = SetPropagation(object, options.propagation);
+  json::Value after = SetPropagation(object, PropagationFor(resource, object, options));
   const json::Value& metadata = object["metadata"];
   const Deletion deletion = resource.strategy->PlanDeletion(object, options.grace_period_seconds);
   const bool held =

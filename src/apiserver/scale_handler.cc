@@ -9,6 +9,7 @@
 #include "apiserver/update.h"
 #include "base/strings.h"
 #include "json/patch.h"
+#include "schema/label_selector.h"
 
 namespace muster::apiserver {
 namespace {
@@ -27,6 +28,14 @@ json::Value SetAt(const json::Value& object, std::string_view path, const json::
   return object.Set(parts[0], SetAt(object[parts[0]], rest, value));
 }
 
+// Custom kinds keep their selector as text, the built-in ones as an object.
+json::Value SelectorText(const json::Value& selector) {
+  if (selector.IsString()) return selector;
+  if (!selector.IsObject()) return nullptr;
+  const Result<schema::LabelSelector> parsed = schema::LabelSelector::FromJson(selector);
+  return parsed ? json::Value(parsed->ToString()) : json::Value();
+}
+
 json::Value ScaleOf(const schema::Kind& kind, const json::Value& object) {
   json::Object metadata;
   for (std::string_view field :
@@ -35,9 +44,9 @@ json::Value ScaleOf(const schema::Kind& kind, const json::Value& object) {
       metadata.emplace_back(field, *value);
   }
   json::Object status = {{"replicas", At(object, kind.scale->status_replicas_path).AsInt()}};
-  if (const json::Value& selector = At(object, kind.scale->label_selector_path);
-      selector.IsString()) {
-    status.emplace_back("selector", selector);
+  if (json::Value selector = SelectorText(At(object, kind.scale->label_selector_path));
+      !selector.IsNull()) {
+    status.emplace_back("selector", std::move(selector));
   }
   return json::Obj(
       {{"kind", "Scale"},

@@ -277,6 +277,8 @@ std::string SelectableValue(const json::Value& object, std::string_view field) {
   if (at->IsString()) return at->Str();
   if (at->IsNumber()) return std::string(at->NumberToken());
   if (at->IsBool()) return at->AsBool() ? "true" : "false";
+  if (field == "status.successful" && object["kind"].AsString() == "Job")
+    return std::to_string(object["status"]["succeeded"].AsInt());
   if (field == "spec.hostNetwork" || field == "spec.unschedulable") return "false";
   return {};
 }

@@ -96,7 +96,8 @@ std::string_view MetadataOf(const store::Entry& entry);
 
 const ObjectMeta& MetaOf(const store::Entry& entry);
 // The text that a field selector compares: strings as they are, numbers and booleans as written, ""
-// when absent ("false" for the booleans that upstream prints so).
+// when absent ("false" for the booleans that upstream prints so). The one name that is no path is
+// "status.successful" of a Job, by which upstream means status.succeeded.
 std::string SelectableValue(const json::Value& object, std::string_view field);
 
 }  // namespace muster::apiserver

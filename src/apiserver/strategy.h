@@ -47,6 +47,10 @@ class Strategy {
   virtual bool allows_unconditional_update() const { return true; }
   // metadata.generation counts changes of the spec.
   virtual bool has_generation() const { return false; }
+  // So do, for some kinds, changes of the annotations.
+  virtual bool annotations_count_for_generation() const { return false; }
+  // A DELETE that does not say what becomes of its dependents leaves them alone.
+  virtual bool orphans_by_default() const { return false; }
   // DELETE answers with the last state of the object rather than with a Status.
   virtual bool returns_deleted_object() const { return false; }
   // POST keeps the status that the client sent.

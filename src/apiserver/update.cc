@@ -99,6 +99,13 @@ bool SpecChanged(const json::Value& before, const json::Value& after) {
   return !(spec(before) == spec(after));
 }
 
+bool CountsAsNewGeneration(const Strategy& strategy, const json::Value& before,
+                           const json::Value& after) {
+  if (SpecChanged(before, after)) return true;
+  return strategy.annotations_count_for_generation() &&
+         !(before["metadata"]["annotations"] == after["metadata"]["annotations"]);
+}
+
 // Fields without effect that this write brings in; what was there has been warned of.
 void WarnOfNewFields(const schema::Kind& kind, const json::Value& before, const json::Value& after,
                      std::vector<std::string>& warnings) {
@@ -137,7 +144,7 @@ Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& contex
     causes = schema::ValidateUpdate(kind, before, after);
     strategy.Validate(context, &before, after, causes);
     WarnOfNewFields(kind, before, after, context.warnings);
-    if (strategy.has_generation() && SpecChanged(before, after)) {
+    if (strategy.has_generation() && CountsAsNewGeneration(strategy, before, after)) {
       after =
           after.SetPath({"metadata", "generation"}, before["metadata"]["generation"].AsInt() + 1);
     }

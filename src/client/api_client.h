@@ -49,6 +49,13 @@ inline const Resource kLeases{"coordination.k8s.io", "v1", "leases"};
 inline const Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses"};
 inline const Resource kCustomResourceDefinitions{"apiextensions.k8s.io", "v1",
                                                  "customresourcedefinitions"};
+inline const Resource kDeployments{"apps", "v1", "deployments"};
+inline const Resource kReplicaSets{"apps", "v1", "replicasets"};
+inline const Resource kStatefulSets{"apps", "v1", "statefulsets"};
+inline const Resource kDaemonSets{"apps", "v1", "daemonsets"};
+inline const Resource kControllerRevisions{"apps", "v1", "controllerrevisions"};
+inline const Resource kJobs{"batch", "v1", "jobs"};
+inline const Resource kCronJobs{"batch", "v1", "cronjobs"};
 inline const Resource kPyTorchJobs{"kubeflow.org", "v1", "pytorchjobs"};
 inline const Resource kPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups"};
 }  // namespace resources

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "base/strings.h"
 #include "schema/names.h"
@@ -229,6 +230,10 @@ Result<LabelSelector> LabelSelector::FromJson(const json::Value& selector) {
     return Error(Reason::kBadRequest, "a label selector may have at most {} requirements",
                  kMaxSelectorRequirements);
   }
+  // Whatever order the members were written in, the text is the same.
+  std::ranges::sort(requirements, {}, [](const LabelRequirement& requirement) {
+    return std::tie(requirement.key, requirement.op, requirement.values);
+  });
   return LabelSelector(std::move(requirements));
 }
 

@@ -22,8 +22,9 @@
 //                                the field "-" is the whole object
 //   ! CODE REASON | MESSAGE      another refusal; its message contains this
 //   = {...}                      accepted, and the object contains this (Mismatch() in script.h)
-//   == {...}                     accepted, and the object is exactly this, but for uid,
-//                                resourceVersion and creationTimestamp
+//   == {...}                     accepted, and the object is exactly this, but for uid ("*" where
+//                                it stands in another field), resourceVersion and
+//                                creationTimestamp
 //
 // "${text*N}" stands for N times the text. Each row has a server of its own.
 

@@ -6,6 +6,7 @@
 #include "apiserver/errors.h"
 #include "apiserver/kinds/pod_strategy.h"
 #include "apiserver/kinds/service_strategy.h"
+#include "apiserver/kinds/workload_strategies.h"
 
 namespace muster::apiserver {
 namespace {
@@ -112,6 +113,7 @@ std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& st
   strategies["endpointslices.discovery.k8s.io"] = std::make_unique<GenerationStrategy>();
   strategies["priorityclasses.scheduling.k8s.io"] = std::make_unique<PriorityClassStrategy>(store);
   strategies["customresourcedefinitions.apiextensions.k8s.io"] = std::move(crds);
+  AddWorkloadStrategies(strategies);
   return strategies;
 }
 

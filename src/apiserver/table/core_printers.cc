@@ -84,14 +84,6 @@ std::string ServicePorts(const json::Value& service) {
   return OrNone(Join(ports, ","));
 }
 
-std::string FormatLabels(const json::Value& labels) {
-  std::vector<std::string> pairs;
-  for (const auto& [key, value] : labels.members())
-    pairs.push_back(fmt::format("{}={}", key, value.AsString()));
-  std::ranges::sort(pairs);
-  return OrNone(Join(pairs, ","));
-}
-
 std::string AccessModes(const json::Value& modes) {
   std::vector<std::string> texts;
   for (const json::Value& mode : modes.items()) {
@@ -123,6 +115,14 @@ std::string EventSource(const json::Value& event) {
 }  // namespace
 
 std::string OrNone(std::string_view text) { return Or(text, "<none>"); }
+
+std::string FormatLabels(const json::Value& labels) {
+  std::vector<std::string> pairs;
+  for (const auto& [key, value] : labels.members())
+    pairs.push_back(fmt::format("{}={}", key, value.AsString()));
+  std::ranges::sort(pairs);
+  return OrNone(Join(pairs, ","));
+}
 
 json::Array NodeCells(const json::Value& node, Time now) {
   const json::Value& info = node["status"]["nodeInfo"];

@@ -31,6 +31,15 @@ json::Array LeaseCells(const json::Value& lease, Time now);
 json::Array PriorityClassCells(const json::Value& priority_class, Time now);
 json::Array CustomResourceDefinitionCells(const json::Value& crd, Time now);
 
-std::string OrNone(std::string_view text);  // "<none>" for ""
+json::Array DeploymentCells(const json::Value& deployment, Time now);
+json::Array ReplicaSetCells(const json::Value& replica_set, Time now);
+json::Array StatefulSetCells(const json::Value& stateful_set, Time now);
+json::Array DaemonSetCells(const json::Value& daemon_set, Time now);
+json::Array ControllerRevisionCells(const json::Value& revision, Time now);
+json::Array JobCells(const json::Value& job, Time now);
+json::Array CronJobCells(const json::Value& cron_job, Time now);
+
+std::string OrNone(std::string_view text);            // "<none>" for ""
+std::string FormatLabels(const json::Value& labels);  // "a=b,c=d"; "<none>" without any
 
 }  // namespace muster::apiserver

@@ -169,10 +169,64 @@ void AddGroupPrinters(Printers& printers) {
       CustomResourceDefinitionCells);
 }
 
+void AddWorkloadPrinters(Printers& printers) {
+  const auto add = [&](const char* resource, std::vector<TableColumn> columns, CellsOf cells) {
+    printers[resource] = std::make_shared<BuiltInPrinter>(std::move(columns), cells);
+  };
+  const TableColumn containers = Wide("Containers", "Names of the containers");
+  const TableColumn images = Wide("Images", "Images of the containers");
+  const TableColumn selector = Wide("Selector", "Labels of the pods");
+  add("deployments.apps",
+      {NameColumn(), Column("Ready", "Pods that are ready, of those wanted"),
+       Number("Up-to-date", "Pods of the present template"),
+       Number("Available", "Pods that were ready for long enough"), AgeColumn(), containers, images,
+       selector},
+      DeploymentCells);
+  add("replicasets.apps",
+      {NameColumn(), Number("Desired", "Pods that are wanted"),
+       Number("Current", "Pods that there are"), Number("Ready", "Pods that are ready"),
+       AgeColumn(), containers, images, selector},
+      ReplicaSetCells);
+  add("statefulsets.apps",
+      {NameColumn(), Column("Ready", "Pods that are ready, of those wanted"), AgeColumn(),
+       containers, images},
+      StatefulSetCells);
+  add("daemonsets.apps",
+      {NameColumn(), Number("Desired", "Nodes that shall have a pod"),
+       Number("Current", "Nodes that have one"), Number("Ready", "Nodes whose pod is ready"),
+       Number("Up-to-date", "Nodes whose pod is of the present template"),
+       Number("Available", "Nodes whose pod was ready for long enough"),
+       Column("Node Selector", "Labels of the nodes"), AgeColumn(), containers, images, selector},
+      DaemonSetCells);
+  add("controllerrevisions.apps",
+      {NameColumn(), Column("Controller", "Whose state it keeps"), Number("Revision", "Its number"),
+       AgeColumn()},
+      ControllerRevisionCells);
+  add("jobs.batch",
+      {NameColumn(), Column("Status", "How far it is"),
+       Column("Completions", "Pods that succeeded, of those that must"),
+       Column("Duration", "From its start to its end, or until now"), AgeColumn(), containers,
+       images, selector},
+      JobCells);
+  add("cronjobs.batch",
+      {NameColumn(),
+       Column("Schedule", "When its jobs are due"),
+       Column("Timezone", "Time zone of the schedule"),
+       {"Suspend", "boolean", "", "Whether no further jobs are made"},
+       Number("Active", "Jobs that run"),
+       Column("Last Schedule", "How long ago the last job was due"),
+       AgeColumn(),
+       containers,
+       images,
+       selector},
+      CronJobCells);
+}
+
 Printers MakePrinters() {
   Printers printers;
   AddCorePrinters(printers);
   AddGroupPrinters(printers);
+  AddWorkloadPrinters(printers);
   return printers;
 }
 

@@ -39,22 +39,19 @@ std::string Pod(const std::string& status, const std::string& metadata = "",
 TEST(PodTable, PhaseAloneWhenNothingElseIsKnown) {
   EXPECT_EQ(Pod(R"({"phase":"Pending"})"), "0/2 Pending 0");
   EXPECT_EQ(Pod(R"({"phase":"Failed","reason":"Evicted"})"), "0/2 Evicted 0");
-  EXPECT_EQ(
-      Pod(R"({"phase":"Pending","conditions":[{"type":"PodScheduled",
+  EXPECT_EQ(Pod(R"({"phase":"Pending","conditions":[{"type":"PodScheduled",
         "reason":"SchedulingGated"}]})"),
-      "0/2 SchedulingGated 0");
+            "0/2 SchedulingGated 0");
 }
 
 TEST(PodTable, WaitingAndTerminatedReasons) {
-  EXPECT_EQ(
-      Pod(R"({"phase":"Pending",
+  EXPECT_EQ(Pod(R"({"phase":"Pending",
         "containerStatuses":[{"state":{"waiting":{"reason":"ContainerCreating"}}}]})"),
-      "0/2 ContainerCreating 0");
-  EXPECT_EQ(
-      Pod(R"({"phase":"Running","containerStatuses":[{"restartCount":3,
+            "0/2 ContainerCreating 0");
+  EXPECT_EQ(Pod(R"({"phase":"Running","containerStatuses":[{"restartCount":3,
         "state":{"waiting":{"reason":"CrashLoopBackOff"}},
                     "lastState":{"terminated":{"finishedAt":"2026-01-01T00:55:00Z"}}}]})"),
-      "0/2 CrashLoopBackOff 3 (5m ago)");
+            "0/2 CrashLoopBackOff 3 (5m ago)");
   EXPECT_EQ(
       Pod(R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"reason":"OOMKilled",
         "exitCode":137}}}]})"),
@@ -76,10 +73,9 @@ TEST(PodTable, CompletedBesideRunning) {
           statuses + "}"),
       "1/2 Running 0");
   EXPECT_EQ(Pod("{\"phase\":\"Running\"," + statuses + "}"), "1/2 NotReady 0");
-  EXPECT_EQ(
-      Pod(R"({"phase":"Succeeded",
+  EXPECT_EQ(Pod(R"({"phase":"Succeeded",
         "containerStatuses":[{"state":{"terminated":{"reason":"Completed"}}}]})"),
-      "0/2 Completed 0");
+            "0/2 Completed 0");
 }
 
 TEST(PodTable, Terminating) {
@@ -97,21 +93,18 @@ TEST(PodTable, InitContainers) {
                     R"(,{"name":"j","state":{"running":{}}}]})",
                 "", init),
             "0/2 Init:1/2 0");
-  EXPECT_EQ(
-      Pod(R"({"phase":"Pending","initContainerStatuses":[{"name":"i",
+  EXPECT_EQ(Pod(R"({"phase":"Pending","initContainerStatuses":[{"name":"i",
         "state":{"waiting":{"reason":"PodInitializing"}}}]})",
-          "", init),
-      "0/2 Init:0/2 0");
-  EXPECT_EQ(
-      Pod(R"({"phase":"Pending","initContainerStatuses":[{"name":"i","restartCount":2,
+                "", init),
+            "0/2 Init:0/2 0");
+  EXPECT_EQ(Pod(R"({"phase":"Pending","initContainerStatuses":[{"name":"i","restartCount":2,
         "state":{"terminated":{"exitCode":1,"reason":"Error"}}}]})",
-          "", init),
-      "0/2 Init:Error 2");
-  EXPECT_EQ(
-      Pod(R"({"phase":"Failed","initContainerStatuses":[{"name":"i",
+                "", init),
+            "0/2 Init:Error 2");
+  EXPECT_EQ(Pod(R"({"phase":"Failed","initContainerStatuses":[{"name":"i",
         "state":{"terminated":{"exitCode":7}}}]})",
-          "", init),
-      "0/2 Init:ExitCode:7 0");
+                "", init),
+            "0/2 Init:ExitCode:7 0");
 }
 
 TEST(PodTable, SidecarsCountAsContainers) {
@@ -144,10 +137,9 @@ TEST(Tables, ServicesOfEveryType) {
     return cells[1].Str() + " " + cells[2].Str() + " " + cells[3].Str() + " " + cells[4].Str();
   };
   EXPECT_EQ(row(R"({"type":"ClusterIP","clusterIP":"None"})"), "ClusterIP None <none> <none>");
-  EXPECT_EQ(
-      row(R"({"type":"NodePort","clusterIP":"10.43.0.9","ports":[{"port":80,"nodePort":30080,
+  EXPECT_EQ(row(R"({"type":"NodePort","clusterIP":"10.43.0.9","ports":[{"port":80,"nodePort":30080,
         "protocol":"TCP"}]})"),
-      "NodePort 10.43.0.9 <none> 80:30080/TCP");
+            "NodePort 10.43.0.9 <none> 80:30080/TCP");
   EXPECT_EQ(row(R"({"type":"LoadBalancer","clusterIP":"10.43.0.9"})"),
             "LoadBalancer 10.43.0.9 <pending> <none>");
   EXPECT_EQ(row(R"({"type":"ExternalName","externalName":"example.com"})"),
@@ -162,6 +154,59 @@ TEST(Tables, EndpointSlicesListAFew) {
       "discovery.k8s.io");
   EXPECT_EQ(cells[2].AsString(), "80");
   EXPECT_EQ(cells[3].AsString(), "1,2,3 + 2 more...");
+}
+
+// STATUS, COMPLETIONS and DURATION of a job.
+std::string Job(const std::string& status, const std::string& spec = R"({"completions":3})",
+                const std::string& metadata = "{}") {
+  const json::Array cells = Cells(
+      "jobs", R"({"metadata":)" + metadata + R"(,"spec":)" + spec + R"(,"status":)" + status + "}",
+      "batch");
+  return cells[1].Str() + " " + cells[2].Str() + " " + cells[3].Str();
+}
+
+TEST(Tables, JobsSayHowFarTheyAre) {
+  const auto with = [](const std::string& type, const std::string& metadata = "{}") {
+    return Job(R"({"conditions":[{"type":")" + type + R"(","status":"True"}]})",
+               R"({"completions":3})", metadata);
+  };
+  const std::string deleted = R"({"deletionTimestamp":"2026-01-01T00:00:00Z"})";
+  EXPECT_EQ(with("Complete", deleted), "Complete 0/3 ");
+  EXPECT_EQ(with("Failed", deleted), "Failed 0/3 ");
+  EXPECT_EQ(with("Suspended", deleted), "Terminating 0/3 ");
+  EXPECT_EQ(with("Suspended"), "Suspended 0/3 ");
+  EXPECT_EQ(with("FailureTarget"), "FailureTarget 0/3 ");
+  EXPECT_EQ(with("SuccessCriteriaMet"), "SuccessCriteriaMet 0/3 ");
+  EXPECT_EQ(Job(R"({"conditions":[{"type":"Complete","status":"False"}]})"), "Running 0/3 ");
+}
+
+TEST(Tables, JobsCountTheirCompletions) {
+  EXPECT_EQ(Job(R"({"succeeded":2,"startTime":"2026-01-01T00:58:00Z"})"), "Running 2/3 2m");
+  EXPECT_EQ(Job(R"({"startTime":"2026-01-01T00:00:00Z","completionTime":"2026-01-01T00:00:42Z"})"),
+            "Running 0/3 42s");
+  EXPECT_EQ(Job(R"({"succeeded":1})", R"({"parallelism":4})"), "Running 1/1 of 4 ");
+  EXPECT_EQ(Job("{}", R"({"parallelism":1})"), "Running 0/1 ");
+}
+
+TEST(Tables, CronJobsSayWhenTheyWereLastDue) {
+  const json::Array cells =
+      Cells("cronjobs", R"({"metadata":{"name":"c"},"spec":{"schedule":"@daily"},
+      "status":{"active":[{},{}],"lastScheduleTime":"2026-01-01T00:00:00Z"}})",
+            "batch");
+  EXPECT_EQ(cells[2].AsString(), "<none>");
+  EXPECT_EQ(cells[3].AsString(), "False");
+  EXPECT_EQ(cells[4].AsInt(), 2);
+  EXPECT_EQ(cells[5].AsString(), "60m");
+}
+
+TEST(Tables, SelectorsOfWorkloads) {
+  const auto selector = [](const std::string& text) {
+    return Cells("replicasets", R"({"spec":{"selector":)" + text + "}}", "apps")[7].Str();
+  };
+  EXPECT_EQ(selector(R"({"matchLabels":{"b":"c","a":"b"}})"), "a=b,b=c");
+  EXPECT_EQ(selector("{}"), "<none>");
+  EXPECT_EQ(selector("null"), "<none>");
+  EXPECT_EQ(selector(R"({"matchExpressions":[{"key":"a","operator":"Near"}]})"), "<error>");
 }
 
 TEST(JsonPath, FindsWhatColumnsNeed) {

@@ -15,7 +15,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr std::array<KindDefaults, 10> kKindDefaults = {{
+constexpr std::array<KindDefaults, 16> kKindDefaults = {{
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -26,6 +26,12 @@ constexpr std::array<KindDefaults, 10> kKindDefaults = {{
     {"discovery.k8s.io", "EndpointSlice", DefaultEndpointSlice},
     {"apiextensions.k8s.io", "CustomResourceDefinition", DefaultCustomResourceDefinition},
     {"kubeflow.org", "PyTorchJob", DefaultPyTorchJob},
+    {"apps", "Deployment", DefaultDeployment},
+    {"apps", "ReplicaSet", DefaultReplicaSet},
+    {"apps", "StatefulSet", DefaultStatefulSet},
+    {"apps", "DaemonSet", DefaultDaemonSet},
+    {"batch", "Job", DefaultJob},
+    {"batch", "CronJob", DefaultCronJob},
 }};
 
 std::optional<json::Value> Walk(const Schema& schema, const json::Value& value);

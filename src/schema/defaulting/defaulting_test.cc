@@ -47,6 +47,24 @@ TEST(Defaults, KeepWhatIsSet) {
   EXPECT_TRUE(ApplyDefaults(*kind, pod).SameAs(pod)) << "defaulting twice changes nothing";
 }
 
+TEST(Defaults, ATemplateLeavesToThePodWhatFollowsFromIt) {
+  const std::string spec =
+      R"("spec":{"hostNetwork":true,"containers":[{"name":"c","resources":{"limits":{"cpu":"1"}},)"
+      R"("ports":[{"containerPort":80}]}]}})";
+  const json::Value pod = Defaulted("", "pods", "{" + spec);
+  const json::Value deployment =
+      Defaulted("apps", "deployments", R"({"spec":{"template":{)" + spec + "}}");
+  const json::Value& made = pod["spec"];
+  const json::Value& left = deployment["spec"]["template"]["spec"];
+  EXPECT_EQ(made["containers"].At(0)["resources"]["requests"]["cpu"].AsString(), "1");
+  EXPECT_EQ(made["containers"].At(0)["ports"].At(0)["hostPort"].AsInt(), 80);
+  EXPECT_TRUE(made["enableServiceLinks"].AsBool());
+  EXPECT_TRUE(left["containers"].At(0)["resources"]["requests"].IsNull());
+  EXPECT_TRUE(left["containers"].At(0)["ports"].At(0)["hostPort"].IsNull());
+  EXPECT_TRUE(left["enableServiceLinks"].IsNull());
+  EXPECT_EQ(left["containers"].At(0)["ports"].At(0)["protocol"].AsString(), "TCP");
+}
+
 TEST(Defaults, OnTheHostsNetworkPortsAreTheHosts) {
   const auto port = [](const std::string& port) {
     const json::Value pod = Defaulted("", "pods",

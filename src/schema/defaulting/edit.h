@@ -24,6 +24,11 @@ inline void SetDefault(json::Value& object, std::string_view key, json::Value va
   if (IsUnset(object[key])) object = std::move(object).Set(key, std::move(value));
 }
 
+// For fields with a pointer: "" and 0 are values.
+inline void SetIfAbsent(json::Value& object, std::string_view key, json::Value value) {
+  if (object[key].IsNull()) object = std::move(object).Set(key, std::move(value));
+}
+
 // For int32 fields without a pointer: 0 means "not set".
 inline void SetDefaultNumber(json::Value& object, std::string_view key, int64_t value) {
   if (value != 0 && object[key].AsInt() == 0) object = std::move(object).Set(key, value);

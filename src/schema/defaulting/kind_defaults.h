@@ -22,4 +22,13 @@ json::Value DefaultEndpointSlice(json::Value slice);
 json::Value DefaultCustomResourceDefinition(json::Value crd);
 json::Value DefaultPyTorchJob(json::Value job);
 
+json::Value DefaultPodTemplate(json::Value pod_template);  // {metadata, spec}
+void DefaultTemplateOf(json::Value& spec);                 // spec.template
+json::Value DefaultDeployment(json::Value deployment);
+json::Value DefaultReplicaSet(json::Value replica_set);
+json::Value DefaultStatefulSet(json::Value stateful_set);
+json::Value DefaultDaemonSet(json::Value daemon_set);
+json::Value DefaultJob(json::Value job);
+json::Value DefaultCronJob(json::Value cron_job);
+
 }  // namespace muster::schema

@@ -61,16 +61,14 @@ Value DefaultHook(Value hook) {
   return hook;
 }
 
-Value DefaultContainer(Value container, bool host_network) {
+Value DefaultContainer(Value container) {
   if (!container.Has("resources")) container = std::move(container).Set("resources", Obj());
-  EditMember(container, "resources", RequestLimits);
   SetDefault(container, "terminationMessagePath", "/dev/termination-log");
   SetDefault(container, "terminationMessagePolicy", "File");
   SetDefault(container, "imagePullPolicy",
              ImageTag(container["image"].AsString()) == "latest" ? "Always" : "IfNotPresent");
-  EditItems(container, "ports", [&](Value port) {
+  EditItems(container, "ports", [](Value port) {
     SetDefault(port, "protocol", "TCP");
-    if (host_network) SetDefaultNumber(port, "hostPort", port["containerPort"].AsInt());
     return port;
   });
   EditItems(container, "env", [](Value variable) {
@@ -139,15 +137,23 @@ Value DefaultVolume(Value volume) {
   return volume;
 }
 
+// What a template leaves open until a pod is made of it.
+Value DefaultContainerOfPod(Value container, bool host_network) {
+  EditMember(container, "resources", RequestLimits);
+  if (!host_network) return container;
+  EditItems(container, "ports", [](Value port) {
+    SetDefaultNumber(port, "hostPort", port["containerPort"].AsInt());
+    return port;
+  });
+  return container;
+}
+
 }  // namespace
 
 Value DefaultPodSpec(Value spec) {
   EditItems(spec, "volumes", DefaultVolume);
-  const bool host_network = spec["hostNetwork"].AsBool();
-  for (const char* list : {"initContainers", "containers", "ephemeralContainers"}) {
-    EditItems(spec, list,
-              [&](const Value& container) { return DefaultContainer(container, host_network); });
-  }
+  for (const char* list : {"initContainers", "containers", "ephemeralContainers"})
+    EditItems(spec, list, DefaultContainer);
   SetDefault(spec, "restartPolicy", "Always");
   if (!spec.Has("terminationGracePeriodSeconds")) {
     spec = std::move(spec).Set("terminationGracePeriodSeconds", kDefaultGracePeriodSeconds);
@@ -167,6 +173,12 @@ Value DefaultPodSpec(Value spec) {
 
 Value DefaultPod(Value pod) {
   Value spec = DefaultPodSpec(pod["spec"]);
+  const bool host_network = spec["hostNetwork"].AsBool();
+  for (const char* list : {"initContainers", "containers", "ephemeralContainers"}) {
+    EditItems(spec, list, [&](const Value& container) {
+      return DefaultContainerOfPod(container, host_network);
+    });
+  }
   if (!spec.Has("enableServiceLinks")) spec = std::move(spec).Set("enableServiceLinks", true);
   EditMember(spec, "resources", RequestLimits);
   if (!spec.SameAs(pod["spec"])) pod = std::move(pod).Set("spec", std::move(spec));

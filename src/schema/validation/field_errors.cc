@@ -62,6 +62,11 @@ void FieldErrors::Invalid(const Path& path, const json::Value& value, std::strin
   Add("FieldValueInvalid", path, fmt::format("Invalid value: {}: {}", Shown(value), detail));
 }
 
+void FieldErrors::Invalid(const Path& path, std::string_view detail) {
+  if (full()) return;
+  Add("FieldValueInvalid", path, fmt::format("Invalid value: {}", detail));
+}
+
 void FieldErrors::TypeInvalid(const Path& path, const json::Value& value, std::string_view detail) {
   if (full()) return;
   Add("FieldValueTypeInvalid", path, fmt::format("Invalid value: {}: {}", Shown(value), detail));

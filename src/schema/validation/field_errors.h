@@ -26,6 +26,7 @@ class FieldErrors {
  public:
   void Required(const Path& path, std::string_view detail = {});
   void Invalid(const Path& path, const json::Value& value, std::string_view detail);
+  void Invalid(const Path& path, std::string_view detail);  // does not show the value
   void TypeInvalid(const Path& path, const json::Value& value, std::string_view detail);
   void Forbidden(const Path& path, std::string_view detail);
   void Duplicate(const Path& path, const json::Value& value, std::string_view detail = {});

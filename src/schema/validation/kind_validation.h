@@ -35,6 +35,8 @@ void ValidatePodStatusUpdate(const json::Value& before, const json::Value& after
                              FieldErrors& errors);
 // REQUIRES: a spec that DefaultPodSpec has completed.
 void ValidatePodSpec(const json::Value& spec, const Path& path, FieldErrors& errors);
+// Annotations that the API itself reads; `path` is theirs. Of a pod or of a template.
+void ValidatePodAnnotations(const json::Value& pod, const Path& path, FieldErrors& errors);
 
 void ValidateService(const json::Value& service, FieldErrors& errors);
 void ValidateServiceUpdate(const json::Value& before, const json::Value& after,
@@ -78,5 +80,32 @@ void ValidatePyTorchJob(const json::Value& job, FieldErrors& errors);
 void ValidatePyTorchJobUpdate(const json::Value& before, const json::Value& after,
                               FieldErrors& errors);
 void ValidatePodGroup(const json::Value& group, FieldErrors& errors);
+
+// Of Deployments, ReplicaSets and DaemonSets: spec.selector stays as it is.
+void ValidateSelectorUpdate(const json::Value& before, const json::Value& after,
+                            FieldErrors& errors);
+void ValidateDeployment(const json::Value& deployment, FieldErrors& errors);
+void ValidateDeploymentStatusUpdate(const json::Value& before, const json::Value& after,
+                                    FieldErrors& errors);
+void ValidateReplicaSet(const json::Value& replica_set, FieldErrors& errors);
+void ValidateReplicaSetStatusUpdate(const json::Value& before, const json::Value& after,
+                                    FieldErrors& errors);
+void ValidateStatefulSet(const json::Value& stateful_set, FieldErrors& errors);
+void ValidateStatefulSetUpdate(const json::Value& before, const json::Value& after,
+                               FieldErrors& errors);
+void ValidateStatefulSetStatusUpdate(const json::Value& before, const json::Value& after,
+                                     FieldErrors& errors);
+void ValidateDaemonSet(const json::Value& daemon_set, FieldErrors& errors);
+void ValidateDaemonSetStatusUpdate(const json::Value& before, const json::Value& after,
+                                   FieldErrors& errors);
+void ValidateControllerRevision(const json::Value& revision, FieldErrors& errors);
+void ValidateControllerRevisionUpdate(const json::Value& before, const json::Value& after,
+                                      FieldErrors& errors);
+void ValidateJob(const json::Value& job, FieldErrors& errors);
+void ValidateJobUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+void ValidateJobStatusUpdate(const json::Value& before, const json::Value& after,
+                             FieldErrors& errors);
+void ValidateCronJob(const json::Value& cron_job, FieldErrors& errors);
+void ValidateCronJobCreate(const json::Value& cron_job, FieldErrors& errors);
 
 }  // namespace muster::schema

@@ -116,7 +116,8 @@ void ValidateHostPorts(const Value& spec, const Path& path, FieldErrors& errors)
     for (size_t j = 0; j < ports.size(); ++j) {
       const int64_t host_port = ports.At(j)["hostPort"].AsInt();
       const Path place = ports_path.Index(j);
-      if (host_port != ports.At(j)["containerPort"].AsInt()) {
+      // A template may leave it out: the pod that is made of it gets it then.
+      if (host_port != 0 && host_port != ports.At(j)["containerPort"].AsInt()) {
         errors.Invalid(place.Child("hostPort"), host_port,
                        "must match `containerPort` when `hostNetwork` is true");
       }
@@ -141,13 +142,12 @@ void ValidateTokenVolumes(const Value& spec, const Path& path, FieldErrors& erro
   }
 }
 
-// Annotations that the API itself reads.
-void ValidatePodAnnotations(const Value& pod, FieldErrors& errors) {
+}  // namespace
+
+void ValidatePodAnnotations(const Value& pod, const Path& path, FieldErrors& errors) {
   constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
   constexpr std::string_view kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
   const Value& annotations = pod["metadata"]["annotations"];
-  const Path metadata("metadata");
-  const Path path = metadata.Child("annotations");
   if (annotations.Has(kMirror) && pod["spec"]["nodeName"].AsString().empty()) {
     errors.Invalid(path.Key(kMirror), annotations[kMirror],
                    "must set spec.nodeName if mirror pod annotation is set");
@@ -158,8 +158,6 @@ void ValidatePodAnnotations(const Value& pod, FieldErrors& errors) {
   if (!cost || *cost < INT32_MIN || *cost > INT32_MAX)
     errors.Invalid(path.Key(kDeletionCost), text, "must be a 32bit integer");
 }
-
-}  // namespace
 
 void ValidatePodSpec(const Value& spec, const Path& path, FieldErrors& errors) {
   PodScope scope;
@@ -194,7 +192,7 @@ void ValidatePodSpec(const Value& spec, const Path& path, FieldErrors& errors) {
 
 void ValidatePod(const Value& pod, FieldErrors& errors) {
   const Path spec("spec");
-  ValidatePodAnnotations(pod, errors);
+  ValidatePodAnnotations(pod, Path("metadata").Child("annotations"), errors);
   ValidatePodSpec(pod["spec"], spec, errors);
   ValidateTokenVolumes(pod["spec"], spec, errors);
 }

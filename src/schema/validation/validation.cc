@@ -23,7 +23,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr std::array<KindRules, 17> kRules = {{
+constexpr std::array<KindRules, 24> kRules = {{
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -47,6 +47,20 @@ constexpr std::array<KindRules, 17> kRules = {{
     {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"scheduling.x-k8s.io", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"", "Binding", CheckDns1123Subdomain, nullptr},
+    {"apps", "Deployment", CheckDns1123Subdomain, ValidateDeployment, ValidateSelectorUpdate,
+     ValidateDeploymentStatusUpdate},
+    {"apps", "ReplicaSet", CheckDns1123Subdomain, ValidateReplicaSet, ValidateSelectorUpdate,
+     ValidateReplicaSetStatusUpdate},
+    {"apps", "StatefulSet", CheckDns1123Label, ValidateStatefulSet, ValidateStatefulSetUpdate,
+     ValidateStatefulSetStatusUpdate},
+    {"apps", "DaemonSet", CheckDns1123Subdomain, ValidateDaemonSet, ValidateSelectorUpdate,
+     ValidateDaemonSetStatusUpdate},
+    {"apps", "ControllerRevision", CheckDns1123Subdomain, ValidateControllerRevision,
+     ValidateControllerRevisionUpdate},
+    {"batch", "Job", CheckDns1123Subdomain, ValidateJob, ValidateJobUpdate,
+     ValidateJobStatusUpdate},
+    {"batch", "CronJob", CheckDns1123Subdomain, ValidateCronJob, nullptr, nullptr,
+     ValidateCronJobCreate},
 }};
 
 const KindRules* RulesOf(const Kind& kind) {

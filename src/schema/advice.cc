@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "schema/names.h"
 
 namespace muster::schema {
 namespace {
@@ -50,6 +51,33 @@ void AdviseOnMinAvailable(const json::Value& job, std::vector<std::string>& out)
       wanted.AsInt(), pods));
 }
 
+// The names of the pods begin with that of the object, and become host names.
+void AdviseOnHostNames(const json::Value& object, std::vector<std::string>& out) {
+  const std::string_view name = object["metadata"]["name"].AsString();
+  Problems problems;
+  CheckDns1123Label(name, problems);
+  if (name.empty() || problems.empty()) return;
+  out.push_back(fmt::format(
+      "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
+      "behavior; a DNS label is recommended: [{}]",
+      Join(problems, " ")));
+}
+
+// The list of indexes may outgrow what an object can hold.
+void AdviseOnManyIndexes(const json::Value& job_spec, std::vector<std::string>& out) {
+  constexpr int64_t kManyCompletions = 100'000;
+  constexpr int64_t kManyAtOnce = 10'000;
+  if (job_spec["completionMode"].AsString() != "Indexed" ||
+      job_spec["completions"].AsInt() <= kManyCompletions ||
+      job_spec["parallelism"].AsInt() <= kManyAtOnce) {
+    return;
+  }
+  out.emplace_back(
+      "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than "
+      "10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes "
+      "fail");
+}
+
 }  // namespace
 
 std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
@@ -57,6 +85,14 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
   if (kind.group == "kubeflow.org" && kind.kind == "PyTorchJob") {
     AdviseOnNvlink(object, out);
     AdviseOnMinAvailable(object, out);
+  }
+  const json::Value& spec = object["spec"];
+  const bool job = kind.group == "batch" && kind.kind == "Job";
+  const bool cron_job = kind.group == "batch" && kind.kind == "CronJob";
+  if (job || cron_job) AdviseOnManyIndexes(job ? spec : spec["jobTemplate"]["spec"], out);
+  if (job || cron_job ||
+      (kind.group == "apps" && (kind.kind == "Deployment" || kind.kind == "ReplicaSet"))) {
+    AdviseOnHostNames(object, out);
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include "schema/advice.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "json/parse.h"
@@ -45,6 +46,43 @@ TEST(Advice, MoreMinAvailableThanReplicasNeverStarts) {
                            "spec.runPolicy.schedulingPolicy.minAvailable: 5 pods must be there "
                            "before any starts, and the job has 4: it waits for ever"});
   EXPECT_TRUE(told("4").empty());
+}
+
+std::vector<std::string> ToldOf(const char* group, const char* name, const std::string& text) {
+  Kind kind;
+  kind.group = group;
+  kind.kind = name;
+  return Advise(kind, *json::Parse(text));
+}
+
+TEST(Advice, NamesOfPodsBecomeHostNames) {
+  for (const auto& [group, kind] :
+       {std::pair("apps", "Deployment"), std::pair("apps", "ReplicaSet"), std::pair("batch", "Job"),
+        std::pair("batch", "CronJob")}) {
+    const auto told = ToldOf(group, kind, R"({"metadata":{"name":"a.b"}})");
+    EXPECT_EQ(told, std::vector<std::string>{
+                        "metadata.name: this is used in Pod names and hostnames, which can result "
+                        "in surprising behavior; a DNS label is recommended: [must not contain "
+                        "dots]"});
+    EXPECT_TRUE(ToldOf(group, kind, R"({"metadata":{"name":"a-b"}})").empty());
+    EXPECT_TRUE(ToldOf(group, kind, R"({"metadata":{"generateName":"a"}})").empty());
+  }
+  EXPECT_TRUE(ToldOf("", "ConfigMap", R"({"metadata":{"name":"a.b"}})").empty());
+}
+
+TEST(Advice, TooManyIndexesAtOnceCannotBeListed) {
+  const auto spec = [](const char* mode, int completions, int parallelism) {
+    return fmt::format(R"({{"spec":{{"completionMode":"{}","completions":{},"parallelism":{}}}}})",
+                       mode, completions, parallelism);
+  };
+  EXPECT_EQ(ToldOf("batch", "Job", spec("Indexed", 100'001, 10'001)).size(), 1u);
+  EXPECT_TRUE(ToldOf("batch", "Job", spec("Indexed", 100'001, 10'000)).empty());
+  EXPECT_TRUE(ToldOf("batch", "Job", spec("Indexed", 100'000, 10'001)).empty());
+  EXPECT_TRUE(ToldOf("batch", "Job", spec("NonIndexed", 100'001, 10'001)).empty());
+  EXPECT_EQ(ToldOf("batch", "CronJob",
+                   R"({"spec":{"jobTemplate":)" + spec("Indexed", 100'001, 10'001) + "}}")
+                .size(),
+            1u);
 }
 
 TEST(Advice, OthersAreFine) {

@@ -103,8 +103,9 @@ void ValidateTimes(const StatusChange& change, const Path& status, FieldErrors& 
   const Value& old_completion = change.old["completionTime"];
   if (!completion.IsNull() && !old_completion.IsNull() && change.Of("completionTime"))
     errors.Invalid(completion_path, completion, "completionTime cannot be mutated");
+  // A Job that is resumed starts anew (as upstream has it since 1.32.10).
   if (!change.old["startTime"].IsNull() && change.Of("startTime") &&
-      !change.spec["suspend"].AsBool()) {
+      !change.spec["suspend"].AsBool() && !Is(change.old, "Suspended")) {
     errors.Required(start_path, "startTime cannot be removed for unsuspended job");
   }
 }

@@ -327,6 +327,8 @@ class FakeApi final : public net::Handler {
         {"serviceaccounts", "ServiceAccount"},
         {"endpointslices", "EndpointSlice"},
         {"pytorchjobs", "PyTorchJob"},
+        {"replicasets", "ReplicaSet"},
+        {"deployments", "Deployment"},
         {"podgroups", "PodGroup"},
         {"leases", "Lease"},
         {"customresourcedefinitions", "CustomResourceDefinition"}};

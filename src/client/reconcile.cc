@@ -170,6 +170,7 @@ struct Runtime::Impl {
     TimerId look_again = 0;
     int failures = 0;
     Observations observations;
+    json::Value refused;  // kRefusedWrite, until a pass succeeds
     // The pass in flight.
     Reconciled pass;
     size_t next_write = 0;
@@ -332,7 +333,9 @@ struct Runtime::Impl {
     client.loop().Cancel(std::exchange(state.look_again, 0));
     state.running = true;
     ++running;
-    state.pass = Pass(*state.owner, state.key, std::exchange(state.observations, {}));
+    Observations observations = std::exchange(state.observations, {});
+    if (!state.refused.IsNull()) observations[kRefusedWrite] = state.refused;
+    state.pass = Pass(*state.owner, state.key, observations);
     state.next_write = 0;
     state.error = Status::Ok();
     SendWrites(state);
@@ -398,7 +401,13 @@ struct Runtime::Impl {
       if (deletes && reason == Reason::kNotFound) {
         return Await(state, {write.target.resource, key}, {Expectation::Kind::kGone, 0, ""});
       }
-      if (state.error.ok()) state.error = reply.error();
+      if (state.error.ok()) {
+        state.error = reply.error();
+        state.refused = json::Obj({{"verb", VerbName(write.verb)},
+                                   {"kind", write.body["kind"].AsString()},
+                                   {"reason", ReasonName(reason)},
+                                   {"message", reply.error().message()}});
+      }
       if (hooks.on_error)
         hooks.on_error(state.owner->controller->name(), state.key, write, reply.error());
       LogFailure(state, write, reply.error());
@@ -441,10 +450,18 @@ struct Runtime::Impl {
     const std::string_view verb = write.verb == Write::Verb::kCreate   ? "Create"
                                   : write.verb == Write::Verb::kDelete ? "Delete"
                                                                        : "Update";
-    state.owner->recorder->Record(state.pass.subject, EventType::kWarning,
-                                  fmt::format("Failed{}{}", verb, write.body["kind"].AsString()),
-                                  fmt::format("{} {}: {}", VerbName(write.verb),
-                                              ApiClient::PathOf(write.target), error.message()));
+    std::string reason = fmt::format("Failed{}", verb);
+    std::string message;
+    if (state.pass.brief_refusals) {
+      message =
+          fmt::format("Error {}ing: {}", ToLower(verb.substr(0, verb.size() - 1)), error.message());
+    } else {
+      reason += write.body["kind"].AsString();
+      message = fmt::format("{} {}: {}", VerbName(write.verb), ApiClient::PathOf(write.target),
+                            error.message());
+    }
+    state.owner->recorder->Record(state.pass.subject, EventType::kWarning, std::move(reason),
+                                  std::move(message));
   }
 
   void Await(KeyState& state, WatchedObject object, Expectation expectation) {
@@ -530,6 +547,7 @@ struct Runtime::Impl {
       Retry(state);
     } else {
       state.failures = 0;
+      state.refused = {};
       // The answers are good for one pass, which follows at once.
       if (!state.pass.probes.empty()) state.wants_run = true;
       if (state.pass.look_again_at) LookAgain(state, *state.pass.look_again_at);

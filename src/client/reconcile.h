@@ -61,8 +61,11 @@ struct Probe {
   std::string name;  // key into Observations
   Target target;
 };
-// The object; a null for NotFound. Only the answers to the previous pass of this key are there.
+// The object; a null for NotFound. Only the answers to the previous pass of this key are there. And
+// under kRefusedWrite, if a write of the last pass was refused, what the server said of the first:
+// {"verb": "create", "kind": "Pod", "reason": "Forbidden", "message": "..."}.
 using Observations = std::map<std::string, json::Value>;
+inline constexpr char kRefusedWrite[] = "";
 
 struct Reconciled {
   std::vector<Write> writes;
@@ -72,6 +75,8 @@ struct Reconciled {
   // Whom a refused write concerns: a Warning event on it says what the server said, e.g.
   // FailedCreatePod. Null: nobody is told.
   json::Value subject;
+  // The event as upstream's controllers of pods word it: FailedCreate, "Error creating: ...".
+  bool brief_refusals = false;
 
   void Create(Target target, json::Value object);
   void Update(Target target, json::Value object);

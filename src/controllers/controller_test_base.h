@@ -35,6 +35,8 @@ inline constexpr char kServiceAccounts[] = "/api/v1/serviceaccounts";
 inline constexpr char kNodes[] = "/api/v1/nodes";
 inline constexpr char kEvents[] = "/api/v1/events";
 inline constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/leases";
+inline constexpr char kReplicaSets[] = "/apis/apps/v1/replicasets";
+inline constexpr char kDeployments[] = "/apis/apps/v1/deployments";
 inline constexpr char kSlices[] = "/apis/discovery.k8s.io/v1/endpointslices";
 
 class ControllerTest : public testing::Test {
@@ -51,8 +53,10 @@ resources:
 )");
   }
 
+  // Those before the last one.
+  void Add(std::unique_ptr<client::Controller> controller) { runtime_.Add(std::move(controller)); }
   void Start(std::unique_ptr<client::Controller> controller) {
-    runtime_.Add(std::move(controller));
+    Add(std::move(controller));
     runtime_.Start();
     discovery_.Start();
     informers_.Start();
@@ -65,6 +69,31 @@ resources:
     static const json::Value kNone;
     const json::Value* object = api_.Find(collection, ns, name);
     return object == nullptr ? kNone : *object;
+  }
+  std::vector<json::Value> All(const std::string& collection) const {
+    std::vector<json::Value> out;
+    for (const auto& [key, object] : api_.objects) {
+      if (key.starts_with(collection + "|")) out.push_back(object);
+    }
+    return out;
+  }
+  // "reason message" of every event, in no particular order.
+  std::vector<std::string> Events() const {
+    std::vector<std::string> out;
+    for (const json::Value& event : All(kEvents))
+      out.push_back(event["reason"].Str() + " " + event["message"].Str());
+    return out;
+  }
+  // What the agent would say of a pod that came up.
+  void MakeReady(const json::Value& pod) {
+    api_.Put(
+        kPods,
+        pod.Set("status",
+                json::Obj({{"phase", "Running"},
+                           {"conditions", json::List({json::Obj({{"type", "Ready"},
+                                                                 {"status", "True"},
+                                                                 {"lastTransitionTime",
+                                                                  FormatTime(loop_.Now())}})})}})));
   }
   size_t Requests(std::string_view prefix) const {
     size_t count = 0;

@@ -3,11 +3,13 @@
 #include <memory>
 #include <utility>
 
+#include "controllers/deployment/deployment_controller.h"
 #include "controllers/endpointslice/endpointslice_controller.h"
 #include "controllers/garbage/garbage_controller.h"
 #include "controllers/namespaces/namespace_controller.h"
 #include "controllers/namespaces/namespace_furniture.h"
 #include "controllers/nodelifecycle/node_lifecycle_controller.h"
+#include "controllers/replicaset/replicaset_controller.h"
 
 namespace muster::controllers {
 
@@ -15,6 +17,8 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<NamespaceFurnitureController>(std::move(options.root_ca_pem)));
   runtime.Add(std::make_unique<EndpointSliceController>());
   runtime.Add(std::make_unique<NodeLifecycleController>());
+  runtime.Add(std::make_unique<ReplicaSetController>());
+  runtime.Add(std::make_unique<DeploymentController>());
   runtime.Add(std::make_unique<NamespaceController>(discovery));
   runtime.Add(std::make_unique<GarbageController>(discovery));
 }

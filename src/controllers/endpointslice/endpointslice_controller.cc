@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/rng.h"
+#include "controllers/pods/pod_facts.h"
+#include "controllers/pods/selected_objects.h"
 #include "json/write.h"
 #include "schema/conditions.h"
 #include "schema/label_selector.h"
@@ -16,30 +18,10 @@ namespace {
 
 namespace resources = client::resources;
 
-constexpr char kPodLabelIndex[] = "endpointslice-pod-label";
-constexpr char kSelectorIndex[] = "endpointslice-selector";
 constexpr int kNameSuffixLength = 5;
 
-std::string PairKey(std::string_view ns, std::string_view label, std::string_view value) {
-  return fmt::format("{}/{}={}", ns, label, value);
-}
-
-// One index key per label of the object at `labels`.
-std::vector<std::string> PairKeys(const json::Value& object, const json::Value& labels) {
-  std::vector<std::string> keys;
-  for (const json::Member& label : labels.members()) {
-    keys.push_back(
-        PairKey(object["metadata"]["namespace"].AsString(), label.first, label.second.AsString()));
-  }
-  return keys;
-}
-
-schema::LabelSelector SelectorOf(const json::Value& service) {
+schema::LabelSelector SelectorOfService(const json::Value& service) {
   return schema::LabelSelector::FromMap(service["spec"]["selector"]);
-}
-
-bool IsReady(const json::Value& pod) {
-  return schema::ConditionHolds(pod["status"]["conditions"], "Ready");
 }
 
 bool HasEndpoint(const json::Value& pod) {
@@ -133,38 +115,24 @@ json::Value SliceOf(const json::Value& service, size_t number, json::Array endpo
 }
 
 std::vector<json::Value> PodsOf(const client::Informer& pods, const json::Value& service) {
-  // The rarest of the wanted labels gives the fewest candidates.
-  std::string rarest;
-  size_t fewest = 0;
-  for (const std::string& key : PairKeys(service, service["spec"]["selector"])) {
-    const size_t count = pods.LookupCount(kPodLabelIndex, key);
-    if (count == 0) return {};
-    if (rarest.empty() || count < fewest) {
-      rarest = key;
-      fewest = count;
-    }
-  }
-  const schema::LabelSelector selector = SelectorOf(service);
   std::vector<json::Value> selected;
-  for (const client::ObjectKey& key : pods.Lookup(kPodLabelIndex, rarest)) {
-    const json::Value& pod = *pods.Find(key);
-    if (selector.Matches(pod["metadata"]["labels"])) selected.push_back(pod);
-  }
+  for (const client::ObjectKey& key :
+       Select(pods, service["metadata"]["namespace"].Str(), SelectorOfService(service)))
+    selected.push_back(*pods.Find(key));
   return selected;
 }
 
 // A pod's change concerns the services that select its old or its new labels.
-client::Trigger OnSelectedPod(client::Informer& services) {
-  return {resources::kPods, [&services](const client::ObjectKey&, const json::Value& before,
+client::Trigger OnSelectedPod(const client::Informer& services) {
+  return {resources::kPods, [&services](const client::ObjectKey& pod, const json::Value& before,
                                         const json::Value& after) {
             std::set<client::ObjectKey> keys;
-            for (const json::Value* pod : {&before, &after}) {
-              const json::Value& labels = (*pod)["metadata"]["labels"];
-              for (const std::string& pair : PairKeys(*pod, labels)) {
-                for (const client::ObjectKey& key : services.Lookup(kSelectorIndex, pair)) {
-                  if (SelectorOf(*services.Find(key)).Matches(labels)) keys.insert(key);
-                }
-              }
+            for (const json::Value* state : {&before, &after}) {
+              if (state->IsNull()) continue;
+              const json::Value& labels = (*state)["metadata"]["labels"];
+              for (const client::ObjectKey& key :
+                   SelectedBy(services, SelectorOfService, pod.ns, labels))
+                keys.insert(key);
             }
             return std::vector<client::ObjectKey>(keys.begin(), keys.end());
           }};
@@ -206,12 +174,7 @@ std::vector<json::Value> MakeEndpointSlices(const json::Value& service,
 
 std::vector<client::Trigger> EndpointSliceController::Setup(client::InformerSet& informers) {
   client::Informer& services = informers.Get(resources::kServices, json::Fields::Whole());
-  services.AddIndex(kSelectorIndex, [](const json::Value& service) {
-    // One pair is enough: a pod that the service selects has it.
-    std::vector<std::string> keys = PairKeys(service, service["spec"]["selector"]);
-    if (keys.size() > 1) keys.resize(1);
-    return keys;
-  });
+  IndexBySelector(services, SelectorOfService);
   const json::Fields of_pods{{"metadata", "labels"},
                              {"spec", "hostname"},
                              {"spec", "subdomain"},
@@ -220,9 +183,7 @@ std::vector<client::Trigger> EndpointSliceController::Setup(client::InformerSet&
                              {"status", "phase"},
                              {"status", "podIP"},
                              {"status", "conditions"}};
-  informers.Get(resources::kPods, of_pods).AddIndex(kPodLabelIndex, [](const json::Value& pod) {
-    return PairKeys(pod, pod["metadata"]["labels"]);
-  });
+  IndexByLabels(informers.Get(resources::kPods, of_pods));
   client::IndexByController(informers.Get(resources::kEndpointSlices, json::Fields::Whole()));
   return {client::OnSelf(resources::kServices), OnSelectedPod(services),
           client::OnControlledBy(resources::kEndpointSlices, "Service", "")};

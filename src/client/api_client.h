@@ -56,6 +56,7 @@ inline const Resource kDaemonSets{"apps", "v1", "daemonsets"};
 inline const Resource kControllerRevisions{"apps", "v1", "controllerrevisions"};
 inline const Resource kJobs{"batch", "v1", "jobs"};
 inline const Resource kCronJobs{"batch", "v1", "cronjobs"};
+inline const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets"};
 inline const Resource kPyTorchJobs{"kubeflow.org", "v1", "pytorchjobs"};
 inline const Resource kPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups"};
 }  // namespace resources

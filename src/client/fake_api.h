@@ -329,6 +329,7 @@ class FakeApi final : public net::Handler {
         {"pytorchjobs", "PyTorchJob"},
         {"replicasets", "ReplicaSet"},
         {"deployments", "Deployment"},
+        {"poddisruptionbudgets", "PodDisruptionBudget"},
         {"podgroups", "PodGroup"},
         {"leases", "Lease"},
         {"customresourcedefinitions", "CustomResourceDefinition"}};

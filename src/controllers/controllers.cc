@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controllers/deployment/deployment_controller.h"
+#include "controllers/disruption/disruption_controller.h"
 #include "controllers/endpointslice/endpointslice_controller.h"
 #include "controllers/garbage/garbage_controller.h"
 #include "controllers/namespaces/namespace_controller.h"
@@ -19,6 +20,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<NodeLifecycleController>());
   runtime.Add(std::make_unique<ReplicaSetController>());
   runtime.Add(std::make_unique<DeploymentController>());
+  runtime.Add(std::make_unique<DisruptionController>());
   runtime.Add(std::make_unique<NamespaceController>(discovery));
   runtime.Add(std::make_unique<GarbageController>(discovery));
 }

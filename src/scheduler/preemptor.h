@@ -39,8 +39,6 @@ namespace muster::scheduler {
 
 inline constexpr size_t kMaxPreemptionWritesInFlight = 32;
 
-inline const client::Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets"};
-
 class Preemptor {
  public:
   // REQUIRES: everything passed by reference outlives it. `budgets`: of PodDisruptionBudgets, which

@@ -75,7 +75,7 @@ struct Scheduler::Impl {
         groups(GroupInformersOf(informers)),
         priorities(informers.Get(client::resources::kPriorityClasses, {{"value"}})),
         namespaces(informers.Get(client::resources::kNamespaces, {{"metadata", "labels"}})),
-        budgets(informers.Get(kPodDisruptionBudgets, DisruptionBudgetFields())),
+        budgets(informers.Get(client::resources::kPodDisruptionBudgets, DisruptionBudgetFields())),
         claims(
             informers.Get(client::resources::kPersistentVolumeClaims, cluster::ClaimInfoFields())),
         volumes(informers.Get(kPersistentVolumes, cluster::VolumeInfoFields())),

@@ -163,7 +163,6 @@ TEST_F(DeploymentTest, APodThatNeverComesUpStopsTheRollout) {
 
 // The numbers are those of upstream's conformance test of proportional scaling.
 TEST_F(DeploymentTest, ScalesInProportionInTheMiddleOfARollout) {
-  const std::string pace = "";
   PutDeployment(10, "v1");
   Change({"spec", "strategy", "rollingUpdate"}, Yaml("{maxSurge: 3, maxUnavailable: 2}"));
   ComeUp("v1", 0, 10);
@@ -281,14 +280,6 @@ TEST_F(DeploymentTest, ASelectorForAllPodsIsRefused) {
   Settle();
   EXPECT_TRUE(HasEvent(
       "SelectingAll This deployment is selecting all pods. A non-empty selector is required."));
-}
-
-TEST(ScaledValue, RoundsAsUpstream) {
-  EXPECT_EQ(ScaledValue("25%", 3, true), 1);
-  EXPECT_EQ(ScaledValue("25%", 3, false), 0);
-  EXPECT_EQ(ScaledValue("100%", 7, true), 7);
-  EXPECT_EQ(ScaledValue(2, 7, true), 2);
-  EXPECT_EQ(ScaledValue("x%", 7, true), 0);
 }
 
 }  // namespace

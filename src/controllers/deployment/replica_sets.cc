@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -11,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "controllers/pods/int_or_percent.h"
 #include "controllers/pods/ownership.h"
 #include "json/write.h"
 
@@ -33,13 +33,6 @@ constexpr std::array<std::string_view, 6> kNotCopied = {
 int64_t LimitOf(const json::Value& value) {
   const std::optional<int64_t> limit = value.Int();
   return limit.has_value() && *limit < kNoLimit ? *limit : -1;
-}
-
-std::optional<int64_t> ToInt(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 // k8s.io/apimachinery pkg/util/rand SafeEncodeString: digits in letters that make no words.
@@ -69,7 +62,7 @@ int64_t ShareOf(const ReplicaSetView& replica_set, const DeploymentSpec& spec,
   const int64_t size = replica_set.replicas();
   if (spec.replicas == 0) return -size;
   const int64_t whole =
-      ToInt(replica_set.annotation(kMaxReplicasAnnotation)).value_or(replicas_before);
+      ParseInt(replica_set.annotation(kMaxReplicasAnnotation)).value_or(replicas_before);
   if (whole <= 0) return 0;
   const double share = static_cast<double>(size) *
                        static_cast<double>(spec.replicas + spec.max_surge) /
@@ -95,15 +88,8 @@ DeploymentSpec::DeploymentSpec(const json::Value& deployment) {
   if (max_surge == 0 && max_unavailable == 0) max_unavailable = 1;
 }
 
-int64_t ScaledValue(const json::Value& int_or_percent, int64_t whole, bool round_up) {
-  const std::string_view text = int_or_percent.AsString();
-  if (!text.ends_with('%')) return int_or_percent.AsInt();
-  const int64_t hundredths = ToInt(text.substr(0, text.size() - 1)).value_or(0) * whole;
-  return (hundredths + (round_up ? 99 : 0)) / 100;
-}
-
 int64_t ReplicaSetView::revision() const {
-  return ToInt(annotation(kRevisionAnnotation)).value_or(0);
+  return ParseInt(annotation(kRevisionAnnotation)).value_or(0);
 }
 
 void ReplicaSetView::SetReplicas(int64_t replicas) {

@@ -37,9 +37,6 @@ struct DeploymentSpec {
   int64_t progress_deadline_seconds = -1;  // -1: no deadline
 };
 
-// A number, or a percentage of `whole` rounded up or down. Source: intstr.GetScaledValueFromIntOrPercent.
-int64_t ScaledValue(const json::Value& int_or_percent, int64_t whole, bool round_up);
-
 // One of them, with what the pass has changed so far.
 struct ReplicaSetView {
   json::Value object;    // as it will be
@@ -70,8 +67,8 @@ std::string TemplateHash(const json::Value& pod_template, int64_t collision_coun
 // A ReplicaSet of the present template, without replicas. `hash`: TemplateHash().
 json::Value NewReplicaSet(const json::Value& deployment, const std::string& hash);
 
-// Gives it the Deployment's annotations and the revision, and keeps the one that it had before in its history. True if something
-// changed.
+// Gives it the Deployment's annotations and the revision, and keeps the one that it had before in
+// its history. True if something changed.
 bool SyncRevision(const json::Value& deployment, int64_t revision, ReplicaSetView& replica_set);
 
 int64_t SumOfReplicas(const std::vector<ReplicaSetView*>& replica_sets);

@@ -23,7 +23,8 @@ const json::Fields& PodFactFields();
 // Neither over nor on its way out.
 bool IsActive(const json::Value& pod);
 bool IsReady(const json::Value& pod);
-// Since when the pod has been ready for `min_ready`; later than now: when it will have been. nullopt: it is not ready.
+// Since when the pod has been ready for `min_ready`; later than now: when it will have been.
+// nullopt: it is not ready.
 std::optional<Time> AvailableFrom(const json::Value& pod, Duration min_ready);
 
 // The order in which replicas are ended when there are too many, first those that matter least:

@@ -49,7 +49,8 @@ TEST_F(ReplicaSetTest, MakesItsPodsAndCountsThem) {
   EXPECT_EQ(pod["metadata"]["labels"], Yaml("{app: web}"));
   EXPECT_EQ(pod["metadata"]["annotations"], Yaml("{note: x}"));
   EXPECT_EQ(pod["metadata"]["ownerReferences"], Yaml(R"(
-- {apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: r1, controller: true, blockOwnerDeletion: true}
+- {apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: r1, controller: true,
+   blockOwnerDeletion: true}
 )"));
   EXPECT_EQ(pod["spec"], Yaml("{containers: [{name: c, image: none}]}"));
   EXPECT_TRUE(pod["metadata"]["name"].Str().starts_with("web-"));

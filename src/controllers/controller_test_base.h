@@ -37,6 +37,9 @@ inline constexpr char kEvents[] = "/api/v1/events";
 inline constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/leases";
 inline constexpr char kReplicaSets[] = "/apis/apps/v1/replicasets";
 inline constexpr char kDeployments[] = "/apis/apps/v1/deployments";
+inline constexpr char kStatefulSets[] = "/apis/apps/v1/statefulsets";
+inline constexpr char kRevisions[] = "/apis/apps/v1/controllerrevisions";
+inline constexpr char kClaims[] = "/api/v1/persistentvolumeclaims";
 inline constexpr char kSlices[] = "/apis/discovery.k8s.io/v1/endpointslices";
 
 class ControllerTest : public testing::Test {

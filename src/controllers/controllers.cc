@@ -11,6 +11,7 @@
 #include "controllers/namespaces/namespace_furniture.h"
 #include "controllers/nodelifecycle/node_lifecycle_controller.h"
 #include "controllers/replicaset/replicaset_controller.h"
+#include "controllers/statefulset/statefulset_controller.h"
 
 namespace muster::controllers {
 
@@ -21,6 +22,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<ReplicaSetController>());
   runtime.Add(std::make_unique<DeploymentController>());
   runtime.Add(std::make_unique<DisruptionController>());
+  runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<NamespaceController>(discovery));
   runtime.Add(std::make_unique<GarbageController>(discovery));
 }

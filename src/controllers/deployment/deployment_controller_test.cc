@@ -4,6 +4,7 @@
 
 #include "controllers/controller_test_base.h"
 #include "controllers/deployment/replica_sets.h"
+#include "controllers/pods/template_hash.h"
 #include "controllers/replicaset/replicaset_controller.h"
 #include "schema/conditions.h"
 

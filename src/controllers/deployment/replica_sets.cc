@@ -12,7 +12,6 @@
 #include "base/strings.h"
 #include "controllers/pods/int_or_percent.h"
 #include "controllers/pods/ownership.h"
-#include "json/write.h"
 
 namespace muster::controllers {
 namespace {
@@ -33,15 +32,6 @@ constexpr std::array<std::string_view, 6> kNotCopied = {
 int64_t LimitOf(const json::Value& value) {
   const std::optional<int64_t> limit = value.Int();
   return limit.has_value() && *limit < kNoLimit ? *limit : -1;
-}
-
-// k8s.io/apimachinery pkg/util/rand SafeEncodeString: digits in letters that make no words.
-std::string SafeEncode(const std::string& digits) {
-  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
-  std::string out;
-  for (const char digit : digits)
-    out += kLetters[static_cast<unsigned char>(digit) % kLetters.size()];
-  return out;
 }
 
 bool IsCopied(std::string_view annotation) {
@@ -117,12 +107,6 @@ bool HasTemplateOf(const json::Value& replica_set, const json::Value& deployment
   const json::Value& pod_template = replica_set["spec"]["template"];
   return pod_template.RemovePath({"metadata", "labels", kTemplateHashLabel}) ==
          wanted.RemovePath({"metadata", "labels", kTemplateHashLabel});
-}
-
-std::string TemplateHash(const json::Value& pod_template, int64_t collision_count) {
-  std::string text = json::Write(json::SortKeys(pod_template));
-  if (collision_count > 0) text += fmt::format("{}", collision_count);
-  return SafeEncode(fmt::format("{}", static_cast<uint32_t>(Hash64(text))));
 }
 
 json::Value NewReplicaSet(const json::Value& deployment, const std::string& hash) {

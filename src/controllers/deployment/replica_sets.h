@@ -61,9 +61,6 @@ struct ReplicaSetView {
 // The template without its hash label is the Deployment's.
 bool HasTemplateOf(const json::Value& replica_set, const json::Value& deployment);
 
-// The hash of the template that becomes a label and the end of the ReplicaSet's name.
-std::string TemplateHash(const json::Value& pod_template, int64_t collision_count);
-
 // A ReplicaSet of the present template, without replicas. `hash`: TemplateHash().
 json::Value NewReplicaSet(const json::Value& deployment, const std::string& hash);
 

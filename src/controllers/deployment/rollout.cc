@@ -9,6 +9,7 @@
 
 #include "controllers/deployment/deployment_status.h"
 #include "controllers/deployment/replica_sets.h"
+#include "controllers/pods/template_hash.h"
 
 namespace muster::controllers {
 namespace {

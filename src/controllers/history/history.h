@@ -1,0 +1,52 @@
+// src/controllers/history/history.h
+//
+// ControllerRevisions: the former templates of a StatefulSet or a DaemonSet, numbered; what
+// `kubectl rollout history` shows and `undo` goes back to. Source: k8s.io/kubernetes
+// pkg/controller/history.
+//
+// Thread: any (pure functions).
+
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/reconcile.h"
+#include "json/value.h"
+
+namespace muster::controllers {
+
+// The label of revisions and of the pods that were made from them.
+inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash";
+
+// Of one owner, in one pass.
+class History {
+ public:
+  // `revisions`: those that the owner controls, in any order.
+  History(const json::Value& owner, std::vector<json::Value> revisions);
+
+  // The revision of the owner's present template: found, found and made the newest again, or made;
+  // the write for that is added to `out`. `is_taken`: a revision has the name; then the count of
+  // collisions goes up by one, which becomes part of the hash.
+  const json::Value& Sync(const std::set<std::string>& taken_names, int64_t& collision_count,
+                          client::Reconciled& out);
+
+  // The one of that name; null if there is none.
+  const json::Value& Find(std::string_view name) const;
+
+  // Deletes the oldest beyond the limit, but none of `live`, which are names.
+  void Truncate(int64_t limit, const std::set<std::string>& live, client::Reconciled& out) const;
+
+ private:
+  const json::Value owner_;
+  std::vector<json::Value> revisions_;  // from old to new
+};
+
+// The template that a revision keeps.
+json::Value TemplateOf(const json::Value& revision);
+std::string NameOf(const json::Value& object);
+
+}  // namespace muster::controllers

@@ -1,0 +1,82 @@
+#include "controllers/statefulset/statefulset_controller.h"
+
+#include <utility>
+
+#include "controllers/history/history.h"
+#include "controllers/pods/ownership.h"
+#include "controllers/pods/pod_facts.h"
+#include "controllers/pods/selected_objects.h"
+#include "controllers/statefulset/stateful_pass.h"
+#include "controllers/statefulset/stateful_pods.h"
+
+namespace muster::controllers {
+namespace {
+
+namespace resources = client::resources;
+
+// A pod with another name is no replica, whatever its labels.
+void KeepOwnNames(const json::Value& set, std::vector<json::Value>& pods) {
+  std::erase_if(pods, [&](const json::Value& pod) { return !OrdinalOf(set, pod).has_value(); });
+}
+
+// All of the namespace that begin with "name-".
+std::set<std::string> RevisionNames(const client::Informer& revisions,
+                                    const client::ObjectKey& set) {
+  std::set<std::string> names;
+  const std::string prefix = set.name + "-";
+  for (auto it = revisions.objects().lower_bound({set.ns, prefix});
+       it != revisions.objects().end() && it->first.ns == set.ns &&
+       it->first.name.starts_with(prefix);
+       ++it) {
+    names.insert(it->first.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<client::Trigger> StatefulSetController::Setup(client::InformerSet& informers) {
+  client::Informer& sets = informers.Get(resources::kStatefulSets, json::Fields::Whole());
+  IndexBySelector(sets, SelectorOfSpec);
+  client::Informer& pods = informers.Get(resources::kPods, PodFactFields());
+  client::IndexByController(pods);
+  IndexByLabels(pods);
+  client::IndexByController(informers.Get(resources::kControllerRevisions, json::Fields::Whole()));
+  informers.Get(resources::kPersistentVolumeClaims);
+  return {client::OnSelf(resources::kStatefulSets),
+          client::OnControlledBy(resources::kPods, "StatefulSet", "apps"),
+          OnOrphan(resources::kPods, sets),
+          client::OnControlledBy(resources::kControllerRevisions, "StatefulSet", "apps")};
+}
+
+client::Reconciled StatefulSetController::Reconcile(const client::View& view,
+                                                    const client::Observations& observations,
+                                                    const client::ObjectKey& key, Time now,
+                                                    uint64_t) {
+  client::Reconciled out;
+  const json::Value* set = view.Of(resources::kStatefulSets).Find(key);
+  if (set == nullptr) return out;
+  const client::Informer& pods = view.Of(resources::kPods);
+  const client::Informer& revisions = view.Of(resources::kControllerRevisions);
+  const client::Informer& all_claims = view.Of(resources::kPersistentVolumeClaims);
+  const schema::LabelSelector selector = SelectorOfSpec(*set);
+  Claims claims = Claim(*set, selector, Candidates(pods, *set, selector));
+  KeepOwnNames(*set, claims.adopted);
+  if (CarryOut(resources::kStatefulSets, *set, resources::kPods, observations, claims, out))
+    return out;
+  StatefulSetInput input;
+  input.set = *set;
+  input.pods = std::move(claims.owned);
+  for (const client::ObjectKey& revision :
+       client::ControlledBy(revisions, (*set)["metadata"]["uid"].AsString()))
+    input.revisions.push_back(*revisions.Find(revision));
+  input.revision_names = RevisionNames(revisions, key);
+  input.find_claim = [&](const std::string& name) {
+    const json::Value* claim = all_claims.Find({key.ns, name});
+    return claim == nullptr ? json::Value() : *claim;
+  };
+  ReconcileStatefulSet(input, now, out);
+  return out;
+}
+
+}  // namespace muster::controllers

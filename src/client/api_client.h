@@ -52,8 +52,8 @@ inline const Resource kCustomResourceDefinitions{"apiextensions.k8s.io", "v1",
 inline const Resource kDeployments{"apps", "v1", "deployments"};
 inline const Resource kReplicaSets{"apps", "v1", "replicasets"};
 inline const Resource kControllerRevisions{"apps", "v1", "controllerrevisions"};
-inline const Resource kStatefulSets{"apps", "v1", "statefulsets"};
 inline const Resource kDaemonSets{"apps", "v1", "daemonsets"};
+inline const Resource kStatefulSets{"apps", "v1", "statefulsets"};
 inline const Resource kJobs{"batch", "v1", "jobs"};
 inline const Resource kCronJobs{"batch", "v1", "cronjobs"};
 inline const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets"};

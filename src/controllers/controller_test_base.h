@@ -38,6 +38,7 @@ inline constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/leases";
 inline constexpr char kReplicaSets[] = "/apis/apps/v1/replicasets";
 inline constexpr char kDeployments[] = "/apis/apps/v1/deployments";
 inline constexpr char kStatefulSets[] = "/apis/apps/v1/statefulsets";
+inline constexpr char kDaemonSets[] = "/apis/apps/v1/daemonsets";
 inline constexpr char kRevisions[] = "/apis/apps/v1/controllerrevisions";
 inline constexpr char kClaims[] = "/api/v1/persistentvolumeclaims";
 inline constexpr char kSlices[] = "/apis/discovery.k8s.io/v1/endpointslices";

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "controllers/daemonset/daemonset_controller.h"
 #include "controllers/deployment/deployment_controller.h"
 #include "controllers/disruption/disruption_controller.h"
 #include "controllers/endpointslice/endpointslice_controller.h"
@@ -23,6 +24,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<DeploymentController>());
   runtime.Add(std::make_unique<DisruptionController>());
   runtime.Add(std::make_unique<StatefulSetController>());
+  runtime.Add(std::make_unique<DaemonSetController>());
   runtime.Add(std::make_unique<NamespaceController>(discovery));
   runtime.Add(std::make_unique<GarbageController>(discovery));
 }

@@ -24,7 +24,7 @@ client::Target TargetOf(const json::Value& revision) {
 }
 
 json::Value NewRevision(const json::Value& owner, json::Value data, int64_t number,
-                        const std::string& hash) {
+                        const std::string& hash, std::string_view hash_label) {
   const json::Value& metadata = owner["metadata"];
   return json::Obj(
       {{"apiVersion", "apps/v1"},
@@ -32,7 +32,7 @@ json::Value NewRevision(const json::Value& owner, json::Value data, int64_t numb
        {"metadata", json::Obj({{"name", fmt::format("{}-{}", metadata["name"].AsString(), hash)},
                                {"namespace", metadata["namespace"]},
                                {"labels", owner["spec"]["template"]["metadata"]["labels"].Set(
-                                              "controller.kubernetes.io/hash", hash)},
+                                              hash_label, hash)},
                                {"ownerReferences", ControlledByOnly(owner)}})},
        {"data", std::move(data)},
        {"revision", number}});
@@ -40,8 +40,9 @@ json::Value NewRevision(const json::Value& owner, json::Value data, int64_t numb
 
 }  // namespace
 
-History::History(const json::Value& owner, std::vector<json::Value> revisions)
-    : owner_(owner), revisions_(std::move(revisions)) {
+History::History(const json::Value& owner, std::vector<json::Value> revisions,
+                 std::string_view hash_label)
+    : owner_(owner), hash_label_(hash_label), revisions_(std::move(revisions)) {
   const auto rank = [](const json::Value& revision) {
     const json::Value& metadata = revision["metadata"];
     return std::tuple(revision["revision"].AsInt(), metadata["creationTimestamp"].AsString(),
@@ -69,7 +70,7 @@ const json::Value& History::Sync(const std::set<std::string>& taken_names, int64
   }
   json::Value made;
   while (true) {
-    made = NewRevision(owner_, data, next, TemplateHash(data, collision_count));
+    made = NewRevision(owner_, data, next, TemplateHash(data, collision_count), hash_label_);
     if (!taken_names.contains(NameOf(made))) break;
     ++collision_count;
   }
@@ -98,6 +99,19 @@ void History::Truncate(int64_t limit, const std::set<std::string>& live,
 
 json::Value TemplateOf(const json::Value& revision) {
   return revision["data"]["spec"]["template"].Remove("$patch");
+}
+
+std::set<std::string> NamesThatBeginWith(const client::Informer& revisions,
+                                         const client::ObjectKey& owner) {
+  std::set<std::string> names;
+  const std::string prefix = owner.name + "-";
+  for (auto it = revisions.objects().lower_bound({owner.ns, prefix});
+       it != revisions.objects().end() && it->first.ns == owner.ns &&
+       it->first.name.starts_with(prefix);
+       ++it) {
+    names.insert(it->first.name);
+  }
+  return names;
 }
 
 std::string NameOf(const json::Value& object) { return object["metadata"]["name"].Str(); }

@@ -26,7 +26,9 @@ inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash
 class History {
  public:
   // `revisions`: those that the owner controls, in any order.
-  History(const json::Value& owner, std::vector<json::Value> revisions);
+  // The hash of the template becomes this label of a revision; upstream's kinds differ in it.
+  History(const json::Value& owner, std::vector<json::Value> revisions,
+          std::string_view hash_label);
 
   // The revision of the owner's present template: found, found and made the newest again, or made;
   // the write for that is added to `out`. `is_taken`: a revision has the name; then the count of
@@ -42,11 +44,16 @@ class History {
 
  private:
   const json::Value owner_;
+  const std::string hash_label_;
   std::vector<json::Value> revisions_;  // from old to new
 };
 
 // The template that a revision keeps.
 json::Value TemplateOf(const json::Value& revision);
 std::string NameOf(const json::Value& object);
+// Names of the owner's namespace that begin with its own and a hyphen: those that a new revision
+// could have.
+std::set<std::string> NamesThatBeginWith(const client::Informer& revisions,
+                                         const client::ObjectKey& owner);
 
 }  // namespace muster::controllers

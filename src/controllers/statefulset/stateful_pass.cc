@@ -35,7 +35,7 @@ class Pass {
         set_(input.set),
         now_(now),
         out_(out),
-        history_(input.set, input.revisions),
+        history_(input.set, input.revisions, "controller.kubernetes.io/hash"),
         first_(set_["spec"]["ordinals"]["start"].AsInt()),
         end_(first_ + set_["spec"]["replicas"].AsInt(1)),
         ordered_(set_["spec"]["podManagementPolicy"].AsString() != "Parallel"),

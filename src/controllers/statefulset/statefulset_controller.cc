@@ -19,20 +19,6 @@ void KeepOwnNames(const json::Value& set, std::vector<json::Value>& pods) {
   std::erase_if(pods, [&](const json::Value& pod) { return !OrdinalOf(set, pod).has_value(); });
 }
 
-// All of the namespace that begin with "name-".
-std::set<std::string> RevisionNames(const client::Informer& revisions,
-                                    const client::ObjectKey& set) {
-  std::set<std::string> names;
-  const std::string prefix = set.name + "-";
-  for (auto it = revisions.objects().lower_bound({set.ns, prefix});
-       it != revisions.objects().end() && it->first.ns == set.ns &&
-       it->first.name.starts_with(prefix);
-       ++it) {
-    names.insert(it->first.name);
-  }
-  return names;
-}
-
 }  // namespace
 
 std::vector<client::Trigger> StatefulSetController::Setup(client::InformerSet& informers) {
@@ -70,7 +56,7 @@ client::Reconciled StatefulSetController::Reconcile(const client::View& view,
   for (const client::ObjectKey& revision :
        client::ControlledBy(revisions, (*set)["metadata"]["uid"].AsString()))
     input.revisions.push_back(*revisions.Find(revision));
-  input.revision_names = RevisionNames(revisions, key);
+  input.revision_names = NamesThatBeginWith(revisions, key);
   input.find_claim = [&](const std::string& name) {
     const json::Value* claim = all_claims.Find({key.ns, name});
     return claim == nullptr ? json::Value() : *claim;

@@ -3,7 +3,7 @@
 // The packing experiment of FGD (Weng et al., ATC 2023) on openb: pods arrive one by one until 1.3
 // times what the GPUs hold has arrived, none leaves, each gets one attempt.
 //
-//   bench_packing --nodes CSV --pods CSV --policy muster|fgd|bestfit|dotprod|random
+//   bench_packing --nodes CSV --pods CSV --policy muster|fgd|bestfit|dotprod|random|planner
 //                 --ties fixed|random --seeds 42..51
 //
 // Prints one JSON line for each seed: how much of all GPU was allocated, in percent, while 100 and
@@ -93,6 +93,10 @@ int Run(const Arguments& arguments) {
     fmt::print(stderr, "bench_packing: --seeds must be FIRST..LAST, not {:?}\n", arguments.seeds);
     return 2;
   }
+  if (arguments.policy == "planner" && arguments.ties == "random") {
+    fmt::print(stderr, "bench_packing: the planner decides ties in a fixed order\n");
+    return 2;
+  }
   const Result<OpenbTrace> trace = ReadOpenbTrace(arguments.nodes, arguments.pods);
   if (!trace) {
     fmt::print(stderr, "bench_packing: {}\n", trace.error().message());
@@ -129,7 +133,7 @@ int main(int argc, char** argv) {
                  "CSV: name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]")
       ->required();
   app.add_option("--policy", arguments.policy, "who places")
-      ->check(CLI::IsMember({"muster", "fgd", "bestfit", "dotprod", "random"}));
+      ->check(CLI::IsMember({"muster", "fgd", "bestfit", "dotprod", "random", "planner"}));
   app.add_option("--ties", arguments.ties, "equals: the first of a fixed random order, or any")
       ->check(CLI::IsMember({"fixed", "random"}));
   app.add_option("--seeds", arguments.seeds, "FIRST..LAST");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "packing/fragments.h"
+#include "packing/planner_policy.h"
 
 namespace muster::bench {
 namespace {
@@ -142,6 +143,7 @@ std::unique_ptr<PackingPolicy> MakePackingPolicy(const std::string& name, const 
   if (name == "bestfit") return std::make_unique<BestFit>(std::move(nodes), ties);
   if (name == "dotprod") return std::make_unique<DotProduct>(std::move(nodes), ties);
   if (name == "random") return std::make_unique<Random>(std::move(nodes), ties, choices);
+  if (name == "planner" && ties == nullptr) return std::make_unique<PlannerPolicy>(nodes);
   return nullptr;
 }
 

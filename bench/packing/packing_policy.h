@@ -6,7 +6,9 @@
 //   bestfit   the least weighted cpu and GPU left
 //   dotprod   the least product of what the pod wants and what the node has
 //   random    any node
-// All but muster score nodes in whole numbers from 0 to 100, as plugins of kube-scheduler do.
+//   planner   src/scheduler, which asks the first one (planner_policy.h); its ties are fixed
+// All but muster and planner score nodes in whole numbers from 0 to 100, as plugins of
+// kube-scheduler do.
 //
 // Life cycle: made for one run. Thread: not shared.
 
@@ -30,7 +32,8 @@ class PackingPolicy {
 };
 
 // `nodes` in the order that decides ties; with `ties` equals are drawn from instead. `choices` is
-// for policies that draw. Null if there is no such policy.
+// for policies that draw. Null if there is no such policy, or not
+// with such ties.
 std::unique_ptr<PackingPolicy> MakePackingPolicy(const std::string& name, const OpenbTrace& trace,
                                                  std::vector<cluster::GpuState> nodes, Rng* ties,
                                                  Rng& choices);

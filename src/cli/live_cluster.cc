@@ -11,7 +11,7 @@ Result<scheduler::ClusterLists> ReadCluster(Session& session) {
   std::vector<std::string> paths;
   for (const client::Resource& resource :
        {client::resources::kNodes, client::resources::kPods, client::resources::kNamespaces,
-        client::resources::kPriorityClasses})
+        client::resources::kPriorityClasses, scheduler::kPodDisruptionBudgets})
     paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));
   for (const client::Resource& resource : scheduler::kGroupResources)
     paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));
@@ -29,7 +29,8 @@ Result<scheduler::ClusterLists> ReadCluster(Session& session) {
   lists.pods = take(1);
   lists.namespaces = take(2);
   lists.priority_classes = take(3);
-  size_t next = 4;
+  lists.disruption_budgets = take(4);
+  size_t next = 5;
   for (json::Value& groups : lists.pod_groups) groups = take(next++);
   lists.claims = take(next++);
   lists.volumes = take(next++);

@@ -23,6 +23,8 @@ ClusterCopy::ClusterCopy(const ClusterLists& lists,
     cache.UpsertVolume(cluster::ToVolumeInfo(volume));
   for (const json::Value& each : lists.storage_classes["items"].items())
     cache.UpsertStorageClass(cluster::ToStorageClassInfo(each));
+  for (const json::Value& each : lists.disruption_budgets["items"].items())
+    budgets.emplace_back(each["metadata"]["namespace"].Str(), each);
   for (const json::Value& pod : lists.pods["items"].items())
     cache.UpsertPod(cluster::ToPodInfo(pod));
   for (const auto& [key, record] : cache.pods()) {
@@ -30,9 +32,19 @@ ClusterCopy::ClusterCopy(const ClusterLists& lists,
   }
 }
 
+PreemptionFacts ClusterCopy::Facts() const {
+  PreemptionFacts facts = MakePreemptionFacts(cache, priorities);
+  for (const auto& [ns, budget] : budgets) AddBudget(ns, budget, cache, facts);
+  return facts;
+}
+
 UnitAnswer ClusterCopy::Ask(const UnitKey& key) const {
   UnitAnswer answer;
-  const Queue queue = BuildQueue(cache, pending, priorities, {});
+  Queue queue = BuildQueue(cache, pending, priorities, {});
+  for (Unit& unit : queue) {
+    for (QueuedPod& pod : unit.pods)
+      pod.nominated = cache.FindNode(cache.FindPod(pod.key)->info.nominated_node);
+  }
   size_t position = 0;
   while (position < queue.size() &&
          UnitKey{queue[position].is_gang, {queue[position].ns, queue[position].name}} != key)
@@ -41,10 +53,18 @@ UnitAnswer ClusterCopy::Ask(const UnitKey& key) const {
   answer.waits = true;
   const PlannerConfig config{
       .max_unblock_work = kMaxExplainWork, .explain_only = position, .detail = true};
-  for (UnitPlan& plan : Plan(cache.snapshot(), queue, config, Time{}).units) {
+  const PreemptionFacts facts = PreemptionMatters(queue, cache) ? Facts() : PreemptionFacts{};
+  // Later than anything that has started.
+  for (UnitPlan& plan : Plan(cache.snapshot(), queue, config, Time::max(), facts).units) {
     if (plan.unit != position) continue;
     for (const Assignment& assignment : plan.assignments) answer.nodes.push_back(assignment.node);
     answer.infeasible = std::move(plan.infeasible);
+    if (!answer.infeasible.has_value()) continue;
+    answer.infeasible->room_is_made = plan.room == PreemptionPlanner::Outcome::kRoom;
+    for (const Victim& victim : plan.preemption.victims) {
+      const cluster::PodRecord* pod = cache.FindPlaced(victim.placement, victim.serial);
+      answer.infeasible->preempts.push_back("pod " + pod->info.ns + "/" + pod->info.name);
+    }
   }
   return answer;
 }

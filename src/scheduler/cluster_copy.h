@@ -12,12 +12,14 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/cluster_cache.h"
 #include "json/value.h"
 #include "scheduler/pending.h"
 #include "scheduler/planner.h"
+#include "scheduler/preemption_facts.h"
 #include "scheduler/status_publisher.h"
 
 namespace muster::scheduler {
@@ -27,7 +29,7 @@ inline constexpr size_t kMaxExplainWork = 20'000'000;
 
 // List objects, or null where there are none to be had.
 struct ClusterLists {
-  json::Value nodes, pods, namespaces, priority_classes;
+  json::Value nodes, pods, namespaces, priority_classes, disruption_budgets;
   std::array<json::Value, cluster::kGroupApis> pod_groups;
   // Null where the server has none; without claims what pods claim is no matter.
   json::Value claims, volumes, storage_classes;
@@ -44,12 +46,15 @@ class ClusterCopy {
  public:
   ClusterCopy(const ClusterLists& lists, const std::vector<std::string>& scheduler_names);
 
-  // With the detail.
+  // With the detail, and with whom it would preempt.
   UnitAnswer Ask(const UnitKey& unit) const;
+  // As the scheduler's own plan asks about the rest (preemption_facts.h).
+  PreemptionFacts Facts() const;
 
   cluster::ClusterCache cache;
   PendingPods pending;
   PriorityClasses priorities;
+  std::vector<std::pair<std::string, json::Value>> budgets;  // namespace, PodDisruptionBudget
 };
 
 }  // namespace muster::scheduler

@@ -29,6 +29,30 @@ PreemptionFacts MakePreemptionFacts(const cluster::ClusterCache& cache,
   return facts;
 }
 
+const json::Fields& DisruptionBudgetFields() {
+  static const json::Fields fields{
+      {"spec", "selector"}, {"status", "disruptionsAllowed"}, {"status", "disruptedPods"}};
+  return fields;
+}
+
+void AddBudget(const std::string& ns, const json::Value& budget, const cluster::ClusterCache& cache,
+               PreemptionFacts& facts) {
+  const Result<schema::LabelSelector> selector =
+      schema::LabelSelector::FromJson(budget["spec"]["selector"]);
+  if (!selector.has_value()) return;
+  const json::Value& status = budget["status"];
+  facts.budgets.push_back({ns, *selector, status["disruptionsAllowed"].AsInt()});
+  for (const auto& [name, since] : status["disruptedPods"].members())
+    MarkLeaving({ns, name}, cache, facts);
+}
+
+void MarkLeaving(const cluster::PodKey& pod, const cluster::ClusterCache& cache,
+                 PreemptionFacts& facts) {
+  const cluster::PodRecord* record = cache.FindPod(pod);
+  if (record != nullptr && record->placement != cluster::kNoIndex)
+    facts.pods[record->placement].leaving = true;
+}
+
 bool PreemptionMatters(const Queue& queue, const cluster::ClusterCache& cache) {
   const int64_t lowest = cache.LowestPlacedPriority();
   return std::any_of(queue.begin(), queue.end(), [&](const Unit& unit) {

@@ -3,7 +3,7 @@
 // What preemption asks about the cluster besides its snapshot: who is placed with which priority,
 // which gangs run, and which disruption budgets protect whom.
 //
-// Thread: made on the loop thread from the live cache, then a value.
+// Thread: made where the cache lives (the loop thread, of the live one), then a value.
 
 #pragma once
 
@@ -12,11 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "client/api_client.h"
 #include "cluster/cluster_cache.h"
+#include "json/value.h"
 #include "scheduler/pending.h"
 #include "schema/label_selector.h"
 
 namespace muster::scheduler {
+
+inline const client::Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets"};
 
 // A PodDisruptionBudget.
 struct DisruptionBudget {
@@ -44,6 +48,16 @@ struct PreemptionFacts {
 // Without budgets.
 PreemptionFacts MakePreemptionFacts(const cluster::ClusterCache& cache,
                                     const PriorityClasses& priorities);
+
+// What is read of a PodDisruptionBudget.
+const json::Fields& DisruptionBudgetFields();
+// Adds it, and notes as leaving those whose eviction it granted already. One whose selector cannot
+// be read protects nobody.
+void AddBudget(const std::string& ns, const json::Value& budget, const cluster::ClusterCache& cache,
+               PreemptionFacts& facts);
+// A pod that counts as leaving.
+void MarkLeaving(const cluster::PodKey& pod, const cluster::ClusterCache& cache,
+                 PreemptionFacts& facts);
 
 // Some unit might evict a placed pod, or somebody made room for one of its pods: plan with facts.
 bool PreemptionMatters(const Queue& queue, const cluster::ClusterCache& cache);

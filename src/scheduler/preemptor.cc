@@ -29,12 +29,6 @@ json::Value StatusPatch(std::string_view field, json::Value value) {
 
 }  // namespace
 
-const json::Fields& DisruptionBudgetFields() {
-  static const json::Fields fields{
-      {"spec", "selector"}, {"status", "disruptionsAllowed"}, {"status", "disruptedPods"}};
-  return fields;
-}
-
 Preemptor::Preemptor(client::ApiClient& api, client::Informer& pods, client::Informer& budgets,
                      const cluster::ClusterCache& cache)
     : api_(api),
@@ -68,21 +62,8 @@ void Preemptor::Nominate(Queue& queue) {
 PreemptionFacts Preemptor::Facts(const PriorityClasses& priorities) {
   DropOldEvictions();
   PreemptionFacts facts = MakePreemptionFacts(cache_, priorities);
-  const auto leaves = [&](const PodKey& pod) {
-    const cluster::PodRecord* record = cache_.FindPod(pod);
-    if (record != nullptr && record->placement != cluster::kNoIndex)
-      facts.pods[record->placement].leaving = true;
-  };
-  for (const auto& [pod, eviction] : evictions_) leaves(pod);
-  for (const auto& [key, object] : budgets_.objects()) {
-    const Result<schema::LabelSelector> selector =
-        schema::LabelSelector::FromJson(object["spec"]["selector"]);
-    if (!selector.has_value()) continue;
-    const json::Value& status = object["status"];
-    facts.budgets.push_back({key.ns, *selector, status["disruptionsAllowed"].AsInt()});
-    // Their eviction was granted already.
-    for (const auto& [name, since] : status["disruptedPods"].members()) leaves({key.ns, name});
-  }
+  for (const auto& [pod, eviction] : evictions_) MarkLeaving(pod, cache_, facts);
+  for (const auto& [key, object] : budgets_.objects()) AddBudget(key.ns, object, cache_, facts);
   return facts;
 }
 

@@ -115,7 +115,4 @@ class Preemptor {
   client::Lifetime lifetime_;
 };
 
-// What Facts() reads of a PodDisruptionBudget.
-const json::Fields& DisruptionBudgetFields();
-
 }  // namespace muster::scheduler

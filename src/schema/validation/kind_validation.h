@@ -79,6 +79,8 @@ void ValidateCustomResourceDefinitionUpdate(const json::Value& before, const jso
 void ValidatePyTorchJob(const json::Value& job, FieldErrors& errors);
 void ValidatePyTorchJobUpdate(const json::Value& before, const json::Value& after,
                               FieldErrors& errors);
+// Of one PodGroup.
+inline constexpr size_t kMaxSubGroupPolicies = 32;
 void ValidatePodGroup(const json::Value& group, FieldErrors& errors);
 
 // Of Deployments, ReplicaSets and DaemonSets: spec.selector stays as it is.

@@ -2,6 +2,8 @@
 // satisfy later anyway.
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "base/strings.h"
 #include "schema/defaulting.h"
@@ -111,6 +113,42 @@ void ValidateElastic(const Value& spec, const Path& path, FieldErrors& errors) {
   }
 }
 
+// Nothing of it is acted on yet, but what could never be is refused now.
+void ValidateSubGroupPolicies(const Value& spec, const Path& path, FieldErrors& errors) {
+  const Path list = path.Child("subGroupPolicy");
+  const Value& policies = spec["subGroupPolicy"];
+  if (policies.size() > kMaxSubGroupPolicies)
+    return errors.TooMany(list, policies.size(), kMaxSubGroupPolicies);
+  std::set<std::string_view> names;
+  int64_t pods = 0;
+  for (size_t i = 0; i < policies.size(); ++i) {
+    const Value& policy = policies.At(i);
+    const Path place = list.Index(i);
+    if (policy["name"].AsString().empty()) {
+      errors.Required(place.Child("name"));
+    } else if (!names.insert(policy["name"].AsString()).second) {
+      errors.Duplicate(place.Child("name"), policy["name"]);
+    }
+    const Value& size = policy["subGroupSize"];
+    const bool has_size = size.IsNull() || size.AsInt() >= 1;
+    if (!has_size)
+      errors.Invalid(place.Child("subGroupSize"), size, "must be greater than or equal to 1");
+    const Value& wanted = policy["minSubGroups"];
+    if (errors.NotNegative(place.Child("minSubGroups"), wanted) && has_size)
+      pods += size.AsInt(1) * wanted.AsInt(0);
+    ValidateLabelSelector(policy["labelSelector"], place.Child("labelSelector"), errors);
+    const Value& keys = policy["matchLabelKeys"];
+    for (size_t key = 0; key < keys.size(); ++key)
+      errors.Check(CheckQualifiedName, place.Child("matchLabelKeys").Index(key), keys.At(key));
+  }
+  if (pods > std::max<int64_t>(spec["minMember"].AsInt(0), 0)) {
+    errors.Invalid(path.Child("minMember"), spec["minMember"],
+                   fmt::format("must be at least {}: so many pods are in the sub-groups that "
+                               "subGroupPolicy asks for (minSubGroups x subGroupSize)",
+                               pods));
+  }
+}
+
 }  // namespace
 
 void ValidatePyTorchJob(const Value& job, FieldErrors& errors) {
@@ -147,6 +185,7 @@ void ValidatePodGroup(const Value& group, FieldErrors& errors) {
   for (const json::Member& task : tasks.members())
     errors.NotNegative(spec.Child("minTaskMember").Key(task.first), task.second);
   errors.NotNegative(spec.Child("scheduleTimeoutSeconds"), group["spec"]["scheduleTimeoutSeconds"]);
+  ValidateSubGroupPolicies(group["spec"], spec, errors);
 }
 
 }  // namespace muster::schema

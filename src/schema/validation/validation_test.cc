@@ -7,6 +7,7 @@
 #include "schema/conform.h"
 #include "schema/defaulting.h"
 #include "schema/registry.h"
+#include "schema/validation/kind_validation.h"
 
 namespace muster::schema {
 namespace {
@@ -223,6 +224,24 @@ TEST(ValidateTraining, APyTorchJobNameLeavesRoomForItsPodsNames) {
   ASSERT_EQ(one_less.size(), 1u);
   EXPECT_NE(one_less[0].find("no more than 53 characters"), std::string::npos);
   EXPECT_EQ(wrong(54, "", R"(,"elasticPolicy":{"minReplicas":1,"maxReplicas":11})").size(), 1u);
+}
+
+TEST(ValidateTraining, APodGroupHasABoundedNumberOfSubGroupPolicies) {
+  Kind kind;
+  kind.group = "scheduling.volcano.sh";
+  kind.kind = "PodGroup";
+  for (const size_t count : {kMaxSubGroupPolicies, kMaxSubGroupPolicies + 1}) {
+    json::Array policies;
+    for (size_t i = 0; i < count; ++i)
+      policies.push_back(json::Obj({{"name", "p" + std::to_string(i)}, {"minSubGroups", 1}}));
+    const json::Value group =
+        J(R"({"metadata":{"name":"g","namespace":"d"},"spec":{"minMember":32}})")
+            .SetPath({"spec", "subGroupPolicy"}, policies);
+    const Lines wrong = Texts(Validate(kind, group));
+    EXPECT_EQ(wrong, count == kMaxSubGroupPolicies
+                         ? Lines()
+                         : Lines{"spec.subGroupPolicy: Too many: 33: must have at most 32 items"});
+  }
 }
 
 TEST(InvalidError, IsWordedAsUpstream) {

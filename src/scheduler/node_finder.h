@@ -58,8 +58,8 @@ struct NodeOrder {
   // want"; one bit "its devices would not be joined by NVLinks" (linked_nodes.h); implied
   // reluctance; what placing the pod there costs the pods to come.
   uint64_t choice = 0;
-  // From the top: free whole devices, free cpu in milli-cores (what is not free of them, in profiles
-  // that spread), node index.
+  // From the top: free whole devices, free cpu in milli-cores (what is not free of them, in
+  // profiles that spread), node index.
   uint64_t fullness = 0;
   auto operator<=>(const NodeOrder&) const = default;
 };

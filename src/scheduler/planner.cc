@@ -1,6 +1,7 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 

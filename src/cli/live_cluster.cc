@@ -11,7 +11,7 @@ Result<scheduler::ClusterLists> ReadCluster(Session& session) {
   std::vector<std::string> paths;
   for (const client::Resource& resource :
        {client::resources::kNodes, client::resources::kPods, client::resources::kNamespaces,
-        client::resources::kPriorityClasses, scheduler::kPodDisruptionBudgets})
+        client::resources::kPriorityClasses, client::resources::kPodDisruptionBudgets})
     paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));
   for (const client::Resource& resource : scheduler::kGroupResources)
     paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));

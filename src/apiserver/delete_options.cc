@@ -62,6 +62,17 @@ Status ReadBody(DeleteOptions& options, const json::Value& sent) {
 
 }  // namespace
 
+Result<DeleteOptions> ReadDeleteOptions(const json::Value& body, DeleteOptions options) {
+  if (!body.IsNull()) RETURN_IF_ERROR(ReadBody(options, body));
+  if (options.grace_period_seconds && *options.grace_period_seconds < 0) {
+    return Error(InvalidOptionsError(
+        "DeleteOptions",
+        {InvalidField("gracePeriodSeconds", json::Value(*options.grace_period_seconds),
+                      "must be greater than or equal to 0")}));
+  }
+  return options;
+}
+
 Result<DeleteOptions> ParseDeleteOptions(const Call& call) {
   DeleteOptions options;
   const net::Query& query = call.info().query;
@@ -70,18 +81,11 @@ Result<DeleteOptions> ParseDeleteOptions(const Call& call) {
   std::optional<bool> orphan;
   if (query.Has("orphanDependents")) orphan = query.GetBool("orphanDependents");
   RETURN_IF_ERROR(ReadPropagation(options, query.Get("propagationPolicy"), orphan));
-  if (!call.request().body.empty() || !call.request().value.IsNull()) {
-    ASSIGN_OR_RETURN(const DecodedBody body,
-                     DecodeBody(call.request().headers.Get("Content-Type"), call.request()));
-    RETURN_IF_ERROR(ReadBody(options, body.value));
-  }
-  if (options.grace_period_seconds && *options.grace_period_seconds < 0) {
-    return Error(InvalidOptionsError(
-        "DeleteOptions",
-        {InvalidField("gracePeriodSeconds", json::Value(*options.grace_period_seconds),
-                      "must be greater than or equal to 0")}));
-  }
-  return options;
+  if (call.request().body.empty() && call.request().value.IsNull())
+    return ReadDeleteOptions(json::Value(), options);
+  ASSIGN_OR_RETURN(const DecodedBody body,
+                   DecodeBody(call.request().headers.Get("Content-Type"), call.request()));
+  return ReadDeleteOptions(body.value, options);
 }
 
 }  // namespace muster::apiserver

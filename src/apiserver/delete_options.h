@@ -25,5 +25,7 @@ struct DeleteOptions {
 };
 
 Result<DeleteOptions> ParseDeleteOptions(const Call& call);
+// Of a body that carries them (null: none), on top of `options`.
+Result<DeleteOptions> ReadDeleteOptions(const json::Value& body, DeleteOptions options);
 
 }  // namespace muster::apiserver

@@ -166,8 +166,10 @@ net::Response ErrorResponse(const Status& status) {
   response.status = status.code();
   response.headers.Add("Content-Type", "application/json");
   int retry = status.details().retry_after_seconds;
-  // Without this header clients give up where they should only slow down.
-  if (retry == 0 && status.reason() == Reason::kTooManyRequests) retry = 1;
+  // Without this header clients give up where they should only slow down. A disruption budget that
+  // has nothing to give says so by a cause, and nobody knows when that ends.
+  if (retry == 0 && status.reason() == Reason::kTooManyRequests && status.details().causes.empty())
+    retry = 1;
   if (retry > 0) response.headers.Add("Retry-After", std::to_string(retry));
   response.body = json::Write(StatusObject(status));
   response.body += '\n';

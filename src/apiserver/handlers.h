@@ -24,6 +24,7 @@ void HandleDeleteCollection(Core& core, const CallPtr& call, const ResourcePtr& 
 // Subresources.
 void HandleFinalizeNamespace(Core& core, const CallPtr& call, const ResourcePtr& resource);
 void HandleBinding(Core& core, const CallPtr& call, const ResourcePtr& pods);
+void HandleEviction(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleLog(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleExec(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleNodeProxy(Core& core, const CallPtr& call);

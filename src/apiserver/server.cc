@@ -319,6 +319,7 @@ void ApiServer::Impl::RouteSubresource(const CallPtr& call, const ResourcePtr& r
     if (sub.name == "exec") return HandleExec(core, call, resource);
     if (sub.name == "proxy") return HandleNodeProxy(core, call);
     if (sub.name == "binding") return HandleBinding(core, call, resource);
+    if (sub.name == "eviction") return HandleEviction(core, call, resource);
     if (sub.name == "scale") return HandleScale(core, call, resource);
     if (sub.name == "finalize" && info.verb == "update")
       return HandleFinalizeNamespace(core, call, resource);

@@ -238,6 +238,7 @@ json::Value OpenApiV3(std::string_view group, std::string_view version,
     if (served.kind->scale != nullptr) schemas.AddNamed(kScaleSchema);
     for (const Subresource& subresource : served.subresources) {
       if (subresource.kind == "Binding") schemas.AddNamed("io.k8s.api.core.v1.Binding");
+      if (subresource.kind == "Eviction") schemas.AddNamed("io.k8s.api.policy.v1.Eviction");
       if (subresource.kind == "Scale") schemas.AddNamed(kScaleSchema);
     }
     Paths(served, paths).AddAll(served.subresources);

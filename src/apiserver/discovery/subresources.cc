@@ -8,6 +8,7 @@ namespace {
 std::map<std::string, std::vector<schema::Subresource>> MakeTable() {
   std::map<std::string, std::vector<schema::Subresource>> table;
   table["pods"] = {{"binding", {"post"}, "", "v1", "Binding"},
+                   {"eviction", {"post"}, "policy", "v1", "Eviction"},
                    {"exec", {"get", "post"}, "", "v1", "PodExecOptions"},
                    {"log", {"get"}, "", "v1", "Pod"}};
   table["nodes"] = {

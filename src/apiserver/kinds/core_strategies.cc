@@ -6,6 +6,7 @@
 #include "apiserver/errors.h"
 #include "apiserver/kinds/pod_strategy.h"
 #include "apiserver/kinds/service_strategy.h"
+#include "apiserver/kinds/storage_strategies.h"
 #include "apiserver/kinds/workload_strategies.h"
 
 namespace muster::apiserver {
@@ -14,6 +15,11 @@ namespace {
 class GenerationStrategy : public Strategy {
  public:
   bool has_generation() const override { return true; }
+};
+
+class DisruptionBudgetStrategy : public GenerationStrategy {
+ public:
+  bool allows_unconditional_update() const override { return false; }
 };
 
 class NodeStrategy : public Strategy {
@@ -108,12 +114,16 @@ std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& st
   strategies["secrets"] = std::make_unique<SecretStrategy>();
   strategies["events"] = std::make_unique<EventStrategy>();
   strategies["serviceaccounts"] = std::make_unique<ReturningStrategy>();
-  strategies["persistentvolumeclaims"] = std::make_unique<ReturningStrategy>();
   strategies["leases.coordination.k8s.io"] = std::make_unique<LeaseStrategy>();
   strategies["endpointslices.discovery.k8s.io"] = std::make_unique<GenerationStrategy>();
   strategies["priorityclasses.scheduling.k8s.io"] = std::make_unique<PriorityClassStrategy>(store);
   strategies["customresourcedefinitions.apiextensions.k8s.io"] = std::move(crds);
   AddWorkloadStrategies(strategies);
+  strategies["poddisruptionbudgets.policy"] = std::make_unique<DisruptionBudgetStrategy>();
+  AddStorageStrategies(store, strategies);
+  strategies["resourcequotas"] = std::make_unique<ReturningStrategy>();
+  strategies["ingresses.networking.k8s.io"] = std::make_unique<GenerationStrategy>();
+  strategies["ingressclasses.networking.k8s.io"] = std::make_unique<GenerationStrategy>();
   return strategies;
 }
 

@@ -84,18 +84,6 @@ std::string ServicePorts(const json::Value& service) {
   return OrNone(Join(ports, ","));
 }
 
-std::string AccessModes(const json::Value& modes) {
-  std::vector<std::string> texts;
-  for (const json::Value& mode : modes.items()) {
-    const std::string_view name = mode.AsString();
-    if (name == "ReadWriteOnce") texts.emplace_back("RWO");
-    if (name == "ReadOnlyMany") texts.emplace_back("ROX");
-    if (name == "ReadWriteMany") texts.emplace_back("RWX");
-    if (name == "ReadWriteOncePod") texts.emplace_back("RWOP");
-  }
-  return Join(texts, ",");
-}
-
 std::string FirstFew(const std::vector<std::string>& texts) {
   if (texts.empty()) return "<unset>";
   if (texts.size() <= kMaxListedInCell) return Join(texts, ",");
@@ -122,6 +110,22 @@ std::string FormatLabels(const json::Value& labels) {
     pairs.push_back(fmt::format("{}={}", key, value.AsString()));
   std::ranges::sort(pairs);
   return OrNone(Join(pairs, ","));
+}
+
+json::Value NameCell(const json::Value& object) { return Name(object); }
+
+std::string AgeOf(const json::Value& object, Time now) { return Age(object, now); }
+
+std::string AccessModes(const json::Value& modes) {
+  std::vector<std::string> texts;
+  for (const json::Value& mode : modes.items()) {
+    const std::string_view name = mode.AsString();
+    if (name == "ReadWriteOnce") texts.emplace_back("RWO");
+    if (name == "ReadOnlyMany") texts.emplace_back("ROX");
+    if (name == "ReadWriteMany") texts.emplace_back("RWX");
+    if (name == "ReadWriteOncePod") texts.emplace_back("RWOP");
+  }
+  return Join(texts, ",");
 }
 
 json::Array NodeCells(const json::Value& node, Time now) {

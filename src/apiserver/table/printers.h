@@ -38,8 +38,27 @@ json::Array DaemonSetCells(const json::Value& daemon_set, Time now);
 json::Array ControllerRevisionCells(const json::Value& revision, Time now);
 json::Array JobCells(const json::Value& job, Time now);
 json::Array CronJobCells(const json::Value& cron_job, Time now);
+json::Array PodDisruptionBudgetCells(const json::Value& budget, Time now);
+json::Array ResourceQuotaCells(const json::Value& quota, Time now);
+json::Array LimitRangeCells(const json::Value& range, Time now);
+json::Array HorizontalPodAutoscalerCells(const json::Value& autoscaler, Time now);
+json::Array RoleCells(const json::Value& role, Time now);
+json::Array RoleBindingCells(const json::Value& binding, Time now);
+json::Array IngressCells(const json::Value& ingress, Time now);
+json::Array IngressClassCells(const json::Value& ingress_class, Time now);
+json::Array PersistentVolumeCells(const json::Value& volume, Time now);
+json::Array StorageClassCells(const json::Value& storage_class, Time now);
+json::Array VolumeAttributesClassCells(const json::Value& attributes, Time now);
+json::Array CsiDriverCells(const json::Value& driver, Time now);
+json::Array CsiNodeCells(const json::Value& node, Time now);
+json::Array CsiStorageCapacityCells(const json::Value& capacity, Time now);
+json::Array VolumeAttachmentCells(const json::Value& attachment, Time now);
 
-std::string OrNone(std::string_view text);            // "<none>" for ""
+std::string OrNone(std::string_view text);  // "<none>" for ""
+// metadata.name, and how long ago the object was created.
+json::Value NameCell(const json::Value& object);
+std::string AgeOf(const json::Value& object, Time now);
+std::string AccessModes(const json::Value& modes);    // "RWO,ROX"
 std::string FormatLabels(const json::Value& labels);  // "a=b,c=d"; "<none>" without any
 
 }  // namespace muster::apiserver

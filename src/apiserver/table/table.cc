@@ -222,11 +222,116 @@ void AddWorkloadPrinters(Printers& printers) {
       CronJobCells);
 }
 
+void AddPolicyPrinters(Printers& printers) {
+  const auto add = [&](const char* resource, std::vector<TableColumn> columns, CellsOf cells) {
+    printers[resource] = std::make_shared<BuiltInPrinter>(std::move(columns), cells);
+  };
+  add("poddisruptionbudgets.policy",
+      {NameColumn(), Column("Min Available", "How many pods must stay"),
+       Column("Max Unavailable", "How many pods may be missing"),
+       Number("Allowed Disruptions", "How many pods may be evicted now"), AgeColumn()},
+      PodDisruptionBudgetCells);
+  add("resourcequotas",
+      {NameColumn(), Column("Request", "Requests and objects: what there is, of what there may be"),
+       Column("Limit", "Limits: what there is, of what there may be"), AgeColumn()},
+      ResourceQuotaCells);
+  add("limitranges", {NameColumn(), {"Created At", "date", "", "When the range was created"}},
+      LimitRangeCells);
+}
+
+TableColumn Flag(std::string name, std::string description) {
+  return {std::move(name), "boolean", "", std::move(description)};
+}
+
+void AddVolumePrinters(Printers& printers) {
+  const auto add = [&](const char* resource, std::vector<TableColumn> columns, CellsOf cells) {
+    printers[resource] = std::make_shared<BuiltInPrinter>(std::move(columns), cells);
+  };
+  add("persistentvolumes",
+      {NameColumn(), Column("Capacity", "How much it holds"),
+       Column("Access Modes", "How nodes may mount it"),
+       Column("Reclaim Policy", "What becomes of it when its claim is gone"),
+       Column("Status", "Available, Bound, Released or Failed"),
+       Column("Claim", "The claim that it is bound to"),
+       Column("StorageClass", "The class that it belongs to"),
+       Column("VolumeAttributesClass", "The class of its attributes"),
+       Column("Reason", "Why it is in this status"), AgeColumn(),
+       Wide("VolumeMode", "Filesystem or Block")},
+      PersistentVolumeCells);
+  add("storageclasses.storage.k8s.io",
+      {NameColumn(), Column("Provisioner", "Who makes its volumes"),
+       Column("ReclaimPolicy", "What becomes of volumes when their claims are gone"),
+       Column("VolumeBindingMode", "When claims get their volumes"),
+       Column("AllowVolumeExpansion", "Whether claims may grow"), AgeColumn()},
+      StorageClassCells);
+  add("volumeattributesclasses.storage.k8s.io",
+      {NameColumn(), Column("DriverName", "Whose attributes they are"), AgeColumn()},
+      VolumeAttributesClassCells);
+  add("csidrivers.storage.k8s.io",
+      {NameColumn(), Flag("AttachRequired", "Whether volumes are attached before they are mounted"),
+       Flag("PodInfoOnMount", "Whether the driver is told about the pod"),
+       Flag("StorageCapacity", "Whether the driver says how much room it has"),
+       Column("TokenRequests", "Audiences of the tokens that it gets"),
+       Flag("RequiresRepublish", "Whether it is asked again and again"),
+       Column("Modes", "Which volumes it makes"), AgeColumn()},
+      CsiDriverCells);
+  add("csinodes.storage.k8s.io",
+      {NameColumn(), Number("Drivers", "How many drivers are on the node"), AgeColumn()},
+      CsiNodeCells);
+  add("csistoragecapacities.storage.k8s.io",
+      {NameColumn(), Column("StorageClassName", "The class whose room it is"),
+       Column("Capacity", "How much room there is"), AgeColumn()},
+      CsiStorageCapacityCells);
+  add("volumeattachments.storage.k8s.io",
+      {NameColumn(), Column("Attacher", "The driver that attaches it"), Column("PV", "The volume"),
+       Column("Node", "Where it is attached"), Flag("Attached", "Whether it is"), AgeColumn()},
+      VolumeAttachmentCells);
+}
+
+void AddAutoscalerPrinter(Printers& printers) {
+  printers["horizontalpodautoscalers.autoscaling"] = std::make_shared<BuiltInPrinter>(
+      std::vector<TableColumn>{NameColumn(), Column("Reference", "What is scaled"),
+                               Column("Targets", "What is measured, of what is wanted"),
+                               Column("MinPods", "As few pods as there may be"),
+                               Column("MaxPods", "As many pods as there may be"),
+                               Column("Replicas", "Pods that there are"), AgeColumn()},
+      HorizontalPodAutoscalerCells);
+}
+
+void AddAccessPrinters(Printers& printers) {
+  const auto add = [&](const std::string& resource, std::vector<TableColumn> columns,
+                       CellsOf cells) {
+    printers[resource] = std::make_shared<BuiltInPrinter>(std::move(columns), cells);
+  };
+  for (const char* prefix : {"", "cluster"}) {
+    add(fmt::format("{}roles.rbac.authorization.k8s.io", prefix),
+        {NameColumn(), {"Created At", "date", "", "When the role was created"}}, RoleCells);
+    add(fmt::format("{}rolebindings.rbac.authorization.k8s.io", prefix),
+        {NameColumn(), Column("Role", "What is granted"), AgeColumn(),
+         Wide("Users", "Users it is granted to"), Wide("Groups", "Groups it is granted to"),
+         Wide("ServiceAccounts", "Service accounts it is granted to")},
+        RoleBindingCells);
+  }
+  add("ingresses.networking.k8s.io",
+      {NameColumn(), Column("Class", "The class that serves it"),
+       Column("Hosts", "Hosts of its rules"), Column("Address", "Where it is reached"),
+       Column("Ports", "Ports that it is reached at"), AgeColumn()},
+      IngressCells);
+  add("ingressclasses.networking.k8s.io",
+      {NameColumn(), Column("Controller", "Who serves its Ingresses"),
+       Column("Parameters", "Where more is said"), AgeColumn()},
+      IngressClassCells);
+}
+
 Printers MakePrinters() {
   Printers printers;
   AddCorePrinters(printers);
   AddGroupPrinters(printers);
   AddWorkloadPrinters(printers);
+  AddPolicyPrinters(printers);
+  AddVolumePrinters(printers);
+  AddAccessPrinters(printers);
+  AddAutoscalerPrinter(printers);
   return printers;
 }
 

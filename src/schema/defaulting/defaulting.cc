@@ -15,7 +15,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr std::array<KindDefaults, 16> kKindDefaults = {{
+constexpr std::array<KindDefaults, 25> kKindDefaults = {{
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -32,6 +32,15 @@ constexpr std::array<KindDefaults, 16> kKindDefaults = {{
     {"apps", "DaemonSet", DefaultDaemonSet},
     {"batch", "Job", DefaultJob},
     {"batch", "CronJob", DefaultCronJob},
+    {"policy", "PodDisruptionBudget", DefaultPodDisruptionBudget},
+    {"", "PersistentVolume", DefaultPersistentVolume},
+    {"storage.k8s.io", "StorageClass", DefaultStorageClass},
+    {"storage.k8s.io", "CSIDriver", DefaultCsiDriver},
+    {"", "LimitRange", DefaultLimitRange},
+    {"autoscaling", "HorizontalPodAutoscaler", DefaultHorizontalPodAutoscaler},
+    {"rbac.authorization.k8s.io", "RoleBinding", DefaultRoleBinding},
+    {"rbac.authorization.k8s.io", "ClusterRoleBinding", DefaultRoleBinding},
+    {"networking.k8s.io", "IngressClass", DefaultIngressClass},
 }};
 
 std::optional<json::Value> Walk(const Schema& schema, const json::Value& value);

@@ -30,5 +30,13 @@ json::Value DefaultStatefulSet(json::Value stateful_set);
 json::Value DefaultDaemonSet(json::Value daemon_set);
 json::Value DefaultJob(json::Value job);
 json::Value DefaultCronJob(json::Value cron_job);
+json::Value DefaultPodDisruptionBudget(json::Value budget);
+json::Value DefaultPersistentVolume(json::Value volume);
+json::Value DefaultStorageClass(json::Value storage_class);
+json::Value DefaultCsiDriver(json::Value driver);
+json::Value DefaultLimitRange(json::Value range);
+json::Value DefaultHorizontalPodAutoscaler(json::Value autoscaler);
+json::Value DefaultRoleBinding(json::Value binding);
+json::Value DefaultIngressClass(json::Value ingress_class);
 
 }  // namespace muster::schema

@@ -39,6 +39,21 @@ void ValidateDataSource(const Value& source, const Path& path, FieldErrors& erro
   if (!group.empty()) errors.Check(CheckDns1123Subdomain, path.Child("apiGroup"), group);
 }
 
+// Who asked for more than there was room for may ask for less again, but not for less than he has.
+void ValidateShrinking(const Value& before, const Value& after, FieldErrors& errors) {
+  const auto size = [](const Value& spec) {
+    return AmountFromJson(spec["resources"]["requests"]["storage"]);
+  };
+  const Result<Amount> old = size(before["spec"]), now = size(after["spec"]);
+  if (!old || !now || *now >= *old) return;
+  const Result<Amount> has = AmountFromJson(before["status"]["capacity"]["storage"]);
+  if (now->nano > (has ? has->nano : 0)) return;
+  const Path spec("spec");
+  const Path resources = spec.Child("resources");
+  const Path requests = resources.Child("requests");
+  errors.Forbidden(requests.Child("storage"), "field can not be less than status.capacity");
+}
+
 // Upstream says "metadata.taints".
 void ValidateTaints(const Value& taints, FieldErrors& errors) {
   const Path metadata("metadata");
@@ -172,13 +187,11 @@ void ValidateNodeUpdate(const Value& before, const Value& after, FieldErrors& er
   }
 }
 
-void ValidateClaimSpec(const Value& spec, const Path& path, FieldErrors& errors) {
-  const Path modes = path.Child("accessModes");
-  if (spec["accessModes"].empty()) errors.Required(modes, "at least 1 access mode is required");
+void ValidateAccessModes(const Value& modes, const Path& path, FieldErrors& errors) {
   bool alone = false, shared = false;
-  for (const Value& mode : spec["accessModes"].items()) {
+  for (const Value& mode : modes.items()) {
     const bool known = errors.OneOf(
-        modes, mode, {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"});
+        path, mode, {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"});
     if (mode.AsString() == "ReadWriteOncePod") {
       alone = true;
     } else {
@@ -186,7 +199,13 @@ void ValidateClaimSpec(const Value& spec, const Path& path, FieldErrors& errors)
     }
   }
   if (alone && shared)
-    errors.Forbidden(modes, "may not use ReadWriteOncePod with other access modes");
+    errors.Forbidden(path, "may not use ReadWriteOncePod with other access modes");
+}
+
+void ValidateClaimSpec(const Value& spec, const Path& path, FieldErrors& errors) {
+  const Path modes = path.Child("accessModes");
+  if (spec["accessModes"].empty()) errors.Required(modes, "at least 1 access mode is required");
+  ValidateAccessModes(spec["accessModes"], modes, errors);
   const Path resources = path.Child("resources");
   const Value& storage = spec["resources"]["requests"]["storage"];
   const Path storage_path = resources.Key("storage");
@@ -216,6 +235,7 @@ void ValidatePersistentVolumeClaimUpdate(const Value& before, const Value& after
   if (old == now) return;
   if (!(old["volumeMode"] == now["volumeMode"]))
     errors.Invalid(Path("volumeMode"), now["volumeMode"], kImmutable);
+  ValidateShrinking(before, after, errors);
   // A bound claim may grow; a claim may be bound, and its class may be given once.
   if (after["status"]["phase"].AsString() == "Bound")
     now = now.SetPath({"resources", "requests"}, old["resources"]["requests"]);

@@ -109,5 +109,61 @@ void ValidateJobStatusUpdate(const json::Value& before, const json::Value& after
                              FieldErrors& errors);
 void ValidateCronJob(const json::Value& cron_job, FieldErrors& errors);
 void ValidateCronJobCreate(const json::Value& cron_job, FieldErrors& errors);
+void ValidatePersistentVolume(const json::Value& volume, FieldErrors& errors);
+void ValidatePersistentVolumeUpdate(const json::Value& before, const json::Value& after,
+                                    FieldErrors& errors);
+// `inlined`: inside a VolumeAttachment.
+void ValidatePersistentVolumeSpec(const json::Value& spec, bool inlined, const Path& path,
+                                  FieldErrors& errors);
+// Of claims and volumes.
+void ValidateAccessModes(const json::Value& modes, const Path& path, FieldErrors& errors);
+void ValidateCsiDriverName(const json::Value& name, const Path& path, FieldErrors& errors);
+void ValidateStorageClass(const json::Value& storage_class, FieldErrors& errors);
+void ValidateStorageClassUpdate(const json::Value& before, const json::Value& after,
+                                FieldErrors& errors);
+void ValidateVolumeAttributesClass(const json::Value& attributes, FieldErrors& errors);
+void ValidateVolumeAttributesClassUpdate(const json::Value& before, const json::Value& after,
+                                         FieldErrors& errors);
+void ValidateCsiDriver(const json::Value& driver, FieldErrors& errors);
+void ValidateCsiDriverUpdate(const json::Value& before, const json::Value& after,
+                             FieldErrors& errors);
+void ValidateCsiNode(const json::Value& node, FieldErrors& errors);
+void ValidateCsiNodeUpdate(const json::Value& before, const json::Value& after,
+                           FieldErrors& errors);
+void ValidateCsiStorageCapacity(const json::Value& capacity, FieldErrors& errors);
+void ValidateCsiStorageCapacityUpdate(const json::Value& before, const json::Value& after,
+                                      FieldErrors& errors);
+void ValidateVolumeAttachment(const json::Value& attachment, FieldErrors& errors);
+void ValidateVolumeAttachmentCreate(const json::Value& attachment, FieldErrors& errors);
+void ValidateVolumeAttachmentUpdate(const json::Value& before, const json::Value& after,
+                                    FieldErrors& errors);
+void ValidateVolumeAttachmentStatusUpdate(const json::Value& before, const json::Value& after,
+                                          FieldErrors& errors);
+void ValidateResourceQuota(const json::Value& quota, FieldErrors& errors);
+void ValidateResourceQuotaUpdate(const json::Value& before, const json::Value& after,
+                                 FieldErrors& errors);
+void ValidateResourceQuotaStatusUpdate(const json::Value& before, const json::Value& after,
+                                       FieldErrors& errors);
+void ValidateLimitRange(const json::Value& range, FieldErrors& errors);
+void ValidateHorizontalPodAutoscaler(const json::Value& autoscaler, FieldErrors& errors);
+void ValidateHorizontalPodAutoscalerStatusUpdate(const json::Value& before,
+                                                 const json::Value& after, FieldErrors& errors);
+void ValidateRole(const json::Value& role, FieldErrors& errors);
+void ValidateClusterRole(const json::Value& role, FieldErrors& errors);
+void ValidateRoleBinding(const json::Value& binding, FieldErrors& errors);
+void ValidateClusterRoleBinding(const json::Value& binding, FieldErrors& errors);
+// Of both kinds of binding.
+void ValidateRoleBindingUpdate(const json::Value& before, const json::Value& after,
+                               FieldErrors& errors);
+void ValidateIngress(const json::Value& ingress, FieldErrors& errors);
+void ValidateIngressCreate(const json::Value& ingress, FieldErrors& errors);
+void ValidateIngressStatusUpdate(const json::Value& before, const json::Value& after,
+                                 FieldErrors& errors);
+void ValidateIngressClass(const json::Value& ingress_class, FieldErrors& errors);
+void ValidateIngressClassUpdate(const json::Value& before, const json::Value& after,
+                                FieldErrors& errors);
+void ValidatePodDisruptionBudget(const json::Value& budget, FieldErrors& errors);
+void ValidatePodDisruptionBudgetStatusUpdate(const json::Value& before, const json::Value& after,
+                                             FieldErrors& errors);
 
 }  // namespace muster::schema

@@ -25,6 +25,9 @@ struct PodScope {
 
 void ValidateContainers(const json::Value& spec, const Path& path, const PodScope& scope,
                         FieldErrors& errors);
+// Of anything that is counted somewhere, and of what a container may ask for.
+void ValidateResourceName(const std::string& name, const Path& path, FieldErrors& errors);
+void ValidateContainerResourceName(const std::string& name, const Path& path, FieldErrors& errors);
 void ValidateResources(const json::Value& resources, const Path& path, FieldErrors& errors);
 // One of "livenessProbe", "readinessProbe", "startupProbe".
 void ValidateProbe(const json::Value& probe, std::string_view which, const Path& path,
@@ -34,6 +37,9 @@ void ValidateHandler(const json::Value& handler, const Path& path, int64_t grace
                      FieldErrors& errors);
 void ValidateEnv(const json::Value& container, const Path& path, FieldErrors& errors);
 
+// `key` says which source it is: "hostPath".
+void ValidateVolumeSource(const std::string& key, const json::Value& source, const Path& path,
+                          FieldErrors& errors);
 VolumeSources ValidateVolumes(const json::Value& volumes, const Path& path, FieldErrors& errors);
 // Both lists of a container that name volumes.
 void ValidateMounts(const json::Value& container, const Path& path, const VolumeSources& volumes,

@@ -46,19 +46,6 @@ bool IsOneOf(const std::array<std::string_view, N>& names, std::string_view name
 
 bool MayOvercommit(std::string_view name) { return IsNativeResource(name) && !IsHugePages(name); }
 
-void ValidateName(const std::string& name, const Path& path, FieldErrors& errors) {
-  const bool qualified = errors.Check(CheckQualifiedName, path, name);
-  if (name.find('/') != std::string::npos) {
-    if (!IsNativeResource(name) && !(qualified && IsExtendedResource(name)))
-      errors.Invalid(path, name, "doesn't follow extended resource name standard");
-    return;
-  }
-  if (qualified && !IsOneOf(kStandardResources, name))
-    errors.Invalid(path, name, "must be a standard resource type or fully qualified");
-  if (!IsOneOf(kContainerResources, name))
-    errors.Invalid(path, name, "must be a standard resource for containers");
-}
-
 // Huge pages come in whole pages: "hugepages-2Mi" in multiples of 2Mi.
 void ValidateHugePages(std::string_view name, const Amount& amount, const Path& path,
                        FieldErrors& errors) {
@@ -78,7 +65,7 @@ struct Asked {
 void ValidateList(const Value& list, const Path& path, Asked& asked, FieldErrors& errors) {
   for (const auto& [name, value] : list.members()) {
     const Path place = path.Key(name);
-    ValidateName(name, place, errors);
+    ValidateContainerResourceName(name, place, errors);
     ValidateAmount(name, value, place, errors);
     asked.cpu_or_memory = asked.cpu_or_memory || name == "cpu" || name == "memory";
     if (!IsHugePages(name)) continue;
@@ -89,6 +76,27 @@ void ValidateList(const Value& list, const Path& path, Asked& asked, FieldErrors
 }
 
 }  // namespace
+
+void ValidateResourceName(const std::string& name, const Path& path, FieldErrors& errors) {
+  if (!errors.Check(CheckQualifiedName, path, name)) return;
+  const bool standard =
+      IsOneOf(kStandardResources, name) || name.starts_with("requests.hugepages-");
+  if (name.find('/') == std::string::npos && !standard)
+    errors.Invalid(path, name, "must be a standard resource type or fully qualified");
+}
+
+void ValidateContainerResourceName(const std::string& name, const Path& path, FieldErrors& errors) {
+  const bool qualified = errors.Check(CheckQualifiedName, path, name);
+  if (name.find('/') != std::string::npos) {
+    if (!IsNativeResource(name) && !(qualified && IsExtendedResource(name)))
+      errors.Invalid(path, name, "doesn't follow extended resource name standard");
+    return;
+  }
+  if (qualified && !IsOneOf(kStandardResources, name))
+    errors.Invalid(path, name, "must be a standard resource type or fully qualified");
+  if (!IsOneOf(kContainerResources, name))
+    errors.Invalid(path, name, "must be a standard resource for containers");
+}
 
 void ValidateAmount(std::string_view name, const Value& value, const Path& path,
                     FieldErrors& errors) {

@@ -23,7 +23,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr std::array<KindRules, 24> kRules = {{
+constexpr std::array<KindRules, 41> kRules = {{
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -61,6 +61,37 @@ constexpr std::array<KindRules, 24> kRules = {{
      ValidateJobStatusUpdate},
     {"batch", "CronJob", CheckDns1123Subdomain, ValidateCronJob, nullptr, nullptr,
      ValidateCronJobCreate},
+    {"policy", "PodDisruptionBudget", CheckPathSegment, ValidatePodDisruptionBudget, nullptr,
+     ValidatePodDisruptionBudgetStatusUpdate},
+    {"", "PersistentVolume", CheckDns1123Subdomain, ValidatePersistentVolume,
+     ValidatePersistentVolumeUpdate},
+    {"storage.k8s.io", "StorageClass", CheckDns1123Subdomain, ValidateStorageClass,
+     ValidateStorageClassUpdate},
+    {"storage.k8s.io", "VolumeAttributesClass", CheckDns1123Subdomain,
+     ValidateVolumeAttributesClass, ValidateVolumeAttributesClassUpdate},
+    {"storage.k8s.io", "CSIDriver", CheckDns1123Subdomain, ValidateCsiDriver,
+     ValidateCsiDriverUpdate},
+    {"storage.k8s.io", "CSINode", CheckDns1123Subdomain, ValidateCsiNode, ValidateCsiNodeUpdate},
+    {"storage.k8s.io", "CSIStorageCapacity", CheckDns1123Subdomain, ValidateCsiStorageCapacity,
+     ValidateCsiStorageCapacityUpdate},
+    {"storage.k8s.io", "VolumeAttachment", CheckDns1123Subdomain, ValidateVolumeAttachment,
+     ValidateVolumeAttachmentUpdate, ValidateVolumeAttachmentStatusUpdate,
+     ValidateVolumeAttachmentCreate},
+    {"", "ResourceQuota", CheckDns1123Subdomain, ValidateResourceQuota, ValidateResourceQuotaUpdate,
+     ValidateResourceQuotaStatusUpdate},
+    {"", "LimitRange", CheckDns1123Subdomain, ValidateLimitRange},
+    {"autoscaling", "HorizontalPodAutoscaler", CheckDns1123Subdomain,
+     ValidateHorizontalPodAutoscaler, nullptr, ValidateHorizontalPodAutoscalerStatusUpdate},
+    {"rbac.authorization.k8s.io", "Role", CheckPathSegment, ValidateRole},
+    {"rbac.authorization.k8s.io", "ClusterRole", CheckPathSegment, ValidateClusterRole},
+    {"rbac.authorization.k8s.io", "RoleBinding", CheckPathSegment, ValidateRoleBinding,
+     ValidateRoleBindingUpdate},
+    {"rbac.authorization.k8s.io", "ClusterRoleBinding", CheckPathSegment,
+     ValidateClusterRoleBinding, ValidateRoleBindingUpdate},
+    {"networking.k8s.io", "Ingress", CheckDns1123Subdomain, ValidateIngress, nullptr,
+     ValidateIngressStatusUpdate, ValidateIngressCreate},
+    {"networking.k8s.io", "IngressClass", CheckDns1123Subdomain, ValidateIngressClass,
+     ValidateIngressClassUpdate},
 }};
 
 const KindRules* RulesOf(const Kind& kind) {

@@ -145,34 +145,6 @@ void ValidateEmptyDir(const Value& source, const Path& path, FieldErrors& errors
     errors.Forbidden(path.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity");
 }
 
-void ValidateSource(const std::string& key, const Value& source, const Path& path,
-                    FieldErrors& errors) {
-  if (key == "configMap") return ValidateConfigMapVolume(source, path, errors);
-  if (key == "secret") return ValidateSecretVolume(source, path, errors);
-  if (key == "hostPath") return ValidateHostPath(source, path, errors);
-  if (key == "emptyDir") return ValidateEmptyDir(source, path, errors);
-  if (key == "projected") return ValidateProjected(source, path, errors);
-  if (key == "persistentVolumeClaim" && source["claimName"].AsString().empty())
-    errors.Required(path.Child("claimName"));
-  if (key == "downwardAPI") {
-    ValidateMode(source["defaultMode"], path.Child("defaultMode"), errors);
-    ValidateDownwardItems(source["items"], path, errors);
-  }
-  if (key == "nfs") {
-    for (const char* required : {"server", "path"}) {
-      if (source[required].AsString().empty()) errors.Required(path.Child(required));
-    }
-    if (!source["path"].AsString().starts_with('/'))
-      errors.Invalid(path.Child("path"), source["path"].AsString(), "must be an absolute path");
-  }
-  if (key == "ephemeral") {
-    const Path claim = path.Child("volumeClaimTemplate");
-    if (source["volumeClaimTemplate"].IsNull()) return errors.Required(claim);
-    ValidateClaimSpec(source["volumeClaimTemplate"]["spec"], claim.Child("spec"), errors);
-  }
-  if (key == "csi" && source["driver"].AsString().empty()) errors.Required(path.Child("driver"));
-}
-
 // "metadata.labels['key']" -> {"metadata.labels", "key"}; nothing if there is no subscript.
 std::optional<std::pair<std::string_view, std::string_view>> Subscript(std::string_view field) {
   const size_t bracket = field.find("['");
@@ -289,6 +261,34 @@ void ValidateDevices(const Value& container, const Path& list, const VolumeSourc
 
 }  // namespace
 
+void ValidateVolumeSource(const std::string& key, const Value& source, const Path& path,
+                          FieldErrors& errors) {
+  if (key == "configMap") return ValidateConfigMapVolume(source, path, errors);
+  if (key == "secret") return ValidateSecretVolume(source, path, errors);
+  if (key == "hostPath") return ValidateHostPath(source, path, errors);
+  if (key == "emptyDir") return ValidateEmptyDir(source, path, errors);
+  if (key == "projected") return ValidateProjected(source, path, errors);
+  if (key == "persistentVolumeClaim" && source["claimName"].AsString().empty())
+    errors.Required(path.Child("claimName"));
+  if (key == "downwardAPI") {
+    ValidateMode(source["defaultMode"], path.Child("defaultMode"), errors);
+    ValidateDownwardItems(source["items"], path, errors);
+  }
+  if (key == "nfs") {
+    for (const char* required : {"server", "path"}) {
+      if (source[required].AsString().empty()) errors.Required(path.Child(required));
+    }
+    if (!source["path"].AsString().starts_with('/'))
+      errors.Invalid(path.Child("path"), source["path"].AsString(), "must be an absolute path");
+  }
+  if (key == "ephemeral") {
+    const Path claim = path.Child("volumeClaimTemplate");
+    if (source["volumeClaimTemplate"].IsNull()) return errors.Required(claim);
+    ValidateClaimSpec(source["volumeClaimTemplate"]["spec"], claim.Child("spec"), errors);
+  }
+  if (key == "csi" && source["driver"].AsString().empty()) errors.Required(path.Child("driver"));
+}
+
 void ValidateInnerPath(const Value& text, const Path& path, FieldErrors& errors) {
   if (text.AsString().starts_with('/')) errors.Invalid(path, text, "must be a relative path");
   const auto parts = Split(text.AsString(), '/');
@@ -391,7 +391,7 @@ VolumeSources ValidateVolumes(const Value& volumes, const Path& path, FieldError
         errors.Forbidden(of_source, "may not specify more than 1 volume type");
       } else {
         kind = key;
-        ValidateSource(key, source, of_source, errors);
+        ValidateVolumeSource(key, source, of_source, errors);
       }
     }
     if (kind.empty()) errors.Required(place, "must specify a volume type");

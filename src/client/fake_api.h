@@ -333,6 +333,8 @@ class FakeApi final : public net::Handler {
         {"controllerrevisions", "ControllerRevision"},
         {"persistentvolumeclaims", "PersistentVolumeClaim"},
         {"deployments", "Deployment"},
+        {"jobs", "Job"},
+        {"cronjobs", "CronJob"},
         {"poddisruptionbudgets", "PodDisruptionBudget"},
         {"podgroups", "PodGroup"},
         {"leases", "Lease"},

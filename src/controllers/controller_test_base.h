@@ -41,6 +41,8 @@ inline constexpr char kStatefulSets[] = "/apis/apps/v1/statefulsets";
 inline constexpr char kDaemonSets[] = "/apis/apps/v1/daemonsets";
 inline constexpr char kRevisions[] = "/apis/apps/v1/controllerrevisions";
 inline constexpr char kClaims[] = "/api/v1/persistentvolumeclaims";
+inline constexpr char kJobs[] = "/apis/batch/v1/jobs";
+inline constexpr char kCronJobs[] = "/apis/batch/v1/cronjobs";
 inline constexpr char kSlices[] = "/apis/discovery.k8s.io/v1/endpointslices";
 
 class ControllerTest : public testing::Test {

@@ -8,6 +8,8 @@
 #include "controllers/disruption/disruption_controller.h"
 #include "controllers/endpointslice/endpointslice_controller.h"
 #include "controllers/garbage/garbage_controller.h"
+#include "controllers/job/job_controller.h"
+#include "controllers/job/tracked_pods_controller.h"
 #include "controllers/namespaces/namespace_controller.h"
 #include "controllers/namespaces/namespace_furniture.h"
 #include "controllers/nodelifecycle/node_lifecycle_controller.h"
@@ -22,6 +24,8 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<NodeLifecycleController>());
   runtime.Add(std::make_unique<ReplicaSetController>());
   runtime.Add(std::make_unique<DeploymentController>());
+  runtime.Add(std::make_unique<JobController>());
+  runtime.Add(std::make_unique<TrackedPodsController>());
   runtime.Add(std::make_unique<DisruptionController>());
   runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<DaemonSetController>());

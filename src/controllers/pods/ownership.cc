@@ -27,6 +27,19 @@ json::Value PatchOfOwners(const json::Value& object, json::Array owners) {
                                {"ownerReferences", json::Value(std::move(owners))}})}});
 }
 
+// The object's finalizers but for this one.
+json::Array OtherFinalizers(const json::Value& object, std::string_view finalizer) {
+  json::Array others;
+  for (const json::Value& known : object["metadata"]["finalizers"].items()) {
+    if (known.AsString() != finalizer) others.push_back(known);
+  }
+  return others;
+}
+
+json::Value WithFinalizers(json::Value patch, json::Array finalizers) {
+  return std::move(patch).SetPath({"metadata", "finalizers"}, json::Value(std::move(finalizers)));
+}
+
 client::Target TargetOf(const client::Resource& resource, const json::Value& object) {
   const client::ObjectKey key = client::KeyOf(object);
   return {resource, key.ns, key.name, ""};
@@ -59,7 +72,7 @@ Claims Claim(const json::Value& owner, const schema::LabelSelector& selector,
 
 bool CarryOut(const client::Resource& owner_resource, const json::Value& owner,
               const client::Resource& resource, const client::Observations& observations,
-              Claims& claims, client::Reconciled& out) {
+              Claims& claims, client::Reconciled& out, std::string_view finalizer) {
   if (!claims.adopted.empty()) {
     const auto live = observations.find(kLiveOwner);
     if (live == observations.end()) {
@@ -73,7 +86,13 @@ bool CarryOut(const client::Resource& owner_resource, const json::Value& owner,
   for (const json::Value& object : claims.adopted) {
     json::Array owners = object["metadata"]["ownerReferences"].items();
     owners.push_back(ReferenceTo(owner));
-    out.PatchMerge(TargetOf(resource, object), PatchOfOwners(object, std::move(owners)));
+    json::Value patch = PatchOfOwners(object, std::move(owners));
+    if (!finalizer.empty()) {
+      json::Array finalizers = OtherFinalizers(object, finalizer);
+      finalizers.emplace_back(finalizer);
+      patch = WithFinalizers(std::move(patch), std::move(finalizers));
+    }
+    out.PatchMerge(TargetOf(resource, object), std::move(patch));
     claims.owned.push_back(object);
   }
   for (const json::Value& object : claims.released) {
@@ -81,7 +100,10 @@ bool CarryOut(const client::Resource& owner_resource, const json::Value& owner,
     for (const json::Value& reference : object["metadata"]["ownerReferences"].items()) {
       if (reference["uid"] != owner["metadata"]["uid"]) owners.push_back(reference);
     }
-    out.PatchMerge(TargetOf(resource, object), PatchOfOwners(object, std::move(owners)));
+    json::Value patch = PatchOfOwners(object, std::move(owners));
+    if (!finalizer.empty())
+      patch = WithFinalizers(std::move(patch), OtherFinalizers(object, finalizer));
+    out.PatchMerge(TargetOf(resource, object), std::move(patch));
   }
   return false;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/reconcile.h"
@@ -30,9 +31,10 @@ Claims Claim(const json::Value& owner, const schema::LabelSelector& selector,
 
 // What claims have to do first: whether the owner is still there is asked of the server, past the
 // cache, before anything is adopted. True if the pass has to wait for that; else the writes are in
-// `out`, and what was adopted is in `claims.owned`.
+// `out`, and what was adopted is in `claims.owned`. What is adopted gets the finalizer, if there is
+// one, and what is released loses it.
 bool CarryOut(const client::Resource& owner_resource, const json::Value& owner,
               const client::Resource& resource, const client::Observations& observations,
-              Claims& claims, client::Reconciled& out);
+              Claims& claims, client::Reconciled& out, std::string_view finalizer = {});
 
 }  // namespace muster::controllers

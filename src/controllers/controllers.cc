@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "controllers/cronjob/cronjob_controller.h"
 #include "controllers/daemonset/daemonset_controller.h"
 #include "controllers/deployment/deployment_controller.h"
 #include "controllers/disruption/disruption_controller.h"
@@ -26,6 +27,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<DeploymentController>());
   runtime.Add(std::make_unique<JobController>());
   runtime.Add(std::make_unique<TrackedPodsController>());
+  runtime.Add(std::make_unique<CronJobController>());
   runtime.Add(std::make_unique<DisruptionController>());
   runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<DaemonSetController>());

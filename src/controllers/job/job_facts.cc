@@ -1,5 +1,8 @@
 #include "controllers/job/job_facts.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "schema/conditions.h"
 
 namespace muster::controllers {
@@ -17,7 +20,7 @@ JobSpec::JobSpec(const json::Value& job) {
   backoff_limit_per_index = spec["backoffLimitPerIndex"].Int();
   max_failed_indexes = spec["maxFailedIndexes"].Int();
   if (const std::optional<int64_t> deadline = spec["activeDeadlineSeconds"].Int())
-    active_deadline = seconds(*deadline);
+    active_deadline = seconds(std::min<int64_t>(*deadline, std::numeric_limits<int32_t>::max()));
   indexed = spec["completionMode"].AsString() == "Indexed" && completions.has_value();
   suspended = spec["suspend"].AsBool();
   failure_policy = spec["podFailurePolicy"];

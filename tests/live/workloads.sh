@@ -35,7 +35,7 @@ count_is web 5
 deployment web 5 '"sleep", "2000"'
 kubectl rollout status deployment/web --timeout=60s | tail -n 1
 equals "$(replicas_of web)" 1 "ReplicaSets with pods after the rollout"
-equals "$(kubectl rollout history deployment/web --no-headers 2>/dev/null | grep -c '^[0-9]')" 2 "revisions"
+equals "$(kubectl rollout history deployment/web | grep -c '^[0-9]')" 2 "revisions"
 first=$(kubectl get pods -l app=web -o 'jsonpath={.items[0].spec.containers[0].command[1]}')
 equals "$first" 2000 "command after the rollout"
 kubectl rollout undo deployment/web >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Issue 6: Deployments, StatefulSets and DaemonSets through stock kubectl on a real node: rollouts, undo, pause, scale,
-# a template that cannot start, adoption, cascades; a budget that holds up a drain.
+# Issue 6: Deployments, StatefulSets, DaemonSets, Jobs and CronJobs through stock kubectl on a real node: rollouts, undo,
+# pause, scale, a template that cannot start, cascades; a budget that holds up a drain.
 source "$(dirname "$0")/lib.sh"
 up
 
@@ -119,6 +119,42 @@ kubectl set env daemonset/each A=b >/dev/null
 kubectl rollout status daemonset/each --timeout=60s >/dev/null
 count_is each 1
 
+# Jobs: one that succeeds, one with an index for each pod, one that fails for good, one made from a CronJob.
+kubectl create job hello --image none -- sh -c 'echo hello' >/dev/null
+kubectl wait --for=condition=complete job/hello --timeout=30s >/dev/null
+equals "$(kubectl logs job/hello)" hello "log of a Job"
+contains "$(kubectl get job hello --no-headers)" "Complete   1/1" "row of a Job"
+job() { # job NAME SPEC COMMAND
+  kubectl apply -f - <<YAML >/dev/null
+apiVersion: batch/v1
+kind: Job
+metadata: {name: $1}
+spec:
+  $2
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - {name: main, image: none, command: ["sh", "-c", "$3"]}
+YAML
+}
+job parts "completions: 3
+  parallelism: 3
+  completionMode: Indexed
+  ttlSecondsAfterFinished: 5" 'echo part $JOB_COMPLETION_INDEX'
+kubectl wait --for=condition=complete job/parts --timeout=30s >/dev/null
+equals "$(jsonpath job/parts .status.completedIndexes)" 0-2 "completed indexes"
+job wrong "backoffLimit: 0" 'exit 3'
+kubectl wait --for=condition=failed job/wrong --timeout=30s >/dev/null
+equals "$(kubectl get job wrong -o 'jsonpath={.status.conditions[?(@.type=="Failed")].reason}')" BackoffLimitExceeded "reason"
+kubectl create cronjob nightly --image none --schedule '0 3 * * *' -- sh -c 'echo tick' >/dev/null
+kubectl create job --from cronjob/nightly now >/dev/null
+kubectl wait --for=condition=complete job/now --timeout=30s >/dev/null
+gone() { ! kubectl get "$1" 2>/dev/null; }
+eventually 20 gone job/parts # its time to live is over
+kubectl delete cronjob nightly >/dev/null
+eventually 20 gone job/now
+
 # A budget holds up a drain until it allows it.
 deployment kept 2 '"sleep", "1000"'
 kubectl rollout status deployment/kept --timeout=30s >/dev/null
@@ -135,4 +171,4 @@ kubectl drain "$node" --ignore-daemonsets --force --timeout=60s >/dev/null 2>&1 
 equals "$(kubectl get pods -l app=kept --field-selector status.phase=Running --no-headers 2>/dev/null | grep -c . || true)" 0 "pods on a drained node"
 kubectl uncordon "$node" >/dev/null
 kubectl rollout status deployment/kept --timeout=60s >/dev/null
-say "result: rollouts, undo, pause, restart, scale, a broken template, StatefulSet, DaemonSet, drain past a budget"
+say "result: rollouts, undo, pause, restart, scale, a broken template, StatefulSet, DaemonSet, Jobs, drain past a budget"

@@ -26,14 +26,10 @@
 
 namespace muster::simulation {
 
-// Group policy is served under another name, as the server has no such kind (disruption_budgets.h).
 class Gate final : public net::Handler {
  public:
   void Open(net::Handler* server) { server_ = server; }
   void Handle(net::Request request, net::ResponseWriterPtr writer) override {
-    constexpr std::string_view kPolicy = "/apis/policy/";
-    if (request.target.starts_with(kPolicy))
-      request.target.replace(0, kPolicy.size(), "/apis/policy.simulation.test/");
     if (server_ != nullptr) return server_->Handle(std::move(request), std::move(writer));
     net::Response response;
     response.status = 503;

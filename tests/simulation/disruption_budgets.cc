@@ -1,8 +1,5 @@
 #include "simulation/disruption_budgets.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "json/parse.h"
 #include "simulation/world.h"
 
@@ -28,27 +25,6 @@ void CreateYaml(World& world, const client::Resource& resource, const std::strin
   Create(world, resource, json::ParseYaml(yaml)->at(0));
 }
 
-// And again.
-void Look(World& world) {
-  world.At(kPeriod, [&world] { Look(world); });
-  if (!world.server_up()) return;
-  const std::vector<json::Value> pods = world.FindAll("/registry/core/pods/");
-  for (const json::Value& budget : world.FindAll(std::string(kBudgetPrefix))) {
-    const std::string_view app = budget["spec"]["selector"]["matchLabels"]["app"].AsString();
-    const auto healthy = std::count_if(pods.begin(), pods.end(), [&](const json::Value& pod) {
-      return pod["metadata"]["labels"]["app"].AsString() == app &&
-             pod["status"]["phase"].AsString() == "Running" &&
-             !pod["metadata"].Has("deletionTimestamp");
-    });
-    const int64_t allowed = std::max<int64_t>(healthy - budget["spec"]["minAvailable"].AsInt(), 0);
-    if (budget["status"]["disruptionsAllowed"].AsInt() == allowed) continue;
-    const client::ObjectKey key = client::KeyOf(budget);
-    world.user().Patch({kBudgets, key.ns, key.name, ""}, client::PatchType::kMerge,
-                       json::Obj({{"status", json::Obj({{"disruptionsAllowed", allowed}})}}),
-                       [](Result<json::Value>) {});
-  }
-}
-
 }  // namespace
 
 void MakePriorities(World& world) {
@@ -69,33 +45,13 @@ preemptionPolicy: {}
   make("polite", 2000, "Never");
 }
 
-void ServeBudgets(World& world) {
-  CreateYaml(world, {"apiextensions.k8s.io", "v1", "customresourcedefinitions"}, R"(
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: poddisruptionbudgets.policy.simulation.test}
-spec:
-  group: policy.simulation.test
-  scope: Namespaced
-  names: {plural: poddisruptionbudgets, singular: poddisruptionbudget, kind: PodDisruptionBudget}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-)");
-  Look(world);
-}
-
 void MakeBudget(World& world, const std::string& app, int64_t min_available) {
-  CreateYaml(world, kBudgets,
+  CreateYaml(world, resources::kPodDisruptionBudgets,
              fmt::format(R"(
-apiVersion: policy.simulation.test/v1
+apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {{name: {0}, namespace: default}}
 spec: {{minAvailable: {1}, selector: {{matchLabels: {{app: {0}}}}}}}
-status: {{disruptionsAllowed: 0}}
 )",
                          app, min_available));
 }

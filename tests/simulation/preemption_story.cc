@@ -31,7 +31,6 @@ class PreemptionStory {
 
   Outcome Run() {
     MakePriorities(world_);
-    ServeBudgets(world_);
     world_.RunFor(seconds(1));
     world_.SetNetwork(kBadNetwork);
     world_.Start();

@@ -299,7 +299,6 @@ Scenario Preemption() {
   return {.tell =
               [](World& world, User& user) {
                 MakePriorities(world);
-                ServeBudgets(world);
                 world.RunFor(seconds(5));
                 MakeBudget(world, "kept", 1);
                 for (const char* name : {"kept-0", "kept-1"}) {

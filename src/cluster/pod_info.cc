@@ -46,6 +46,21 @@ std::vector<TaskMinimum> TaskMinimaOf(const json::Value& min_task_member, int64_
   return minima;
 }
 
+std::vector<SubGroupPolicy> SubGroupPoliciesOf(const json::Value& policies) {
+  std::vector<SubGroupPolicy> out;
+  for (const json::Value& each : policies.items()) {
+    SubGroupPolicy& policy = out.emplace_back();
+    policy.name = each["name"].Str();
+    policy.size = std::max<int64_t>(Minimum(each["subGroupSize"], 1), 1);
+    policy.min_sub_groups = Minimum(each["minSubGroups"], 0);
+    if (each.Has("labelSelector"))
+      policy.selector = schema::LabelSelector::FromJson(each["labelSelector"])
+                            .value_or(schema::LabelSelector::Nothing());
+    for (const json::Value& key : each["matchLabelKeys"].items()) policy.keys.push_back(key.Str());
+  }
+  return out;
+}
+
 bool IsTermOfQuota(std::string_view name) {
   return name.starts_with("requests.") || name.starts_with("limits.") || name.starts_with("count/");
 }
@@ -156,11 +171,9 @@ NodeInfo ToNodeInfo(const json::Value& node) {
 }
 
 const json::Fields& PodGroupInfoFields() {
-  static const json::Fields fields{{"metadata", "creationTimestamp"},
-                                   {"spec", "minMember"},
-                                   {"spec", "minTaskMember"},
-                                   {"spec", "minResources"},
-                                   {"spec", "priorityClassName"}};
+  static const json::Fields fields{
+      {"metadata", "creationTimestamp"}, {"spec", "minMember"},    {"spec", "minTaskMember"},
+      {"spec", "subGroupPolicy"},        {"spec", "minResources"}, {"spec", "priorityClassName"}};
   return fields;
 }
 
@@ -174,6 +187,8 @@ PodGroupInfo ToPodGroupInfo(const json::Value& pod_group, GroupApi api) {
   out.api = api;
   out.min_member = Minimum(spec["minMember"], 1);
   out.min_task_member = TaskMinimaOf(spec["minTaskMember"], out.min_member);
+  if (api == GroupApi::kVolcano)
+    out.sub_group_policies = SubGroupPoliciesOf(spec["subGroupPolicy"]);
   out.min_resources = ToResourceList(spec["minResources"]);
   std::erase_if(out.min_resources, [](const auto& entry) { return IsTermOfQuota(entry.first); });
   out.priority_class = spec["priorityClassName"].Str();

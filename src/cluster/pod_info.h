@@ -23,6 +23,7 @@
 #include "cluster/volumes.h"
 #include "json/projection.h"
 #include "json/value.h"
+#include "schema/label_selector.h"
 
 namespace muster::cluster {
 
@@ -111,6 +112,16 @@ struct TaskMinimum {
   bool operator==(const TaskMinimum&) const = default;
 };
 
+// One of PodGroup.spec.subGroupPolicy (Volcano): scheduler/sub_groups.h.
+struct SubGroupPolicy {
+  std::string name;
+  int64_t size = 1;
+  int64_t min_sub_groups = 0;
+  schema::LabelSelector selector;  // one that cannot be read selects nothing
+  std::vector<std::string> keys;   // matchLabelKeys
+  bool operator==(const SubGroupPolicy&) const = default;
+};
+
 struct PodGroupInfo {
   std::string ns, name, uid;
   GroupApi api = GroupApi::kVolcano;
@@ -118,6 +129,7 @@ struct PodGroupInfo {
   // Sorted by task, all positive. As in Volcano they count only if minMember covers them all: its
   // own jobs write every task's replicas here, also when minAvailable asks for fewer.
   std::vector<TaskMinimum> min_task_member;
+  std::vector<SubGroupPolicy> sub_group_policies;
   // What the cluster must have free in sum for the gang to be tried, without terms of quotas
   // (requests.*, limits.*, count/*), which Volcano's jobs write beside the resources.
   ResourceList min_resources;

@@ -32,6 +32,10 @@ std::string DemandKey(const Unit& unit, PodRules& pod_rules) {
   std::string key =
       fmt::format("{} {} {} {}:", unit.is_gang, unit.Needed(), unit.min_member, unit.members);
   for (const TaskCount& task : unit.tasks) key += fmt::format("{},", task.Needed());
+  for (const SubGroupMinimum& policy : unit.sub_groups.policies)
+    key += fmt::format("{}/{};", policy.policy, policy.min_sub_groups);
+  for (const SubGroup& group : unit.sub_groups.groups)
+    key += fmt::format("{}/{}/{},", group.policy, group.Needed(), group.Exists());
   for (const auto& [resource, amount] : unit.min_resources)
     key += fmt::format("{}={},", resource, amount);
   size_t run = 0;
@@ -40,13 +44,52 @@ std::string DemandKey(const Unit& unit, PodRules& pod_rules) {
     if (position + 1 == unit.pods.size() ||
         unit.pods[position + 1].shape != unit.pods[position].shape ||
         looks_at(unit.pods[position + 1]) != looks_at(unit.pods[position]) ||
-        unit.pods[position + 1].task != unit.pods[position].task) {
+        unit.pods[position + 1].task != unit.pods[position].task ||
+        unit.pods[position + 1].sub_group != unit.pods[position].sub_group) {
       const QueuedPod& pod = unit.pods[position];
-      key += fmt::format("{}x{}/{}/{},", run, pod.shape, looks_at(pod), pod.task);
+      key += fmt::format("{}x{}/{}/{}/{},", run, pod.shape, looks_at(pod), pod.task, pod.sub_group);
       run = 0;
     }
   }
   return key;
+}
+
+// What a gang whose members do not exist lacks of sub-groups.
+Infeasible::OpenSubGroups MissingSubGroups(const Unit& unit) {
+  const SubGroups& all = unit.sub_groups;
+  const auto lacking =
+      std::find_if(all.groups.begin(), all.groups.end(),
+                   [](const SubGroup& group) { return group.members > 0 && !group.Exists(); });
+  if (lacking != all.groups.end()) {
+    return {all.policies[lacking->policy].policy, true, lacking->name.empty() ? "*" : lacking->name,
+            lacking->members, lacking->size};
+  }
+  for (size_t policy = 0; policy < all.policies.size(); ++policy) {
+    const int64_t there = all.CountOf(policy, [](const SubGroup& group) { return group.Exists(); });
+    const int64_t wanted = all.policies[policy].min_sub_groups;
+    if (there < wanted) return {all.policies[policy].policy, true, "", there, wanted};
+  }
+  return {};
+}
+
+// Of the first policy with sub-groups that are not whole: how many of them the attempt placed.
+Infeasible::OpenSubGroups OpenSubGroups(const Unit& unit, const GangAttempt& attempt) {
+  const SubGroups& all = unit.sub_groups;
+  std::vector<bool> fits(all.groups.size(), false);
+  for (const PlacedPod& placed : attempt.placed) {
+    if (!unit.ComesAlone(unit.pods[placed.pod])) fits[unit.pods[placed.pod].sub_group] = true;
+  }
+  for (size_t policy = 0; policy < all.policies.size(); ++policy) {
+    Infeasible::OpenSubGroups out{all.policies[policy].policy};
+    for (size_t group = 0; group < all.groups.size(); ++group) {
+      const SubGroup& each = all.groups[group];
+      if (each.policy != policy || each.IsWhole() || !each.Exists()) continue;
+      ++out.wanted;
+      out.there += fits[group] ? 1 : 0;
+    }
+    if (out.wanted > 0) return out;
+  }
+  return {};
 }
 
 Infeasible WithGangFacts(const Unit& unit, Infeasible facts) {
@@ -105,6 +148,7 @@ Infeasible Diagnosis::Explain(const Unit& unit) {
     facts.why =
         unit.group_missing ? Infeasible::Why::kGroupMissing : Infeasible::Why::kMembersMissing;
     facts.nodes = static_cast<int64_t>(finder_.snapshot().node_count());
+    facts.sub_groups = MissingSubGroups(unit);
     return WithGangFacts(unit, std::move(facts));
   }
   const auto [known, added] = by_demand_.try_emplace(DemandKey(unit, finder_.pod_rules()));
@@ -118,9 +162,10 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   out.nodes = static_cast<int64_t>(snapshot.node_count());
   if (const std::optional<Shortage> shortage = ShortOf(unit, snapshot); shortage.has_value())
     return ExamineShortage(unit, *shortage, std::move(out));
-  const GangAttempt attempt = PlaceWhatFits(unit, finder_);
+  GangAttempt attempt = PlaceWhatFits(unit, finder_);
   out.pods_fitting = static_cast<int64_t>(attempt.placed.size());
-  const size_t position = attempt.first_unplaced.value_or(0);
+  out.sub_groups = OpenSubGroups(unit, attempt);
+  const size_t position = PlaceUpToFailure(unit, attempt);
   const QueuedPod& unplaced = unit.pods[position];
   const cluster::Shape& failed = snapshot.Shape(unplaced.shape);
   Failures failures = CountFailures(finder_.pod_rules(), unplaced.shape, unplaced.identity);
@@ -158,6 +203,25 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   if (detail_) AddMoreNodes(unit, position, snapshot, out);
   SearchUnblocking(unit, position, out);
   return out;
+}
+
+size_t Diagnosis::PlaceUpToFailure(const Unit& unit, GangAttempt& attempt) {
+  const size_t first = attempt.first_unplaced.value_or(0);
+  if (unit.ComesAlone(unit.pods[first])) return first;
+  Unit part = unit;
+  part.sub_groups = {};
+  part.pods.clear();
+  std::vector<size_t> positions;
+  for (size_t position = first; position < unit.pods.size(); ++position) {
+    if (unit.pods[position].sub_group != unit.pods[first].sub_group) continue;
+    positions.push_back(position);
+    part.pods.push_back(unit.pods[position]);
+    part.pods.back().sub_group = kNoSubGroup;
+  }
+  const GangAttempt more = PlaceWhatFits(part, finder_);
+  for (const PlacedPod& placed : more.placed)
+    attempt.placed.push_back({positions[placed.pod], placed.placement});
+  return positions[more.first_unplaced.value_or(0)];
 }
 
 void Diagnosis::SearchUnblocking(const Unit& unit, size_t position, Infeasible& out) {
@@ -208,9 +272,10 @@ void Diagnosis::DescribeScarcity(const Unit& unit, const cluster::Shape& failed,
   const ClusterSnapshot& snapshot = finder_.snapshot();
   const ResourceIndex resource = snapshot.FindResource(out.resource);
   out.wanted_per_pod = failed.AmountOf(resource);
+  const int64_t needed = unit.Needed();
   for (size_t position = 0; position < unit.pods.size(); ++position) {
     const int64_t amount = snapshot.Shape(unit.pods[position].shape).AmountOf(resource);
-    if (static_cast<int64_t>(position) < unit.Needed()) out.wanted += amount;
+    if (static_cast<int64_t>(position) < needed) out.wanted += amount;
     out.uniform &= amount == out.wanted_per_pod;
   }
   NodeFilter filter(snapshot, failed);

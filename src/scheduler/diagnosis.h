@@ -40,6 +40,9 @@ class Diagnosis {
 
  private:
   Infeasible Examine(const Unit& unit);
+  // Adds to what was placed what fits of the sub-group of the first pod that was not; the position
+  // of the pod that finds no node.
+  size_t PlaceUpToFailure(const Unit& unit, GangAttempt& attempt);
   Infeasible ExamineShortage(const Unit& unit, const Shortage& shortage, Infeasible out);
   void DescribeScarcity(const Unit& unit, const cluster::Shape& failed, Infeasible& out);
   void DescribeHolders(cluster::ResourceIndex resource, const std::vector<bool>& nodes,

@@ -133,7 +133,17 @@ std::string MinResourcesText(const Infeasible& facts) {
   return out + ", " + FreeText(facts) + AndUnblockText(facts) + ".";
 }
 
+// "3/4 pods of sub-group 0 of policy block exist: gang g waits for 1 more."
+std::string SubGroupMissingText(const Infeasible& facts) {
+  const Infeasible::OpenSubGroups& each = facts.sub_groups;
+  const std::string what =
+      each.name.empty() ? "sub-groups" : fmt::format("pods of sub-group {}", each.name);
+  return fmt::format("{}/{} {} of policy {} exist: gang {} waits for {} more.", each.there,
+                     each.wanted, what, each.policy, facts.group, each.wanted - each.there);
+}
+
 std::string MembersMissingText(const Infeasible& facts) {
+  if (facts.sub_groups.is_missing) return SubGroupMissingText(facts);
   const bool of_task = !facts.task.empty();
   const int64_t there = of_task ? facts.task_members : facts.members;
   const int64_t wanted = of_task ? facts.task_min_member : facts.min_member;
@@ -164,6 +174,13 @@ std::string NeedsText(const Infeasible& facts) {
   if (facts.more_nodes.has_value())
     out += (out.empty() ? "" : ", as of ") + MoreNodesText(*facts.more_nodes);
   return out.empty() ? "" : ": it needs " + out;
+}
+
+std::string SubGroupsText(const Infeasible& facts) {
+  const Infeasible::OpenSubGroups& each = facts.sub_groups;
+  if (each.policy.empty()) return "";
+  return fmt::format(" {} of {} sub-groups of policy {} fit.", each.there, each.wanted,
+                     each.policy);
 }
 
 std::string GangText(const Infeasible& facts) {
@@ -249,7 +266,8 @@ std::string WaitText(const Infeasible& facts) {
   }
   if (facts.nodes == 0) return NodesAvailableText(facts);
   if (facts.for_min_resources) return GangText(facts);
-  const std::string rest = facts.group.empty() ? PodText(facts) : GangText(facts);
+  const std::string rest =
+      facts.group.empty() ? PodText(facts) : GangText(facts) + SubGroupsText(facts);
   return NodesAvailableText(facts) + (rest.empty() ? "" : " " + rest) + VolumeText(facts);
 }
 

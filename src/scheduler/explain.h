@@ -91,6 +91,16 @@ struct Infeasible {
   std::string task;
   int64_t task_min_member = 0;
   int64_t task_members = 0;
+  // Of a gang with sub-groups that are not whole: those of one policy.
+  struct OpenSubGroups {
+    std::string policy;       // "": the gang has none
+    bool is_missing = false;  // kMembersMissing: pods of them
+    std::string name;         // is_missing: one that lacks pods; "" if there are too few sub-groups
+    int64_t there = 0;  // is_missing: pods of that one, or sub-groups; else sub-groups that fit
+    int64_t wanted = 0;
+    bool operator==(const OpenSubGroups&) const = default;
+  };
+  OpenSubGroups sub_groups;
   // What is short is what the PodGroup's minResources ask for, all of it in `wanted`.
   bool for_min_resources = false;
 

@@ -65,6 +65,13 @@ json::Value KindsJson(const Infeasible& facts) {
   return json::Value(std::move(out));
 }
 
+json::Value SubGroupsJson(const Infeasible::OpenSubGroups& open) {
+  const json::Value out = json::Obj({{"policy", open.policy},
+                                     {open.is_missing ? "members" : "fitting", open.there},
+                                     {"wanted", open.wanted}});
+  return open.name.empty() ? out : out.Set("name", open.name);
+}
+
 json::Value MoreNodesJson(const MoreNodes& nodes) {
   json::Value out =
       json::Obj({{"count", nodes.count},
@@ -97,6 +104,8 @@ json::Value ToJson(const Infeasible& facts) {
                                          {"minMember", facts.task_min_member},
                                          {"members", facts.task_members}}));
     }
+    if (!facts.sub_groups.policy.empty())
+      gang = gang.Set("subGroups", SubGroupsJson(facts.sub_groups));
     out = out.Set("gang", std::move(gang));
   }
   if (!facts.resource.empty()) {

@@ -40,6 +40,7 @@ struct Joint {
   void AddPod(const Unit& from, size_t index, size_t position, size_t task) {
     unit.pods.push_back(from.pods[position]);
     unit.pods.back().task = task;
+    unit.pods.back().sub_group = kNoSubGroup;
     origin.emplace_back(index, position);
   }
 };
@@ -59,7 +60,12 @@ void AddUnit(const Unit& unit, size_t index, NodeFinder& finder, SearchBudget& b
              Joint& joint) {
   int64_t of_tasks = 0;
   for (const TaskCount& task : unit.tasks) of_tasks += task.Needed();
-  if (of_tasks == 0) {
+  if (!unit.sub_groups.empty()) {
+    // Sub-groups that must be whole: only one choice of pods is tried, here too.
+    const std::vector<size_t> pods = GangSearch(unit, finder, budget).Easiest();
+    const size_t task = joint.AddTask(static_cast<int64_t>(pods.size()));
+    for (const size_t position : pods) joint.AddPod(unit, index, position, task);
+  } else if (of_tasks == 0) {
     const size_t task = joint.AddTask(unit.Needed());
     for (size_t position = 0; position < unit.pods.size(); ++position)
       joint.AddPod(unit, index, position, task);
@@ -108,7 +114,7 @@ std::vector<GangAttempt> CompleteGangs(const std::vector<const Unit*>& units, No
     attempts[index].placed.push_back({position, pod.placement});
   }
   for (size_t i = 0; i < units.size(); ++i) {
-    if (!attempts[i].placed.empty()) PlaceMore(*units[i], finder, attempts[i]);
+    if (!attempts[i].placed.empty()) PlaceMore(*units[i], finder, budget, attempts[i]);
   }
   return attempts;
 }

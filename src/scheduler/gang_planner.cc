@@ -45,8 +45,94 @@ bool AreAlike(const Unit& unit, NodeFinder& finder) {
     return finder.pod_rules().LookOf(pod.shape, pod.identity);
   };
   return std::all_of(unit.pods.begin(), unit.pods.end(), [&](const QueuedPod& pod) {
-    return pod.shape == first.shape && pod.task == first.task && look(pod) == look(first);
+    return pod.shape == first.shape && pod.task == first.task && pod.sub_group == first.sub_group &&
+           look(pod) == look(first);
   });
+}
+
+// Of these pods those that are needed to make the sub-group whole, as a gang.
+Unit PartOf(const Unit& unit, size_t sub_group, const std::vector<size_t>& positions) {
+  const SubGroup& group = unit.sub_groups.groups[sub_group];
+  Unit part;
+  part.ns = unit.ns;
+  part.name = unit.name;
+  part.is_gang = true;
+  part.min_member = group.size;
+  part.members = group.members;
+  part.occupied = group.occupied;
+  part.priority = unit.priority;
+  for (const size_t position : positions) {
+    QueuedPod& pod = part.pods.emplace_back(unit.pods[position]);
+    pod.task = kNoTask;
+    pod.sub_group = kNoSubGroup;
+  }
+  return part;
+}
+
+// Places every sub-group that is not whole and fits, begun ones first.
+void PlaceSubGroups(const Unit& unit, NodeFinder& finder, SearchBudget& budget,
+                    const std::vector<bool>& is_placed, std::vector<PlacedPod>& placed) {
+  const std::vector<SubGroup>& groups = unit.sub_groups.groups;
+  std::vector<std::vector<size_t>> pods_of(groups.size());
+  std::vector<bool> has_placed(groups.size(), false);
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    const QueuedPod& pod = unit.pods[position];
+    if (unit.ComesAlone(pod)) continue;
+    pods_of[pod.sub_group].push_back(position);
+    if (is_placed[position]) has_placed[pod.sub_group] = true;
+  }
+  for (const bool begun : {true, false}) {
+    for (size_t group = 0; group < groups.size(); ++group) {
+      if (groups[group].IsBegun() != begun || has_placed[group] || pods_of[group].empty()) continue;
+      const Unit part = PartOf(unit, group, pods_of[group]);
+      GangAttempt attempt = PlaceGang(part, finder, budget);
+      if (static_cast<int64_t>(attempt.placed.size()) > part.Needed())
+        TakeBackElastic(part, finder, attempt);
+      for (const PlacedPod& each : attempt.placed)
+        placed.push_back({pods_of[group][each.pod], each.placement});
+    }
+  }
+}
+
+// Of what is not placed the pods that may be placed one by one.
+std::vector<size_t> WaitingAlone(const Unit& unit, const std::vector<bool>& is_placed) {
+  std::vector<bool> is_open(unit.sub_groups.groups.size(), false);
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    if (is_placed[position] && unit.pods[position].sub_group != kNoSubGroup)
+      is_open[unit.pods[position].sub_group] = true;
+  }
+  std::vector<size_t> waiting;
+  waiting.reserve(unit.pods.size());
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    const QueuedPod& pod = unit.pods[position];
+    if (!is_placed[position] && (unit.ComesAlone(pod) || is_open[pod.sub_group]))
+      waiting.push_back(position);
+  }
+  return waiting;
+}
+
+std::vector<bool> ArePlaced(const Unit& unit, const GangAttempt& attempt) {
+  std::vector<bool> is_placed(unit.pods.size(), false);
+  for (const PlacedPod& placed : attempt.placed) is_placed[placed.pod] = true;
+  return is_placed;
+}
+
+// The first pod that is not placed; rather one whose sub-group exists.
+std::optional<size_t> FirstUnplaced(const Unit& unit, const std::vector<bool>& is_placed) {
+  std::optional<size_t> first;
+  for (size_t position = 0; position < unit.pods.size(); ++position) {
+    if (is_placed[position]) continue;
+    if (unit.MayBePlaced(unit.pods[position])) return position;
+    if (!first.has_value()) first = position;
+  }
+  return first;
+}
+
+// Those that lack pods of their own do not count, and something is left to be placed.
+bool HasItsSubGroups(const Unit& unit) {
+  const int64_t usable = std::count_if(unit.pods.begin(), unit.pods.end(),
+                                       [&](const QueuedPod& pod) { return unit.MayBePlaced(pod); });
+  return usable > 0 && unit.occupied + usable >= unit.min_member && unit.sub_groups.CanBeMet();
 }
 
 }  // namespace
@@ -61,7 +147,8 @@ bool HasItsMembers(const Unit& unit) {
   if (!unit.is_gang) return true;
   return !unit.group_missing && unit.members >= unit.min_member &&
          std::all_of(unit.tasks.begin(), unit.tasks.end(),
-                     [](const TaskCount& task) { return task.members >= task.min_member; });
+                     [](const TaskCount& task) { return task.members >= task.min_member; }) &&
+         (unit.sub_groups.empty() || HasItsSubGroups(unit));
 }
 
 std::optional<Shortage> ShortOf(const Unit& unit, const cluster::ClusterSnapshot& snapshot) {
@@ -74,38 +161,43 @@ std::optional<Shortage> ShortOf(const Unit& unit, const cluster::ClusterSnapshot
   return std::nullopt;
 }
 
-void PlaceMore(const Unit& unit, NodeFinder& finder, GangAttempt& attempt) {
-  std::vector<bool> is_placed(unit.pods.size(), false);
-  for (const PlacedPod& placed : attempt.placed) is_placed[placed.pod] = true;
-  std::vector<size_t> waiting;
-  waiting.reserve(unit.pods.size());
-  for (size_t position = 0; position < unit.pods.size(); ++position) {
-    if (!is_placed[position]) waiting.push_back(position);
-  }
+void PlaceMore(const Unit& unit, NodeFinder& finder, SearchBudget& budget, GangAttempt& attempt) {
+  size_t before = 0;
   // One pod may wait for another one of its gang, whichever comes first.
-  while (PlaceSome(unit, finder, waiting, attempt.placed) && LooksAtPods(unit, finder)) {
-  }
-  attempt.first_unplaced.reset();
-  if (!waiting.empty()) attempt.first_unplaced = waiting.front();
+  do {
+    before = attempt.placed.size();
+    if (!unit.sub_groups.empty())
+      PlaceSubGroups(unit, finder, budget, ArePlaced(unit, attempt), attempt.placed);
+    std::vector<size_t> waiting = WaitingAlone(unit, ArePlaced(unit, attempt));
+    while (PlaceSome(unit, finder, waiting, attempt.placed) && LooksAtPods(unit, finder)) {
+    }
+  } while (!unit.sub_groups.empty() && attempt.placed.size() > before &&
+           attempt.placed.size() < unit.pods.size() && LooksAtPods(unit, finder));
+  attempt.first_unplaced = FirstUnplaced(unit, ArePlaced(unit, attempt));
+}
+
+GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder, SearchBudget& budget) {
+  GangAttempt attempt;
+  attempt.placed.reserve(unit.pods.size());
+  PlaceMore(unit, finder, budget, attempt);
+  return attempt;
 }
 
 GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder) {
-  GangAttempt attempt;
-  attempt.placed.reserve(unit.pods.size());
-  PlaceMore(unit, finder, attempt);
-  return attempt;
+  SearchBudget budget;
+  return PlaceWhatFits(unit, finder, budget);
 }
 
 GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder, SearchBudget& budget) {
   if (!HasItsMembers(unit) || ShortOf(unit, finder.snapshot()).has_value()) return {};
-  GangAttempt attempt = PlaceWhatFits(unit, finder);
+  GangAttempt attempt = PlaceWhatFits(unit, finder, budget);
   if (Suffices(unit, attempt)) return attempt;
   TakeBack(attempt, finder);
   attempt.placed.clear();
   if (AreAlike(unit, finder)) return attempt;
   switch (GangSearch(unit, finder, budget).Run(attempt.placed)) {
     case GangSearch::Outcome::kFound:
-      PlaceMore(unit, finder, attempt);
+      PlaceMore(unit, finder, budget, attempt);
       break;
     case GangSearch::Outcome::kUndecided:
       attempt.undecided = true;
@@ -130,7 +222,11 @@ void TakeBack(const GangAttempt& attempt, NodeFinder& finder) {
 void TakeBackElastic(const Unit& unit, NodeFinder& finder, GangAttempt& attempt) {
   // A pod may be where it is for one that was placed before it.
   const bool keeps_order = LooksAtPods(unit, finder);
-  Lack lack(unit);
+  if (!unit.sub_groups.empty() && keeps_order) return;
+  Lack lack = unit.sub_groups.empty()
+                  ? Lack(unit)
+                  : Lack(unit, std::vector<bool>(unit.pods.size()), ArePlaced(unit, attempt));
+  if (!unit.sub_groups.empty() && !lack.CanBeFilled()) return;
   std::erase_if(attempt.placed, [&](const PlacedPod& placed) {
     const bool keep = !lack.IsFilled() && (lack.Fill(placed.pod) || keeps_order);
     if (!keep) finder.Remove(placed.placement);

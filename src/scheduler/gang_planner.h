@@ -51,11 +51,15 @@ struct Shortage {
 // for says as much.
 std::optional<Shortage> ShortOf(const Unit& unit, const cluster::ClusterSnapshot& snapshot);
 
-// Places as many pods as fit and leaves them placed, whether they suffice or not.
+// Places as many pods as fit and leaves them placed, whether they suffice or not; of a sub-group
+// that is not whole as many as it needs or none.
+GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder, SearchBudget& budget);
+// With a budget of its own.
 GangAttempt PlaceWhatFits(const Unit& unit, NodeFinder& finder);
 
-// Adds to what is placed already as many of the others as fit.
-void PlaceMore(const Unit& unit, NodeFinder& finder, GangAttempt& attempt);
+// Adds to what is placed already as many of the others as fit: first sub-groups, each as a gang of
+// its own, then pod by pod.
+void PlaceMore(const Unit& unit, NodeFinder& finder, SearchBudget& budget, GangAttempt& attempt);
 
 // The transaction. `placed` is empty if the unit does not fit, or lacks members.
 GangAttempt PlaceGang(const Unit& unit, NodeFinder& finder, SearchBudget& budget);

@@ -1,6 +1,6 @@
 // Properties of plans on 10,000 random small clusters, checked against a plain model of their own:
-// amounts, selectors and cordons as numbers, gangs and tasks as counts, fitting by trying every
-// placement. Nothing of the planner is used to judge it.
+// amounts, selectors and cordons as numbers, gangs, tasks and sub-groups as counts, fitting by
+// trying every placement. Nothing of the planner is used to judge it.
 
 #include <algorithm>
 #include <array>
@@ -32,6 +32,7 @@ struct ModelPod {
   std::string name;
   int gang = kNowhere;
   std::string task;
+  std::string block;  // its sub-group; "" if it is of none
   Amounts wants{};
   char zone = 0;  // only there; 0: anywhere
   int64_t priority = 0;
@@ -45,6 +46,8 @@ struct ModelGang {
   int64_t min_member = 1;
   std::map<std::string, int64_t> min_task_member;
   int64_t min_gpus = 0;  // minResources
+  bool has_blocks = false;
+  int64_t block_size = 1, min_blocks = 0;
 };
 
 struct Model {
@@ -136,6 +139,29 @@ void AddGang(Model& model, Rng& rng) {
   model.gangs.push_back(std::move(gang));
 }
 
+// Divides some gangs into sub-groups; the rest of the model stays as it is.
+void AddBlocks(Model& model, Rng rng) {
+  for (size_t index = 0; index < model.gangs.size(); ++index) {
+    ModelGang& gang = model.gangs[index];
+    gang.has_blocks = rng.Chance(0.4);
+    if (!gang.has_blocks) continue;
+    gang.block_size = rng.Between(1, 3);
+    const bool is_small = rng.Chance(0.5);
+    std::map<std::string, int64_t> sizes;
+    for (ModelPod& pod : model.pods) {
+      if (pod.gang != static_cast<int>(index)) continue;
+      pod.block = std::array{"", "x", "x", "y", "y"}[rng.Below(5)];
+      if (is_small && pod.node == kNowhere) pod.wants = {500, 1, 1};
+      if (!pod.block.empty()) ++sizes[pod.block];
+    }
+    gang.min_blocks = rng.Between(0, static_cast<int64_t>(sizes.size()));
+    if (rng.Chance(0.5)) {
+      gang.min_member = 1;
+      gang.min_task_member.clear();
+    }
+  }
+}
+
 Model RandomModel(uint64_t seed) {
   Rng rng(seed);
   Model model;
@@ -166,6 +192,12 @@ Model RandomModel(uint64_t seed) {
   return model;
 }
 
+Model RandomModelWithBlocks(uint64_t seed) {
+  Model model = RandomModel(seed);
+  AddBlocks(model, Rng(seed + 3 * kSeeds));
+  return model;
+}
+
 // A scheduler that starts with the cluster as the model has it.
 struct Started {
   explicit Started(const Model& model) {
@@ -188,6 +220,14 @@ struct Started {
       info.created = Time(seconds(1000));
       for (const auto& [task, wanted] : gang.min_task_member)
         info.min_task_member.push_back({task, wanted});
+      if (gang.has_blocks) {
+        cluster::SubGroupPolicy policy;
+        policy.name = "blocks";
+        policy.size = gang.block_size;
+        policy.min_sub_groups = gang.min_blocks;
+        policy.keys = {"block"};
+        info.sub_group_policies.push_back(std::move(policy));
+      }
       if (gang.min_gpus > 0) info.min_resources = {{"nvidia.com/gpu", gang.min_gpus}};
       c.cache.UpsertGroup(info);
     }
@@ -198,6 +238,7 @@ struct Started {
       if (pod.zone != 0) info.constraints.affinity.selector = {{"zone", std::string(1, pod.zone)}};
       if (pod.gang != kNowhere) info.group = model.gangs[static_cast<size_t>(pod.gang)].name;
       info.task = pod.task;
+      if (!pod.block.empty()) info.labels = {{"block", pod.block}};
       info.priority = pod.priority;
       info.deleting = pod.deleting;
       if (pod.node != kNowhere) {
@@ -247,26 +288,40 @@ void Bind(Model& model, const Decision& decision) {
   pod.devices = decision.devices;
 }
 
+struct Tally {
+  int64_t pods = 0;
+  std::map<std::string, int64_t> of_task, of_block;
+  void Add(const ModelPod& pod, int64_t count) {
+    pods += count;
+    of_task[pod.task] += count;
+    if (!pod.block.empty()) of_block[pod.block] += count;
+  }
+};
 struct Counts {
-  int64_t members = 0, occupied = 0;
-  std::map<std::string, int64_t> members_of, occupied_of;
+  Tally members, occupied;
 };
 Counts CountOf(const Model& model, size_t gang) {
   Counts counts;
   for (const ModelPod& pod : model.pods) {
     if (pod.gang != static_cast<int>(gang) || pod.deleting) continue;
-    ++counts.members;
-    ++counts.members_of[pod.task];
-    if (pod.node == kNowhere) continue;
-    ++counts.occupied;
-    ++counts.occupied_of[pod.task];
+    counts.members.Add(pod, 1);
+    if (pod.node != kNowhere) counts.occupied.Add(pod, 1);
   }
   return counts;
 }
-bool Meets(const ModelGang& gang, int64_t all, std::map<std::string, int64_t> of_task) {
-  return all >= gang.min_member &&
+bool Meets(const ModelGang& gang, Tally tally) {
+  const auto blocks =
+      std::count_if(tally.of_block.begin(), tally.of_block.end(),
+                    [&](const auto& each) { return each.second >= gang.block_size; });
+  return tally.pods >= gang.min_member && blocks >= gang.min_blocks &&
          std::all_of(gang.min_task_member.begin(), gang.min_task_member.end(),
-                     [&](const auto& task) { return of_task[task.first] >= task.second; });
+                     [&](const auto& task) { return tally.of_task[task.first] >= task.second; });
+}
+// Every sub-group that got pods is whole.
+bool KeepsBlocks(const ModelGang& gang, Tally was, const Tally& is) {
+  return std::all_of(is.of_block.begin(), is.of_block.end(), [&](const auto& each) {
+    return each.second == was.of_block[each.first] || each.second >= gang.block_size;
+  });
 }
 
 void ExpectRoomForAll(const Model& model) {
@@ -285,28 +340,27 @@ void ExpectRoomForAll(const Model& model) {
 
 // Some choice of the pods from `at` on, each on some node, makes the gang meet its minima.
 bool SomePlacement(const Model& model, const ModelGang& gang, const std::vector<size_t>& pods,
-                   size_t at, std::vector<Amounts>& free, int64_t all,
-                   std::map<std::string, int64_t>& of_task) {
-  if (Meets(gang, all, of_task)) return true;
-  if (at == pods.size() || all + static_cast<int64_t>(pods.size() - at) < gang.min_member)
+                   size_t at, std::vector<Amounts>& free, const Tally& was, Tally& is) {
+  if (is.pods > was.pods && Meets(gang, is) && KeepsBlocks(gang, was, is)) return true;
+  if (at == pods.size() || is.pods + static_cast<int64_t>(pods.size() - at) < gang.min_member)
     return false;
   const ModelPod& pod = model.pods[pods[at]];
   for (size_t node = 0; node < model.nodes.size(); ++node) {
     if (!model.Takes(free, node, pod)) continue;
     for (size_t i = 0; i < kAmounts; ++i) free[node][i] -= pod.wants[i];
-    ++of_task[pod.task];
-    const bool found = SomePlacement(model, gang, pods, at + 1, free, all + 1, of_task);
-    --of_task[pod.task];
+    is.Add(pod, 1);
+    const bool found = SomePlacement(model, gang, pods, at + 1, free, was, is);
+    is.Add(pod, -1);
     for (size_t i = 0; i < kAmounts; ++i) free[node][i] += pod.wants[i];
     if (found) return true;
   }
-  return SomePlacement(model, gang, pods, at + 1, free, all, of_task);
+  return SomePlacement(model, gang, pods, at + 1, free, was, is);
 }
 
 bool GangFits(const Model& model, size_t index) {
   const ModelGang& gang = model.gangs[index];
   Counts counts = CountOf(model, index);
-  if (!Meets(gang, counts.members, counts.members_of)) return false;
+  if (!Meets(gang, counts.members)) return false;
   std::vector<Amounts> free = model.Free();
   std::vector<size_t> pods;
   for (size_t i = 0; i < model.pods.size(); ++i) {
@@ -314,18 +368,11 @@ bool GangFits(const Model& model, size_t index) {
     if (pod.gang == static_cast<int>(index) && pod.node == kNowhere && !pod.deleting)
       pods.push_back(i);
   }
-  if (Meets(gang, counts.occupied, counts.occupied_of)) {
-    return std::any_of(pods.begin(), pods.end(), [&](size_t pod) {
-      for (size_t node = 0; node < model.nodes.size(); ++node) {
-        if (model.Takes(free, node, model.pods[pod])) return true;
-      }
-      return false;
-    });
-  }
   int64_t free_gpus = 0;
   for (const Amounts& amounts : free) free_gpus += amounts[1];
-  if (counts.occupied == 0 && free_gpus < gang.min_gpus) return false;
-  return SomePlacement(model, gang, pods, 0, free, counts.occupied, counts.occupied_of);
+  if (counts.occupied.pods == 0 && free_gpus < gang.min_gpus) return false;
+  Tally is = counts.occupied;
+  return SomePlacement(model, gang, pods, 0, free, counts.occupied, is);
 }
 
 // Every gang that got pods has what its minima ask for; returns how many have.
@@ -334,9 +381,10 @@ size_t ExpectGangsWhole(const Model& before, const Model& after) {
   for (size_t i = 0; i < after.gangs.size(); ++i) {
     const Counts was = CountOf(before, i);
     const Counts is = CountOf(after, i);
-    if (is.occupied == was.occupied) continue;
+    if (is.occupied.pods == was.occupied.pods) continue;
     ++started;
-    EXPECT_TRUE(Meets(after.gangs[i], is.occupied, is.occupied_of)) << after.gangs[i].name;
+    EXPECT_TRUE(Meets(after.gangs[i], is.occupied)) << after.gangs[i].name;
+    EXPECT_TRUE(KeepsBlocks(after.gangs[i], was.occupied, is.occupied)) << after.gangs[i].name;
   }
   return started;
 }
@@ -361,17 +409,16 @@ Model After(Model model, const std::vector<Decision>& decisions) {
 bool BegunBefore(const Model& model) {
   for (size_t gang = 0; gang < model.gangs.size(); ++gang) {
     const Counts counts = CountOf(model, gang);
-    if (counts.occupied > 0 && !Meets(model.gangs[gang], counts.occupied, counts.occupied_of))
-      return true;
+    if (counts.occupied.pods > 0 && !Meets(model.gangs[gang], counts.occupied)) return true;
   }
   return false;
 }
 
 TEST(GangProperties, HoldOnTenThousandClusters) {
-  size_t decided = 0, started = 0, waiting = 0, searched = 0, tasks = 0;
+  size_t decided = 0, started = 0, waiting = 0, searched = 0, tasks = 0, blocks = 0, split = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const Model model = RandomModel(seed);
+    const Model model = RandomModelWithBlocks(seed);
     size_t looks = 0;
     const std::vector<Decision> decisions = Decide(model, &looks);
     EXPECT_EQ(Decide(model), decisions);
@@ -382,14 +429,28 @@ TEST(GangProperties, HoldOnTenThousandClusters) {
     EXPECT_TRUE(Decide(after).empty());
     decided += decisions.size();
     searched += looks > 0 ? 1 : 0;
+    for (size_t i = 0; i < model.gangs.size(); ++i) {
+      const Counts is = CountOf(after, i);
+      const int64_t size = model.gangs[i].block_size;
+      size_t whole = 0, open = 0;
+      for (const auto& [name, members] : is.members.of_block) {
+        const auto there = is.occupied.of_block.find(name);
+        const bool is_whole = there != is.occupied.of_block.end() && there->second >= size;
+        (is_whole ? whole : open) += size > 1 && members >= size ? 1 : 0;
+      }
+      blocks += whole;
+      split += whole > 0 && open > 0 ? 1 : 0;
+    }
     for (const ModelGang& gang : model.gangs) tasks += gang.min_task_member.empty() ? 0 : 1;
     for (const ModelPod& pod : after.pods) waiting += pod.node == kNowhere ? 1 : 0;
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   fmt::print(
       "result: gang properties: {} clusters, {} pods placed, {} wait, {} gangs started, {} had "
-      "minima of tasks, {} clusters searched\n",
-      kSeeds, decided, waiting, started, tasks, searched);
+      "minima of tasks, {} clusters searched, {} sub-groups whole, {} gangs with one that waits\n",
+      kSeeds, decided, waiting, started, tasks, searched, blocks, split);
+  EXPECT_GT(blocks, kSeeds / 20);
+  EXPECT_GT(split, kSeeds / 1000);
   EXPECT_GT(started, kSeeds / 10);
   EXPECT_GT(waiting, kSeeds / 10);
   EXPECT_GT(searched, kSeeds / 100);
@@ -397,7 +458,7 @@ TEST(GangProperties, HoldOnTenThousandClusters) {
 }
 
 // The scheduler keeps nothing but what is bound: one that starts after the first few bindings of a
-// plan decides the rest as that plan did.
+// plan decides the rest as that plan did. (Without sub-groups: a begun one goes before the others.)
 TEST(GangProperties, ARestartInTheMiddleOfTheBindingsChangesNothing) {
   size_t compared = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -427,7 +488,7 @@ TEST(GangProperties, ARestartAfterAnyOfTheBindingsCompletesWhatTheyBegan) {
   size_t begun = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const Model model = RandomModel(seed);
+    const Model model = RandomModelWithBlocks(seed);
     Rng rng(seed + 2 * kSeeds);
     std::vector<Decision> done;
     for (const Decision& decision : Decide(model)) {
@@ -440,10 +501,12 @@ TEST(GangProperties, ARestartAfterAnyOfTheBindingsCompletesWhatTheyBegan) {
     for (const Decision& decision : done) {
       const int gang = model.pods[decision.pod].gang;
       if (gang == kNowhere) continue;
-      const Counts counts = CountOf(after, static_cast<size_t>(gang));
-      EXPECT_TRUE(
-          Meets(model.gangs[static_cast<size_t>(gang)], counts.occupied, counts.occupied_of))
-          << model.gangs[static_cast<size_t>(gang)].name << " stays half";
+      const ModelGang& of = model.gangs[static_cast<size_t>(gang)];
+      Counts counts = CountOf(after, static_cast<size_t>(gang));
+      EXPECT_TRUE(Meets(of, counts.occupied)) << of.name << " stays half";
+      const std::string& block = model.pods[decision.pod].block;
+      EXPECT_TRUE(block.empty() || counts.occupied.of_block[block] >= of.block_size)
+          << block << " of " << of.name << " stays half";
       ++begun;
     }
     ASSERT_FALSE(testing::Test::HasFailure());

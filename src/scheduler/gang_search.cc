@@ -1,8 +1,11 @@
 #include "scheduler/gang_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "scheduler/rules.h"
 
@@ -51,12 +54,13 @@ bool HasFree(const ClusterSnapshot& snapshot, ResourceIndex resource, int64_t wa
 }
 
 GangSearch::GangSearch(const Unit& unit, NodeFinder& finder, SearchBudget& budget)
-    : unit_(unit), finder_(finder), budget_(budget) {}
+    : unit_(unit), finder_(finder), budget_(budget), needed_(unit.Needed()) {}
 
 GangSearch::Outcome GangSearch::Run(std::vector<PlacedPod>& placed) {
   if (!Prepare()) return Outcome::kUndecided;
   if (CannotFit()) return Outcome::kNone;
-  if (PlaceInOrder(EasiestThatSuffice(), placed)) return Outcome::kFound;
+  const std::vector<size_t> easiest = EasiestThatSuffice();
+  if (!easiest.empty() && PlaceInOrder(easiest, placed)) return Outcome::kFound;
   if (unit_.pods.size() > kMaxSearchedPods) return Outcome::kUndecided;
   if (PlaceRest(0, 0, 0, placed)) return Outcome::kFound;
   return budget_.looks_left == 0 || looks_at_pods_ ? Outcome::kUndecided : Outcome::kNone;
@@ -79,16 +83,18 @@ bool GangSearch::Prepare() {
 }
 
 void GangSearch::MakeKinds() {
-  std::map<std::tuple<cluster::ShapeIndex, LookIndex, size_t>, size_t> known;
+  std::map<std::tuple<cluster::ShapeIndex, LookIndex, size_t, size_t>, size_t> known;
   for (size_t position = 0; position < unit_.pods.size(); ++position) {
     const QueuedPod& pod = unit_.pods[position];
     const LookIndex look = finder_.pod_rules().LookOf(pod.shape, pod.identity);
-    const auto [at, added] = known.try_emplace({pod.shape, look, pod.task}, kinds_.size());
+    const auto [at, added] =
+        known.try_emplace({pod.shape, look, pod.task, pod.sub_group}, kinds_.size());
     if (added) {
       Kind& kind = kinds_.emplace_back();
       kind.shape = pod.shape;
       kind.look = look;
       kind.task = pod.task;
+      kind.sub_group = pod.sub_group;
       looks_at_pods_ |= look != kNoIndex;
       nodes_are_alike_ &= look == kNoIndex && !finder_.snapshot().Shape(pod.shape).names_nodes;
     }
@@ -114,17 +120,7 @@ void GangSearch::Measure(Kind& kind) {
 // Proofs that cost little; a gang that waits for room is mostly refused by one of them.
 bool GangSearch::CannotFit() const {
   const ClusterSnapshot& snapshot = finder_.snapshot();
-  std::vector<int64_t> of_task(unit_.tasks.size(), 0);
-  int64_t most = 0;
-  for (const Kind& kind : kinds_) {
-    const int64_t room = std::min(static_cast<int64_t>(kind.pods.size()), kind.capacity);
-    most += room;
-    if (kind.task != kNoTask) of_task[kind.task] += room;
-  }
-  if (most < unit_.Needed()) return true;
-  for (size_t task = 0; task < of_task.size(); ++task) {
-    if (of_task[task] < unit_.tasks[task].Needed()) return true;
-  }
+  if (!CouldSuffice(0, {})) return true;
   for (ResourceIndex resource = 0; resource < snapshot.resource_count(); ++resource) {
     if (!HasFree(snapshot, resource, LeastAskedFor(unit_, snapshot, resource))) return true;
   }
@@ -132,6 +128,7 @@ bool GangSearch::CannotFit() const {
 }
 
 std::vector<size_t> GangSearch::EasiestThatSuffice() const {
+  if (!unit_.sub_groups.empty()) return SomeThatSuffice();
   std::vector<size_t> taken(kinds_.size(), 0);
   int64_t missing = unit_.Needed();
   const auto take = [&](size_t kind, int64_t wanted) {
@@ -157,6 +154,19 @@ std::vector<size_t> GangSearch::EasiestThatSuffice() const {
   return positions;
 }
 
+// With sub-groups, not the easiest but the first ones; none if they are not that simple to choose.
+std::vector<size_t> GangSearch::SomeThatSuffice() const {
+  std::vector<size_t> positions;
+  const std::vector<bool> none(unit_.pods.size(), false), all(unit_.pods.size(), true);
+  const std::optional<std::vector<bool>> enough = ChooseEnough(unit_, none, all);
+  if (!enough.has_value()) return positions;
+  for (const Kind& kind : kinds_) {
+    std::copy_if(kind.pods.begin(), kind.pods.end(), std::back_inserter(positions),
+                 [&](size_t position) { return (*enough)[position]; });
+  }
+  return positions;
+}
+
 bool GangSearch::PlaceInOrder(const std::vector<size_t>& positions,
                               std::vector<PlacedPod>& placed) {
   for (const size_t position : positions) {
@@ -176,7 +186,7 @@ bool GangSearch::PlaceRest(size_t index, size_t used, size_t first,
   if (index == kinds_.size()) return true;
   const Kind& kind = kinds_[index];
   // As few of the hard ones as will do.
-  if (SufficesWithout(index, placed) && PlaceRest(index + 1, 0, 0, placed)) return true;
+  if (CouldSuffice(index + 1, placed) && PlaceRest(index + 1, 0, 0, placed)) return true;
   if (used == kind.pods.size()) return false;
   std::vector<NodeIndex> tried;
   for (size_t at = first; at < kind.nodes.size(); ++at) {
@@ -193,20 +203,33 @@ bool GangSearch::PlaceRest(size_t index, size_t used, size_t first,
   return false;
 }
 
-// Enough could still be placed if no further pod of kind `index` were.
-bool GangSearch::SufficesWithout(size_t index, const std::vector<PlacedPod>& placed) const {
-  int64_t most = static_cast<int64_t>(placed.size());
+// Enough could still be placed with pods of kinds from `from` on only.
+bool GangSearch::CouldSuffice(size_t from, const std::vector<PlacedPod>& placed) const {
+  int64_t most = 0;
   std::vector<int64_t> of_task(unit_.tasks.size(), 0);
-  for (const PlacedPod& pod : placed) {
-    if (unit_.pods[pod.pod].task != kNoTask) ++of_task[unit_.pods[pod.pod].task];
+  std::vector<int64_t> of_group(unit_.sub_groups.groups.size(), 0), placed_of(of_group);
+  const auto add = [&](size_t task, size_t sub_group, int64_t pods) {
+    most += pods;
+    if (task != kNoTask) of_task[task] += pods;
+    if (sub_group != kNoSubGroup) of_group[sub_group] += pods;
+  };
+  for (const PlacedPod& each : placed) {
+    const QueuedPod& pod = unit_.pods[each.pod];
+    add(pod.task, pod.sub_group, 1);
+    if (pod.sub_group != kNoSubGroup) ++placed_of[pod.sub_group];
   }
-  for (size_t later = index + 1; later < kinds_.size(); ++later) {
+  for (size_t later = from; later < kinds_.size(); ++later) {
     const Kind& kind = kinds_[later];
-    const int64_t room = std::min(static_cast<int64_t>(kind.pods.size()), kind.capacity);
-    most += room;
-    if (kind.task != kNoTask) of_task[kind.task] += room;
+    add(kind.task, kind.sub_group, std::min(static_cast<int64_t>(kind.pods.size()), kind.capacity));
   }
-  if (most < unit_.Needed()) return false;
+  // Of what cannot be whole nothing can be placed.
+  for (size_t group = 0; group < of_group.size(); ++group) {
+    if (of_group[group] >= unit_.sub_groups.groups[group].Needed()) continue;
+    if (placed_of[group] > 0) return false;
+    most -= std::exchange(of_group[group], 0);
+  }
+  if (!of_group.empty() && !unit_.sub_groups.Suffices(of_group)) return false;
+  if (most < needed_) return false;
   for (size_t task = 0; task < of_task.size(); ++task) {
     if (of_task[task] < unit_.tasks[task].Needed()) return false;
   }

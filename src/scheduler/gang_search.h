@@ -4,10 +4,11 @@
 // creation fails. Two questions are open then: which pods, if not all are needed, and in which
 // order.
 //
-// Pods of one shape, look at other pods and task are of one kind. A kind is the harder, the fewer
-// of it the cluster takes now. First try: the easiest pods that suffice, from the hardest kind on,
-// each on its best node. If that fails, too, every choice is tried, kind by kind, node by node,
-// where nodes in equal state count as one, until the budget is used up.
+// Pods of one shape, look at other pods, task and sub-group are of one kind. A kind is the harder,
+// the fewer of it the cluster takes now. First try: the easiest pods that suffice (with sub-groups
+// the first ones), from the hardest kind on, each on its best node. If that fails, too, every
+// choice is tried, kind by kind, node by node, where nodes in equal state count as one, until the
+// budget is used up.
 //
 // Life cycle: made for one attempt on a NodeFinder's working copy.
 // Thread:     any, not shared.
@@ -66,6 +67,7 @@ class GangSearch {
     cluster::ShapeIndex shape = cluster::kNoIndex;
     LookIndex look = cluster::kNoIndex;
     size_t task = kNoTask;
+    size_t sub_group = kNoSubGroup;
     std::vector<size_t> pods;               // positions in Unit::pods
     std::vector<cluster::NodeIndex> nodes;  // that have room for one now
     int64_t capacity = 0;                   // how many of its pods they have room for
@@ -77,10 +79,11 @@ class GangSearch {
   void Measure(Kind& kind);
   bool CannotFit() const;
   std::vector<size_t> EasiestThatSuffice() const;
+  std::vector<size_t> SomeThatSuffice() const;
   bool PlaceInOrder(const std::vector<size_t>& positions, std::vector<PlacedPod>& placed);
   // Goes on with kind `index`, of which `used` pods are placed, on its nodes from `first` on.
   bool PlaceRest(size_t index, size_t used, size_t first, std::vector<PlacedPod>& placed);
-  bool SufficesWithout(size_t index, const std::vector<PlacedPod>& placed) const;
+  bool CouldSuffice(size_t from, const std::vector<PlacedPod>& placed) const;
   bool Takes(const Kind& kind, cluster::NodeIndex node) const;
   bool IsLikeOneOf(const std::vector<cluster::NodeIndex>& nodes, cluster::NodeIndex node) const;
   PlacedPod Place(size_t position, cluster::NodeIndex node);
@@ -89,6 +92,7 @@ class GangSearch {
   const Unit& unit_;
   NodeFinder& finder_;
   SearchBudget& budget_;
+  const int64_t needed_;         // unit_.Needed()
   std::vector<Kind> kinds_;      // the hardest first
   bool looks_at_pods_ = false;   // some pod does: the order may matter, and one is tried
   bool nodes_are_alike_ = true;  // false: some pod looks at names of nodes, or at pods on them

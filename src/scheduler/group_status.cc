@@ -21,6 +21,8 @@ std::string_view PhaseOf(int64_t min_member, const GangCount& count) {
     exist &= task.members >= task.min_member;
     placed &= task.Needed() == 0;
   }
+  exist &= count.sub_groups.CanBeMet();
+  placed &= count.sub_groups.AreMet();
   if (!exist) return count.running > 0 ? "Unknown" : "Pending";
   if (!placed) return count.running > 0 ? "Unknown" : "Inqueue";
   const bool over = count.succeeded >= min_member && count.running == 0 && count.pending == 0;
@@ -65,9 +67,10 @@ json::Value NextGroupStatus(const json::Value& object, const GangCount& count,
   const std::string_view phase = PhaseOf(object.Path({"spec", "minMember"}).AsInt(1), count);
   json::Value conditions = object.Path({"status", "conditions"});
   if (verdict.waits) {
-    const std::string_view reason = verdict.lacks_task      ? "NotEnoughPodsOfTask"
-                                    : verdict.lacks_members ? "NotEnoughTasks"
-                                                            : "NotEnoughResources";
+    const std::string_view reason = verdict.lacks_task        ? "NotEnoughPodsOfTask"
+                                    : verdict.lacks_sub_group ? "NotEnoughPodsOfSubGroup"
+                                    : verdict.lacks_members   ? "NotEnoughTasks"
+                                                              : "NotEnoughResources";
     conditions = WithCondition(conditions,
                                Condition("Unschedulable", true, reason, verdict.message, now), now);
   } else if (phase == "Running") {

@@ -10,7 +10,7 @@
 //   Unknown    some run, and those that are missing to minMember do not
 //   Completed  minMember have succeeded and none is left
 //
-// The minima of tasks count as minMember does.
+// The minima of tasks and of sub-groups count as minMember does.
 //
 // scheduler-plugins (scheduling.x-k8s.io/v1alpha1): phase, counts, owners of the pods.
 //
@@ -35,6 +35,7 @@ namespace muster::scheduler {
 struct GangVerdict {
   bool waits = false;  // the gang does not fit, or lacks members
   bool lacks_members = false;
+  bool lacks_sub_group = false;
   bool lacks_task = false;  // it lacks members of a task with a minimum
   std::string message;
 };

@@ -32,6 +32,7 @@ Unit MakeGang(const ClusterCache& cache, const PodKey& key, const PriorityClasse
   unit.members = count.members;
   unit.occupied = count.occupied;
   unit.tasks = std::move(count.tasks);
+  unit.sub_groups = std::move(count.sub_groups);
   unit.priority = INT64_MIN;
   const cluster::PodGroupInfo* info = InfoOf(cache, key);
   unit.group_missing = info == nullptr;
@@ -55,9 +56,19 @@ void CountReady(Unit& unit) {
   for (const QueuedPod& pod : unit.pods) {
     if (pod.task != kNoTask) ++unit.tasks[pod.task].members;
   }
+  for (SubGroup& each : unit.sub_groups.groups) each.members = each.occupied;
+  for (const QueuedPod& pod : unit.pods) {
+    if (pod.sub_group != kNoSubGroup) ++unit.sub_groups.groups[pod.sub_group].members;
+  }
 }
 
 }  // namespace
+
+size_t SubGroupOf(const ClusterCache& cache, const PodRecord& pod, SubGroups& sub_groups) {
+  if (sub_groups.empty()) return kNoSubGroup;
+  const cluster::PodGroupInfo* info = InfoOf(cache, {pod.info.ns, pod.info.group});
+  return sub_groups.Of(info->sub_group_policies, cache.snapshot().Identity(pod.identity).labels);
+}
 
 size_t TaskOf(const std::vector<TaskCount>& tasks, const std::string& name) {
   const auto found = std::find_if(tasks.begin(), tasks.end(),
@@ -86,6 +97,7 @@ GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
   if (const cluster::PodGroupInfo* info = group->info(); info != nullptr) {
     for (const cluster::TaskMinimum& task : info->min_task_member)
       count.tasks.push_back({task.task, task.min_member, 0, 0});
+    count.sub_groups = SubGroups(info->sub_group_policies);
   }
   for (const auto& [name, record] : group->pods) {
     const PodRecord& pod = *record;
@@ -98,6 +110,11 @@ GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
     const bool occupies = succeeded || pod.IsPlaced();
     ++count.members;
     if (occupies) ++count.occupied;
+    if (const size_t sub_group = SubGroupOf(cache, pod, count.sub_groups);
+        sub_group != kNoSubGroup) {
+      ++count.sub_groups.groups[sub_group].members;
+      if (occupies) ++count.sub_groups.groups[sub_group].occupied;
+    }
     const size_t task = TaskOf(count.tasks, pod.info.task);
     if (task == kNoTask) continue;
     ++count.tasks[task].members;
@@ -106,11 +123,17 @@ GangCount CountGang(const ClusterCache& cache, const PodKey& key) {
   return count;
 }
 
-bool IsWhole(const ClusterCache& cache, const PodKey& group) {
+bool IsWhole(const ClusterCache& cache, const PodKey& group, const std::vector<PodKey>& pods) {
   const cluster::PodGroupInfo* info = InfoOf(cache, group);
   if (info == nullptr) return false;
-  const GangCount count = CountGang(cache, group);
-  return count.occupied >= info->min_member &&
+  GangCount count = CountGang(cache, group);
+  for (const PodKey& key : pods) {
+    const PodRecord* pod = count.sub_groups.empty() ? nullptr : cache.FindPod(key);
+    if (pod == nullptr) continue;
+    const size_t at = SubGroupOf(cache, *pod, count.sub_groups);
+    if (at != kNoSubGroup) count.sub_groups.groups[at].is_required = true;
+  }
+  return count.occupied >= info->min_member && count.sub_groups.AreMet() &&
          std::all_of(count.tasks.begin(), count.tasks.end(),
                      [](const TaskCount& task) { return task.Needed() == 0; });
 }
@@ -144,7 +167,8 @@ Queue BuildQueue(const ClusterCache& cache, const PendingPods& pending,
     unit.may_preempt &= pod.info.may_preempt;
     if (!priority_is_given[at->second]) unit.priority = std::max(unit.priority, pod.info.priority);
     unit.pods.push_back({key, pod.shape, pod.holder, pod.identity, pod.info.created,
-                         TaskOf(unit.tasks, pod.info.task)});
+                         TaskOf(unit.tasks, pod.info.task),
+                         SubGroupOf(cache, pod, unit.sub_groups)});
   }
   for (const auto& [key, position] : gangs) CountReady(queue[position]);
   // Shorter names first: worker-2 before worker-10, so that neighbouring ranks become neighbours

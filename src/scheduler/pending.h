@@ -43,12 +43,18 @@ struct GangCount {
   int64_t occupied = 0;                                         // bound, assumed or succeeded
   int64_t running = 0, succeeded = 0, failed = 0, pending = 0;  // by phase
   std::vector<TaskCount> tasks;                                 // those with a minimum
+  SubGroups sub_groups;
 };
 // The position of the task of that name; kNoTask if it has no minimum.
 size_t TaskOf(const std::vector<TaskCount>& tasks, const std::string& name);
+// The sub-group of a pod of the gang; kNoSubGroup if it is of none.
+size_t SubGroupOf(const cluster::ClusterCache& cache, const cluster::PodRecord& pod,
+                  SubGroups& sub_groups);
 GangCount CountGang(const cluster::ClusterCache& cache, const cluster::PodKey& group);
-// As many members as its minima ask for have a place. False without a PodGroup.
-bool IsWhole(const cluster::ClusterCache& cache, const cluster::PodKey& group);
+// As many members as its minima ask for have a place, and as the sub-groups of these members of it
+// ask for. False without a PodGroup.
+bool IsWhole(const cluster::ClusterCache& cache, const cluster::PodKey& group,
+             const std::vector<cluster::PodKey>& pods);
 
 // In no particular order: the planner sorts. A gang's priority is that of its PriorityClass, or of
 // its highest pod.

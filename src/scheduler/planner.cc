@@ -1,6 +1,7 @@
 #include "scheduler/planner.h"
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -39,6 +40,8 @@ Unit Rest(const Unit& unit, const UnitPlan& plan) {
   for (const Assignment& assignment : plan.assignments) {
     const size_t task = unit.pods[assignment.pod].task;
     if (task != kNoTask) ++rest.tasks[task].occupied;
+    const size_t sub_group = unit.pods[assignment.pod].sub_group;
+    if (sub_group != kNoSubGroup) ++rest.sub_groups.groups[sub_group].occupied;
   }
   for (const size_t position : NotPlaced(unit, plan)) rest.pods.push_back(unit.pods[position]);
   return rest;
@@ -70,7 +73,7 @@ struct Planning {
   // The same for one of which a part is placed.
   bool PlanRest(size_t position, GangAttempt attempt, UnitPlan& plan) {
     reservations.At(position);
-    PlaceMore(queue[position], finder, attempt);
+    PlaceMore(queue[position], finder, search, attempt);
     return TakeOver(position, std::move(attempt), plan);
   }
 
@@ -94,9 +97,14 @@ struct Planning {
   // What gangs need of which a part is bound. They are the first in the order.
   std::vector<GangAttempt> CompleteUnits(const std::vector<size_t>& order) {
     std::vector<const Unit*> units;
+    std::deque<Unit> with_sub_groups;  // that have to be whole, too
     for (const size_t position : order) {
       if (!queue[position].IsCompleting()) break;
       units.push_back(&queue[position]);
+      if (!queue[position].sub_groups.AnyIsBegun()) continue;
+      units.back() = &with_sub_groups.emplace_back(queue[position]);
+      for (SubGroup& each : with_sub_groups.back().sub_groups.groups)
+        each.is_required = each.IsBegun();
     }
     if (units.empty()) return {};
     if (units.size() == 1) reservations.At(order.front());

@@ -60,10 +60,18 @@ void PreemptionPlanner::ReadFacts() {
     surplus.members = facts.count.occupied - facts.min_member;
     for (const TaskCount& task : facts.count.tasks)
       surplus.of_task.push_back(task.occupied - task.min_member);
-    for (const auto& [id, task] : facts.placements) {
+    const SubGroups& sub_groups = facts.count.sub_groups;
+    for (const SubGroupMinimum& policy : sub_groups.policies)
+      surplus.of_policy.push_back(-policy.min_sub_groups);
+    for (const SubGroup& each : sub_groups.groups) {
+      surplus.of_group.push_back(each.occupied - each.size);
+      surplus.of_policy[each.policy] += each.IsWhole() ? 1 : 0;
+    }
+    for (const auto& [id, task, sub_group] : facts.members) {
       if (facts_.pods[id].leaving) continue;
       pods_[id].gang = gang;
       pods_[id].task = task;
+      pods_[id].sub_group = sub_group;
       pods_[id].priority = std::max(pods_[id].priority, facts.priority);
       in_gang_[gang].push_back(id);
     }
@@ -94,8 +102,7 @@ void PreemptionPlanner::PutBack(PodId id, bool counts) {
 void PreemptionPlanner::Count(PodId id, int64_t sign) {
   const uint32_t gang = pods_[id].gang;
   if (gang != kNoIndex) {
-    surplus_[gang].members += sign;
-    if (pods_[id].task != kNoTask) surplus_[gang].of_task[pods_[id].task] += sign;
+    surplus_[gang].Count(pods_[id], sign, facts_.gangs[gang].count.sub_groups);
     dirty_gangs_.push_back(gang);
   }
   for (const size_t budget : BudgetsOf(id)) {
@@ -179,6 +186,7 @@ PreemptionPlanner::Candidate PreemptionPlanner::MakeCandidate(std::vector<PodId>
                                                               bool breaks_gang) const {
   Candidate out;
   out.gang = pods_[pods.front()].gang;
+  if (!breaks_gang) out.sub_group = pods_[pods.front()].sub_group;
   out.breaks_gang = breaks_gang;
   out.priority = INT64_MIN;
   out.started = Time::max();
@@ -190,22 +198,92 @@ PreemptionPlanner::Candidate PreemptionPlanner::MakeCandidate(std::vector<PodId>
   return out;
 }
 
+void PreemptionPlanner::Broken::Add(const Candidate& candidate) {
+  if (candidate.breaks_gang) gangs.push_back(candidate.gang);
+  if (candidate.breaks_group) groups.emplace_back(candidate.gang, candidate.sub_group);
+}
+
+bool PreemptionPlanner::Broken::TakesAlong(const Candidate& candidate) const {
+  if (candidate.gang == kNoIndex || candidate.breaks_gang) return false;
+  return std::find(gangs.begin(), gangs.end(), candidate.gang) != gangs.end() ||
+         (!candidate.breaks_group &&
+          std::find(groups.begin(), groups.end(), std::pair(candidate.gang, candidate.sub_group)) !=
+              groups.end());
+}
+
 bool PreemptionPlanner::IsMoreImportant(const Candidate& a, const Candidate& b) {
   if (a.priority != b.priority) return a.priority > b.priority;
   if (a.breaks_gang != b.breaks_gang) return a.breaks_gang;
+  if (a.breaks_group != b.breaks_group) return a.breaks_group;
   if (a.started != b.started) return a.started < b.started;
   return a.pods.front() < b.pods.front();
 }
 
-bool PreemptionPlanner::Surplus::Take(size_t task) {
-  if (members <= 0 || (task != kNoTask && of_task[task] <= 0)) return false;
+void PreemptionPlanner::Surplus::Count(const Pod& pod, int64_t sign, const SubGroups& sub_groups) {
+  members += sign;
+  if (pod.task != kNoTask) of_task[pod.task] += sign;
+  if (pod.sub_group == kNoSubGroup) return;
+  int64_t& above = of_group[pod.sub_group];
+  const bool was_whole = above >= 0;
+  above += sign;
+  if (was_whole != (above >= 0)) of_policy[sub_groups.groups[pod.sub_group].policy] += sign;
+}
+
+bool PreemptionPlanner::Surplus::Take(const Pod& pod) {
+  if (members <= 0 || (pod.task != kNoTask && of_task[pod.task] <= 0)) return false;
+  if (pod.sub_group != kNoSubGroup && of_group[pod.sub_group] <= 0) return false;
   --members;
-  if (task != kNoTask) --of_task[task];
+  if (pod.task != kNoTask) --of_task[pod.task];
+  if (pod.sub_group != kNoSubGroup) --of_group[pod.sub_group];
   return true;
 }
 
+bool PreemptionPlanner::Surplus::TakeGroup(const std::vector<Pod>& pods,
+                                           const SubGroups& sub_groups) {
+  Surplus then = *this;
+  for (const Pod& pod : pods) then.Count(pod, -1, sub_groups);
+  const auto lacks = [](const std::vector<int64_t>& now, const std::vector<int64_t>& before) {
+    return !std::ranges::equal(now, before,
+                               [](int64_t is, int64_t was) { return is == was || is >= 0; });
+  };
+  if (then.members < 0 || lacks(then.of_task, of_task) || lacks(then.of_policy, of_policy))
+    return false;
+  *this = std::move(then);
+  return true;
+}
+
+std::vector<PreemptionPlanner::Candidate> PreemptionPlanner::SubGroupCandidates(
+    int64_t unit_priority, const std::set<PodId>& others, Surplus left,
+    std::vector<PodId>& rest) const {
+  const uint32_t gang = pods_[rest.front()].gang;
+  std::vector<size_t> there;
+  for (const PodId id : rest) {
+    const size_t sub_group = pods_[id].sub_group;
+    if (sub_group != kNoSubGroup && std::find(there.begin(), there.end(), sub_group) == there.end())
+      there.push_back(sub_group);
+  }
+  std::vector<Candidate> out;
+  for (const size_t sub_group : there) {
+    std::vector<PodId> ids;
+    std::vector<Pod> pods;
+    bool may_go = true;
+    for (const PodId id : in_gang_[gang]) {
+      const Pod& pod = pods_[id];
+      if (pod.at == kNoIndex || pod.sub_group != sub_group || others.contains(id)) continue;
+      may_go &= pod.priority < unit_priority;
+      ids.push_back(id);
+      pods.push_back(pod);
+    }
+    if (!may_go || !left.TakeGroup(pods, facts_.gangs[gang].count.sub_groups)) continue;
+    std::erase_if(rest, [&](PodId id) { return pods_[id].sub_group == sub_group; });
+    out.push_back(MakeCandidate(std::move(ids), false));
+    out.back().breaks_group = true;
+  }
+  return out;
+}
+
 // The pods of one gang on one node: as many as it can do without one by one, the least important
-// ones; the others only with all that it has.
+// ones, then by sub-groups; the others only with all that it has.
 void PreemptionPlanner::AddGangCandidates(std::vector<PodId> here, int64_t unit_priority,
                                           std::vector<Candidate>& out) {
   const uint32_t gang = pods_[here.front()].gang;
@@ -216,21 +294,33 @@ void PreemptionPlanner::AddGangCandidates(std::vector<PodId> here, int64_t unit_
   const NodeIndex node = pods_[here.front()].what.node;
   Surplus left = surplus_[gang];
   std::vector<PodId> rest;
+  std::set<PodId> in_found;  // with sub-groups: they may have pods elsewhere
   for (const PodId id : here) {
-    if (left.Take(pods_[id].task)) {
+    if (left.Take(pods_[id])) {
       out.push_back(MakeCandidate({id}, false));
+      in_found.insert(id);
     } else {
       rest.push_back(id);
+    }
+  }
+  int64_t priority = INT64_MIN;  // of the sub-groups
+  if (!rest.empty() && !facts_.gangs[gang].count.sub_groups.empty()) {
+    work_left_ -= std::min(work_left_, in_gang_[gang].size());
+    for (Candidate& each : SubGroupCandidates(unit_priority, in_found, std::move(left), rest)) {
+      in_found.insert(each.pods.begin(), each.pods.end());
+      priority = std::max(priority, each.priority);
+      out.push_back(std::move(each));
     }
   }
   if (rest.empty()) return;
   for (const PodId id : in_gang_[gang]) {
     if (pods_[id].at == kNoIndex) continue;
     if (pods_[id].priority >= unit_priority) return;  // it cannot go as a whole
-    if (pods_[id].what.node != node) rest.push_back(id);
+    if (pods_[id].what.node != node && !in_found.contains(id)) rest.push_back(id);
   }
   work_left_ -= std::min(work_left_, rest.size());
   out.push_back(MakeCandidate(std::move(rest), true));
+  out.back().priority = std::max(out.back().priority, priority);
 }
 
 std::vector<PreemptionPlanner::Candidate> PreemptionPlanner::CandidatesOn(NodeIndex node,
@@ -258,6 +348,7 @@ void PreemptionPlanner::CountViolations(std::vector<Candidate>& candidates) {
   if (facts_.budgets.empty()) return;
   std::vector<int64_t> left = allowed_;
   std::map<uint32_t, bool> gang_violates;
+  std::map<std::pair<uint32_t, size_t>, bool> group_violates;
   for (Candidate& candidate : candidates) {
     for (const PodId id : candidate.pods) {
       bool violates = false;
@@ -265,11 +356,16 @@ void PreemptionPlanner::CountViolations(std::vector<Candidate>& candidates) {
       if (violates) ++candidate.violations;
     }
     candidate.reprieved_first = candidate.violations > 0;
-    if (candidate.gang != kNoIndex) gang_violates[candidate.gang] |= candidate.reprieved_first;
+    if (candidate.gang == kNoIndex) continue;
+    gang_violates[candidate.gang] |= candidate.reprieved_first;
+    if (candidate.sub_group != kNoSubGroup)
+      group_violates[{candidate.gang, candidate.sub_group}] |= candidate.reprieved_first;
   }
-  // What breaks a gang is decided before its other members.
+  // What breaks a gang or a sub-group is decided before its other members.
   for (Candidate& candidate : candidates) {
     if (candidate.breaks_gang) candidate.reprieved_first = gang_violates[candidate.gang];
+    if (candidate.breaks_group)
+      candidate.reprieved_first = group_violates[{candidate.gang, candidate.sub_group}];
   }
 }
 
@@ -315,16 +411,13 @@ std::optional<PreemptionPlanner::Choice> PreemptionPlanner::Try(const Unit& unit
     CountViolations(candidates);
     std::stable_partition(candidates.begin(), candidates.end(),
                           [](const Candidate& candidate) { return candidate.reprieved_first; });
-    std::vector<uint32_t> broken;
+    Broken broken;
     for (Candidate& candidate : candidates) {
-      const bool gang_goes =
-          candidate.gang != kNoIndex &&
-          std::find(broken.begin(), broken.end(), candidate.gang) != broken.end();
-      if (!gang_goes) {
+      if (!broken.TakesAlong(candidate)) {
         each(candidate, [&](PodId id) { PutBack(id, false); });
         if (finder_.Takes(pod.shape, pod.identity, node)) continue;
         take_off(candidate);
-        if (candidate.breaks_gang) broken.push_back(candidate.gang);
+        broken.Add(candidate);
       }
       choice->victims.push_back(std::move(candidate));
     }
@@ -431,12 +524,10 @@ void PreemptionPlanner::Reprieve(const Unit& unit, Places& places,
     const bool b_violates = b.violations > 0;
     return a_violates != b_violates ? a_violates : IsMoreImportant(a, b);
   });
-  std::vector<uint32_t> broken;
+  Broken broken;
   std::erase_if(victims, [&](const Candidate& victim) {
     const size_t work = unit.pods.size() + victim.pods.size();
-    const bool gang_goes = victim.gang != kNoIndex && !victim.breaks_gang &&
-                           std::find(broken.begin(), broken.end(), victim.gang) != broken.end();
-    if (gang_goes || work_left_ <= work) return false;
+    if (broken.TakesAlong(victim) || work_left_ <= work) return false;
     work_left_ -= work;
     const size_t mark = journal_.size();
     for (const auto& [position, id] : places) TakeOff(id, false);
@@ -447,9 +538,18 @@ void PreemptionPlanner::Reprieve(const Unit& unit, Places& places,
       return true;
     }
     RollBack(mark);
-    if (victim.breaks_gang) broken.push_back(victim.gang);
+    broken.Add(victim);
     return false;
   });
+}
+
+Lack PreemptionPlanner::LackOf(const Unit& unit, const Places& places) {
+  if (unit.sub_groups.empty()) return Lack(unit);
+  std::vector<bool> placed(unit.pods.size(), false), available(unit.pods.size(), false);
+  for (const auto& [position, id] : places) placed[position] = true;
+  for (size_t position = 0; position < unit.pods.size(); ++position)
+    available[position] = unit.MayBePlaced(unit.pods[position]);
+  return Lack(unit, std::move(placed), available);
 }
 
 PreemptionPlanner::Outcome PreemptionPlanner::MakeRoom(const Unit& unit, bool may_evict,
@@ -462,11 +562,15 @@ PreemptionPlanner::Outcome PreemptionPlanner::MakeRoom(const Unit& unit, bool ma
   Adopt(PlaceGang(unit, finder_, search_), places);
   if (places.empty()) {
     Adopt(PlaceWhatFits(unit, finder_), places);
-    Lack lack(unit);
+    Lack lack = LackOf(unit, places);
     for (const auto& [position, id] : places) lack.Fill(position);
     for (size_t position = 0; position < unit.pods.size() && !lack.IsFilled(); ++position) {
       if (places.contains(position) || !lack.Fill(position)) continue;
       if (may_evict && PlaceOneMore(unit, position, places, victims)) continue;
+      RollBack(mark);
+      return Outcome::kNoRoom;
+    }
+    if (!lack.CanBeFilled()) {
       RollBack(mark);
       return Outcome::kNoRoom;
     }

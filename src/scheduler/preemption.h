@@ -32,6 +32,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -89,7 +90,8 @@ class PreemptionPlanner {
     cluster::Placement what;
     cluster::PlacementIndex at = cluster::kNoIndex;  // kNoIndex: taken off
     uint32_t gang = cluster::kNoIndex;
-    size_t task = kNoTask;  // of its gang
+    size_t task = kNoTask;           // of its gang
+    size_t sub_group = kNoSubGroup;  // likewise
     int64_t priority = 0;
     Time started{};
   };
@@ -98,18 +100,34 @@ class PreemptionPlanner {
   struct Surplus {
     int64_t members = 0;
     std::vector<int64_t> of_task;
-    bool Take(size_t task);  // false, and nothing is taken, if there is none
+    std::vector<int64_t> of_group;   // above the size; less than zero: it is not whole
+    std::vector<int64_t> of_policy;  // whole sub-groups
+    // False, and nothing is taken, if there is none.
+    bool Take(const Pod& pod);
+    // All pods of one sub-group.
+    bool TakeGroup(const std::vector<Pod>& pods, const SubGroups& sub_groups);
+    void Count(const Pod& pod, int64_t sign, const SubGroups& sub_groups);
   };
 
-  // Pods that go together: one, or those without which their gang cannot be.
+  // Pods that go together: one, those of a sub-group, or those without which their gang cannot be.
   struct Candidate {
     std::vector<PodId> pods;
     uint32_t gang = cluster::kNoIndex;
     bool breaks_gang = false;
+    bool breaks_group = false;       // all pods of `sub_group`, but for those in other candidates
+    size_t sub_group = kNoSubGroup;  // that all its pods are of
     int64_t priority = 0;
     Time started{};
     int64_t violations = 0;  // pods among them that violate a budget
     bool reprieved_first = false;
+  };
+
+  // What goes as a whole, and with it all of it that is in other candidates.
+  struct Broken {
+    std::vector<uint32_t> gangs;
+    std::vector<std::pair<uint32_t, size_t>> groups;  // of a gang
+    void Add(const Candidate& candidate);
+    bool TakesAlong(const Candidate& candidate) const;
   };
 
   // In the order of preference.
@@ -159,6 +177,10 @@ class PreemptionPlanner {
 
   const std::vector<size_t>& BudgetsOf(PodId id);
   std::vector<Candidate> CandidatesOn(cluster::NodeIndex node, const Unit& unit);
+  // Of the gang's sub-groups with pods in `rest` those that it can do without, each whole but for
+  // pods in `others`, and takes their pods from `rest`.
+  std::vector<Candidate> SubGroupCandidates(int64_t unit_priority, const std::set<PodId>& others,
+                                            Surplus left, std::vector<PodId>& rest) const;
   void AddGangCandidates(std::vector<PodId> here, int64_t unit_priority,
                          std::vector<Candidate>& out);
   Candidate MakeCandidate(std::vector<PodId> pods, bool breaks_gang) const;
@@ -174,6 +196,7 @@ class PreemptionPlanner {
   void Adopt(const GangAttempt& attempt, Places& places);
   bool PlaceOneMore(const Unit& unit, size_t position, Places& places,
                     std::vector<Candidate>& victims);
+  static Lack LackOf(const Unit& unit, const Places& places);
   void Reprieve(const Unit& unit, Places& places, std::vector<Candidate>& victims);
 
   NodeFinder& finder_;

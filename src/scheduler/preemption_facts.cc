@@ -20,7 +20,8 @@ PreemptionFacts MakePreemptionFacts(const cluster::ClusterCache& cache,
     gang.count = CountGang(cache, key);
     for (const auto& [name, pod] : group.pods) {
       if (pod->placement != cluster::kNoIndex)
-        gang.placements.emplace_back(pod->placement, TaskOf(gang.count.tasks, pod->info.task));
+        gang.members.push_back({pod->placement, TaskOf(gang.count.tasks, pod->info.task),
+                                SubGroupOf(cache, *pod, gang.count.sub_groups)});
     }
     const auto priority = priorities.find(group.info()->priority_class);
     if (priority != priorities.end()) gang.priority = priority->second;

@@ -35,8 +35,12 @@ struct RunningGang {
   int64_t min_member = 1;
   GangCount count;
   int64_t priority = INT64_MIN;
-  // Its placed pods, and the position of each one's task in `count`.
-  std::vector<std::pair<cluster::PlacementIndex, size_t>> placements;
+  struct Member {
+    cluster::PlacementIndex placement = cluster::kNoIndex;
+    size_t task = kNoTask;           // position in count.tasks
+    size_t sub_group = kNoSubGroup;  // position in count.sub_groups.groups
+  };
+  std::vector<Member> members;  // its placed pods
 };
 
 struct PreemptionFacts {

@@ -403,7 +403,7 @@ struct Scheduler::Impl {
 
   // While the plan was made and taken over, members of the gang may have gone.
   bool StillWhole(const Unit& unit, const std::vector<PodKey>& decided) const {
-    return !unit.is_gang || decided.empty() || IsWhole(cache, {unit.ns, unit.name});
+    return !unit.is_gang || decided.empty() || IsWhole(cache, {unit.ns, unit.name}, decided);
   }
 
   void PutBack(const PodKey& pod) {
@@ -463,7 +463,7 @@ struct Scheduler::Impl {
   void BindReady(const std::vector<PodKey>& unit, bool partly_bound) {
     if (unit.empty()) return;
     const UnitKey key = UnitOf(cache.FindPod(unit.front())->info);
-    if (!key.is_gang || IsWhole(cache, key.key)) return binder.Bind(unit, partly_bound);
+    if (!key.is_gang || IsWhole(cache, key.key, unit)) return binder.Bind(unit, partly_bound);
     const Status why =
         Error(Reason::kConflict, "members of the gang went while its volumes were bound");
     for (const PodKey& pod : unit) OnReleased(pod, why);
@@ -563,6 +563,7 @@ struct Scheduler::Impl {
     if (const auto found = group_verdicts.find(group); found != group_verdicts.end()) {
       verdict.waits = true;
       verdict.lacks_members = found->second->why == Infeasible::Why::kMembersMissing;
+      verdict.lacks_sub_group = verdict.lacks_members && found->second->sub_groups.is_missing;
       verdict.lacks_task = verdict.lacks_members && !found->second->task.empty();
       verdict.message = Explain(*found->second);
     }

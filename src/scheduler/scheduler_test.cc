@@ -163,6 +163,31 @@ TEST_F(SchedulerTest, SchedulerPluginsPodGroupsAreGangsToo) {
   EXPECT_EQ(status()["phase"].AsString(), "Finished");
 }
 
+TEST_F(SchedulerTest, TheStatusNamesTheSubGroupThatLacksPods) {
+  AddNode("n1", 4);
+  api_.Put(kGroups,
+           json::ParseYaml("{metadata: {namespace: default, name: g}, spec: {minMember: 1, "
+                           "subGroupPolicy: [{name: blocks, subGroupSize: 2, minSubGroups: 1, "
+                           "matchLabelKeys: [block]}]}}")
+               .value()[0]);
+  const auto put = [&](const std::string& name, const std::string& block) {
+    api_.Put(kPods, MakePod(name, 1, "g").SetPath({"metadata", "labels", "block"}, block));
+  };
+  put("g-0", "a");
+  put("g-1", "b");
+  Settle();
+  EXPECT_EQ(BoundOf("g", 2), 0);
+  EXPECT_EQ(GroupStatus("g")["phase"].AsString(), "Pending");
+  const json::Value waits = GroupStatus("g")["conditions"].At(0);
+  EXPECT_EQ(waits["reason"].AsString(), "NotEnoughPodsOfSubGroup");
+  EXPECT_EQ(waits["message"].AsString(),
+            "1/2 pods of sub-group a of policy blocks exist: gang g waits for 1 more.");
+  put("g-2", "b");
+  Settle();
+  EXPECT_EQ(BoundOf("g", 3), 2);
+  EXPECT_EQ(GroupStatus("g")["phase"].AsString(), "Running");
+}
+
 TEST_F(SchedulerTest, TheStatusNamesTheTaskThatLacksPods) {
   AddNode("n1", 4);
   api_.Put(kGroups,

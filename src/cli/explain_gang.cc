@@ -16,7 +16,13 @@ std::string SentenceForJob(const json::Value& job) {
     const json::Value& condition = FindCondition(job, type);
     return fmt::format("{}: {}", ToLower(type), condition["message"].AsString());
   }
-  return ConditionHolds(job, "Running") ? "runs" : "has not started";
+  // Workloads of replicas have no such conditions.
+  if (const json::Value& replicas = job["spec"]["replicas"]; !replicas.IsNull()) {
+    return fmt::format("has {} of {} pods ready", job["status"]["readyReplicas"].AsInt(),
+                       replicas.AsInt());
+  }
+  const bool runs = ConditionHolds(job, "Running") || job["status"]["active"].AsInt() > 0;
+  return runs ? "runs" : "has not started";
 }
 
 // That of Volcano or that of scheduler-plugins; null if there is neither.

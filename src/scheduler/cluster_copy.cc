@@ -60,7 +60,7 @@ UnitAnswer ClusterCopy::Ask(const UnitKey& key) const {
     for (const Assignment& assignment : plan.assignments) answer.nodes.push_back(assignment.node);
     answer.infeasible = std::move(plan.infeasible);
     if (!answer.infeasible.has_value()) continue;
-    answer.infeasible->room_is_made = plan.room == PreemptionPlanner::Outcome::kRoom;
+    if (plan.room == PreemptionPlanner::Outcome::kRoom) RoomIsMade(*answer.infeasible);
     for (const Victim& victim : plan.preemption.victims) {
       const cluster::PodRecord* pod = cache.FindPlaced(victim.placement, victim.serial);
       answer.infeasible->preempts.push_back("pod " + pod->info.ns + "/" + pod->info.name);

@@ -24,6 +24,17 @@ using cluster::ResourceIndex;
 
 namespace {
 
+constexpr char kNoShare[] =
+    "muster.dev/gpu-milli is a share of one GPU: at most 1000 in all containers of a pod, and no "
+    "nvidia.com/gpu beside it";
+
+bool IsNoShare(const cluster::Shape& shape) {
+  const cluster::ResourceList& requests = shape.constraints.requests;
+  const int64_t milli = cluster::AmountOf(requests, cluster::resource::kGpuMilli);
+  return milli > cluster::kWholeGpu ||
+         (milli > 0 && cluster::AmountOf(requests, cluster::resource::kNvidiaGpu) > 0);
+}
+
 // Equal for units that are refused and freed for the same reasons.
 std::string DemandKey(const Unit& unit, PodRules& pod_rules) {
   const auto looks_at = [&](const QueuedPod& pod) {
@@ -183,6 +194,7 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
   if (!failed.unknown_resource.empty()) {
     out.why = Infeasible::Why::kNeverFits;
     out.resource = failed.unknown_resource;
+    if (IsNoShare(failed)) out.affinity_fault = kNoShare;
     return out;
   }
 

@@ -208,7 +208,7 @@ std::string GangText(const Infeasible& facts) {
 
 std::string PodText(const Infeasible& facts) {
   const bool never = facts.why == Infeasible::Why::kNeverFits;
-  if (facts.resource.empty()) {
+  if (facts.resource.empty() || (never && !facts.affinity_fault.empty())) {
     if (never)
       return fmt::format("It does not fit even an empty cluster{}.",
                          facts.affinity_fault.empty() ? ": no node passes its rules"
@@ -282,6 +282,11 @@ std::string NodesAvailableText(const Infeasible& facts) {
     out += fmt::format("{}{} {}", i == 0 ? " " : ", ", count.nodes, count.reason);
   }
   return out + ".";
+}
+
+void RoomIsMade(Infeasible& facts) {
+  facts.room_is_made = true;
+  facts.unblocked_by.clear();
 }
 
 std::string Explain(const Infeasible& facts) {

@@ -153,6 +153,9 @@ struct Infeasible {
   bool operator==(const Infeasible&) const = default;
 };
 
+// It waits for those that leave, so nobody else has to end.
+void RoomIsMade(Infeasible& infeasible);
+
 // The whole message. Amounts of cpu and bytes are written as quantities.
 std::string Explain(const Infeasible& infeasible);
 // Lines that say more than the message; empty without the detail.

@@ -73,6 +73,12 @@ TEST_F(GpuSharesTest, WhatNoGpuCanGiveFitsNowhere) {
   c_.AddPod("both", {{kGpu, 1}, {kShare, 100}});
   EXPECT_EQ(c_.Plan(), 0U);
   EXPECT_EQ(c_.WhyNot("two-gpus").why, Infeasible::Why::kNeverFits) << c_.Message("two-gpus");
+  for (const char* pod : {"two-gpus", "both"}) {
+    EXPECT_TRUE(c_.Message(pod).ends_with(
+        " It does not fit even an empty cluster: muster.dev/gpu-milli is a share of one GPU: at "
+        "most 1000 in all containers of a pod, and no nvidia.com/gpu beside it."))
+        << c_.Message(pod);
+  }
   EXPECT_EQ(c_.WhyNot("both").why, Infeasible::Why::kNeverFits) << c_.Message("both");
 }
 

@@ -54,16 +54,20 @@ bool FitsWith(const Unit& unit, const ClusterSnapshot& snapshot, NodeIndex like,
   return !PlaceGang(unit, finder).placed.empty();
 }
 
-MoreNodes ShapeOfOne(const Unit& unit, size_t position, const ClusterSnapshot& snapshot) {
+// nullopt: there is nothing that a node would have to have.
+std::optional<MoreNodes> ShapeOfOne(const Unit& unit, size_t position,
+                                    const ClusterSnapshot& snapshot) {
   const cluster::PodConstraints& pod = snapshot.Shape(unit.pods[position].shape).constraints;
   MoreNodes nodes;
   nodes.amounts = pod.requests;
   nodes.labels = pod.affinity.selector;
-  if (pod.affinity.terms.size() != 1) return nodes;
-  for (const cluster::Requirement& each : pod.affinity.terms[0].expressions) {
-    if (each.op == cluster::SelectorOperator::kIn)
-      nodes.labels.emplace_back(each.key, each.values.front());
+  if (pod.affinity.terms.size() == 1) {
+    for (const cluster::Requirement& each : pod.affinity.terms[0].expressions) {
+      if (each.op == cluster::SelectorOperator::kIn)
+        nodes.labels.emplace_back(each.key, each.values.front());
+    }
   }
+  if (nodes.amounts.empty() && nodes.labels.empty()) return std::nullopt;
   return nodes;
 }
 

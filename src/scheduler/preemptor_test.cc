@@ -61,6 +61,9 @@ TEST_F(PreemptorTest, EvictsWaitsAndBinds) {
       << Condition("high")["message"].Str();
   const json::Value why = scheduler_->ExplainPod("default", "high");
   EXPECT_EQ(why["preempts"], json::List({"pod default/low"}));
+  // It waits for that pod; nobody else has to end.
+  EXPECT_FALSE(why.Has("fitsWhenTheseEnd"));
+  EXPECT_EQ(Condition("high")["message"].Str().find("fits when"), std::string::npos);
   EXPECT_GE(scheduler_->metrics().preemption_attempts, 1U);
   EXPECT_EQ(scheduler_->metrics().preemption_victims[0], 1U);
   EXPECT_EQ(scheduler_->metrics().preemption_victims_sum, 1U);

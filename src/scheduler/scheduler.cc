@@ -417,7 +417,7 @@ struct Scheduler::Impl {
     if (round->verdict == nullptr) {
       const Unit& unit = round->queue[plan.unit];
       Infeasible why = *plan.infeasible;
-      why.room_is_made = plan.room == PreemptionPlanner::Outcome::kRoom;
+      if (plan.room == PreemptionPlanner::Outcome::kRoom) RoomIsMade(why);
       if (why.room_is_made) why.preempts = preemptor.VictimsOf(KeyOf(unit));
       if (const auto* pause = refused.EvictionPause(KeyOf(unit), round->started);
           pause != nullptr && !why.room_is_made) {

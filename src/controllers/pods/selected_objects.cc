@@ -94,6 +94,7 @@ void IndexBySelector(client::Informer& owners, const SelectorOf& selector_of) {
 
 std::vector<ObjectKey> SelectedBy(const client::Informer& owners, const SelectorOf& selector_of,
                                   const std::string& ns, const json::Value& labels) {
+  if (owners.objects().empty()) return {};  // of most kinds, in most clusters
   std::vector<std::string> keys = PairsOf(ns, labels);
   keys.push_back(AnyKey(ns));
   std::set<ObjectKey> out;

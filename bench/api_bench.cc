@@ -287,7 +287,7 @@ void Bench(const std::string& dir, bool quick) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
+  if (argc < 2 || argv[1][0] == '-') {
     fmt::print(stderr, "usage: api_bench DIR [--short]\n");
     return 2;
   }

@@ -21,9 +21,15 @@ spec:
         - {name: main, image: none, command: [$3]}
 YAML
 }
-pods_of() { kubectl get pods -l "app=$1" --no-headers 2>/dev/null | grep -c . || true; }
+# count ARGS...: how many objects kubectl lists; nothing, which equals no number, if it fails.
+count() {
+  local names
+  names=$(kubectl get "$@" -o name) || return 1
+  if [ -n "$names" ]; then wc -l <<<"$names"; else echo 0; fi
+}
+pods_of() { count pods -l "app=$1"; }
 count_is() { equals "$(pods_of "$1")" "$2" "pods of $1"; }
-replicas_of() { kubectl get rs -l "app=$1" --no-headers | awk '$2 > 0' | grep -c . || true; }
+replicas_of() { kubectl get rs -l "app=$1" -o 'jsonpath={.items[?(@.spec.replicas>0)].metadata.name}' | wc -w; }
 
 # A Deployment comes up, is scaled, rolled, paused and undone.
 deployment web 3 '"sleep", "1000"'
@@ -48,16 +54,16 @@ contains "$(kubectl get events --field-selector reason=ScalingReplicaSet -o 'jso
 # Paused, a change of the template waits.
 kubectl rollout pause deployment/web >/dev/null
 kubectl set env deployment/web A=b >/dev/null
-sets=$(kubectl get rs -l app=web --no-headers | grep -c .)
+sets=$(count rs -l app=web)
 kubectl rollout resume deployment/web >/dev/null
 kubectl rollout status deployment/web --timeout=60s >/dev/null
-equals "$(kubectl get rs -l app=web --no-headers | grep -c .)" $((sets + 1)) "ReplicaSets after resume"
+equals "$(count rs -l app=web)" $((sets + 1)) "ReplicaSets after resume"
 
 # One that cannot start: the old pods stay, and the rollout says so.
 deployment web 5 '"/does/not/exist"'
 if kubectl rollout status deployment/web --timeout=60s >"$SCRATCH/rollout" 2>&1; then fail "a broken rollout succeeded"; fi
 contains "$(cat "$SCRATCH/rollout")" "exceeded its progress deadline" "rollout status"
-running=$(kubectl get pods -l app=web --field-selector status.phase=Running --no-headers | grep -c Running)
+running=$(count pods -l app=web --field-selector status.phase=Running)
 [ "$running" -ge 4 ] || fail "only $running of 5 pods left while the rollout hangs"
 kubectl rollout undo deployment/web >/dev/null
 kubectl rollout status deployment/web --timeout=60s >/dev/null
@@ -67,7 +73,7 @@ kubectl delete "$(kubectl get pods -l app=web -o name | head -n 1)" --wait >/dev
 eventually 20 count_is web 5
 kubectl delete deployment web --wait >/dev/null
 eventually 20 count_is web 0
-equals "$(kubectl get rs -l app=web --no-headers 2>/dev/null | grep -c . || true)" 0 "ReplicaSets of a deleted Deployment"
+equals "$(count rs -l app=web)" 0 "ReplicaSets of a deleted Deployment"
 
 # A StatefulSet: names that stay, in order.
 kubectl apply -f - <<YAML >/dev/null
@@ -150,7 +156,7 @@ equals "$(kubectl get job wrong -o 'jsonpath={.status.conditions[?(@.type=="Fail
 kubectl create cronjob nightly --image none --schedule '0 3 * * *' -- sh -c 'echo tick' >/dev/null
 kubectl create job --from cronjob/nightly now >/dev/null
 kubectl wait --for=condition=complete job/now --timeout=30s >/dev/null
-gone() { ! kubectl get "$1" 2>/dev/null; }
+gone() { [[ "$(kubectl get "$1" 2>&1)" == *NotFound* ]]; }
 eventually 20 gone job/parts # its time to live is over
 kubectl delete cronjob nightly >/dev/null
 eventually 20 gone job/now
@@ -168,7 +174,7 @@ count_is kept 2
 kubectl patch pdb kept -p '{"spec": {"minAvailable": 0}}' >/dev/null
 eventually 10 allowed_is 2
 kubectl drain "$node" --ignore-daemonsets --force --timeout=60s >/dev/null 2>&1 || fail "the drain did not end"
-equals "$(kubectl get pods -l app=kept --field-selector status.phase=Running --no-headers 2>/dev/null | grep -c . || true)" 0 "pods on a drained node"
+equals "$(count pods -l app=kept --field-selector status.phase=Running)" 0 "pods on a drained node"
 kubectl uncordon "$node" >/dev/null
 kubectl rollout status deployment/kept --timeout=60s >/dev/null
 say "result: rollouts, undo, pause, restart, scale, a broken template, StatefulSet, DaemonSet, Jobs, drain past a budget"

@@ -6,37 +6,12 @@
 #include <set>
 
 #include "schema/validation/kind_validation.h"
+#include "schema/validation/workload_parts.h"
 
 namespace muster::schema {
 namespace {
 
 using json::Value;
-
-bool IsPercent(std::string_view text) {
-  if (!text.ends_with('%') || text.size() < 2) return false;
-  text.remove_suffix(1);
-  return std::ranges::all_of(text, [](unsigned char letter) { return std::isdigit(letter) != 0; });
-}
-
-// "30%" is at most "100%", whatever its length.
-bool IsWithinWhole(std::string_view percent) {
-  percent.remove_suffix(1);
-  percent.remove_prefix(std::min(percent.find_first_not_of('0'), percent.size()));
-  return percent.size() < 3 || percent == "100";
-}
-
-void ValidateCountOrShare(const Value& value, const Path& path, FieldErrors& errors) {
-  if (value.IsNull()) return;
-  if (!value.IsString()) {
-    errors.NotNegative(path, value);
-  } else if (!IsPercent(value.AsString())) {
-    errors.Invalid(path, value,
-                   "a valid percent string must be a numeric string followed by an ending '%' "
-                   "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')");
-  } else if (!IsWithinWhole(value.AsString())) {
-    errors.Invalid(path, value, "must not be greater than 100%");
-  }
-}
 
 constexpr size_t kMaxReasonBytes = 1024;
 constexpr size_t kMaxMessageBytes = 32 * 1024;
@@ -97,8 +72,11 @@ void ValidatePodDisruptionBudget(const Value& budget, FieldErrors& errors) {
   const Path path("spec");
   if (!spec["minAvailable"].IsNull() && !spec["maxUnavailable"].IsNull())
     errors.Invalid(path, spec, "minAvailable and maxUnavailable cannot be both set");
-  for (const char* key : {"minAvailable", "maxUnavailable"})
-    ValidateCountOrShare(spec[key], path.Child(key), errors);
+  for (const char* key : {"minAvailable", "maxUnavailable"}) {
+    if (spec[key].IsNull()) continue;
+    ValidateIntOrPercent(spec[key], path.Child(key), errors);
+    ValidateAtMostAll(spec[key], path.Child(key), errors);
+  }
   ValidateLabelSelector(spec["selector"], path.Child("selector"), errors);
   const Value& policy = spec["unhealthyPodEvictionPolicy"];
   if (!policy.IsNull()) {

@@ -182,6 +182,7 @@ struct Planning {
                       [](const QueuedPod& pod) { return pod.nominated != cluster::kNoIndex; });
       if (!(may_evict || nominated) || !HasItsMembers(unit)) {
         plan.room = PreemptionPlanner::Outcome::kNoRoom;
+        result.plan_again |= nominated;
         continue;
       }
       if (!planner.has_value()) planner.emplace(finder, facts, max_work, now);
@@ -189,12 +190,14 @@ struct Planning {
       const Unit rest = Rest(unit, plan);
       plan.room = planner->MakeRoom(rest, may_evict, plan.preemption);
       if (may_evict) ++result.preemption_attempts;
-      result.preemption_unfinished |= plan.room == PreemptionPlanner::Outcome::kUndecided;
+      result.plan_again |= plan.room == PreemptionPlanner::Outcome::kUndecided;
       const std::vector<size_t> waiting = NotPlaced(unit, plan);
       for (Nomination& nomination : plan.preemption.nominations) {
         nomination.pod = waiting[nomination.pod];
         others.Placed(nomination.pod, cluster::kNoIndex);
       }
+      // What this plan kept for it is everybody's from now on.
+      result.plan_again |= nominated && plan.room == PreemptionPlanner::Outcome::kNoRoom;
     }
     others.Leave();
   }
@@ -230,7 +233,7 @@ PlanResult Plan(cluster::ClusterSnapshot snapshot, const Queue& queue, const Pla
   planning.PlaceAfterOthers();
   result.search_looks = kMaxSearchLooks - planning.search.looks_left;
   if (!preemption.pods.empty()) planning.MakeRoom(preemption, config.max_preemption_work, now);
-  result.preemption_unfinished |= planning.PlacedSomebodyWhoMayHaveToGo();
+  result.plan_again |= planning.PlacedSomebodyWhoMayHaveToGo();
   if (config.explain) planning.ExplainRefused(config);
   return result;
 }

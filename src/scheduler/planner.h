@@ -88,9 +88,9 @@ struct PlanResult {
       units;  // in the order in which they were considered; one for each that does not rest
   std::shared_ptr<const Packing> packing;  // for the next plan
   size_t preemption_attempts = 0;  // units for which victims were looked for
-  // Plan again: the bound on work was used up before all were looked at, or somebody who found no
-  // victims has a higher priority than pods that this plan placed.
-  bool preemption_unfinished = false;
+  // The bound on work was used up before all were looked at; somebody who found no victims has a
+  // higher priority than pods that this plan placed; or room was kept for somebody who loses it.
+  bool plan_again = false;
   size_t search_looks = 0;  // what gangs of pods that differ took of the SearchBudget
 };
 

@@ -388,6 +388,21 @@ TEST_F(PreemptionTest, ANomineeThatGoesElsewhereLeavesItsRoomToOthersInTheSamePl
   EXPECT_EQ(c_.Plan(), 3U);
 }
 
+// Its neighbour was refused because of it, and nothing else need ever happen on the cluster.
+TEST_F(PreemptionTest, RoomThatANomineeLosesIsLookedAtAgain) {
+  c_.AddNodes(1, {{"cpu", 3000}});
+  c_.AddRunning("rock", "n0", 9, {{"cpu", 2000}});
+  cluster::PodInfo nominee = c_.MakePod("nominee", {{"cpu", 3000}});
+  nominee.priority = 5;
+  nominee.nominated_node = "n0";
+  c_.AddPod(std::move(nominee));
+  c_.AddRunning("low", "n0", 0, {{"cpu", 500}});
+  c_.AddPreemptor("small", 4, {{"cpu", 500}});
+  EXPECT_EQ(c_.Plan(), 0U);
+  EXPECT_EQ(c_.PlanOf("nominee").room, Outcome::kNoRoom);
+  EXPECT_TRUE(c_.result.plan_again);
+}
+
 TEST_F(PreemptionTest, WhatTheBoundOnWorkCutsOffIsUndecided) {
   c_.AddNodes(4, {{"cpu", 1000}});
   for (int i = 0; i < 4; ++i)
@@ -398,7 +413,7 @@ TEST_F(PreemptionTest, WhatTheBoundOnWorkCutsOffIsUndecided) {
   c_.Plan();
   EXPECT_EQ(c_.VictimsOf("p").size(), 1U);
   EXPECT_EQ(c_.PlanOf("q").room, Outcome::kUndecided);
-  EXPECT_TRUE(c_.result.preemption_unfinished);
+  EXPECT_TRUE(c_.result.plan_again);
 }
 
 // -- Random small clusters.

@@ -449,7 +449,7 @@ struct Scheduler::Impl {
     const Duration took = now - round->started;
     metrics.last_plan_seconds = Seconds(took);
     metrics.preemption_attempts += round->result.preemption_attempts;
-    if (round->result.preemption_unfinished) dirty = true;
+    if (round->result.plan_again) dirty = true;
     not_before = now + took;
     // Ten thousand units take milliseconds to free: not on the loop.
     pool.Run([over = std::exchange(round, nullptr)]() mutable { over = nullptr; }, api.loop(),

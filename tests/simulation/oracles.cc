@@ -328,6 +328,7 @@ void Oracles::CheckDeletedOwner(const json::Value& owner) {
   if (!foreground && !HasFinalizer(owner, "orphan")) return;
   counts_.Add(foreground ? "branch: owner went after its dependents"
                          : "branch: owner let go of its dependents");
+  if (need_not_wait_.contains(GroupKey(owner))) return;
   const std::string uid = owner["metadata"]["uid"].Str();
   for (const auto& [pod_uid, pod] : pods_) {
     // A pod that was made while its owner went may be unknown to the collector yet; it follows.

@@ -52,6 +52,9 @@ class Oracles {
   void Attach(store::Store* store);
   // A write with this answer is done.
   void OnAcknowledged(const net::Response& response);
+  // A user is about to delete the object ("ns/name") in the background: even if it is being deleted
+  // in another way, it need not wait for its dependents any more.
+  void OnBackgroundDelete(const std::string& object) { need_not_wait_.insert(object); }
   // Time has passed.
   void Tick() {
     gangs_.Tick();
@@ -114,6 +117,7 @@ class Oracles {
   std::map<std::string, store::Revision> known_;  // key -> mod_revision
   std::map<std::string, PodState> pods_;          // by UID
   std::map<std::string, JobHistory> jobs_;        // by UID
+  std::set<std::string> need_not_wait_;           // for their dependents, "ns/name"
 };
 
 }  // namespace muster::simulation

@@ -217,6 +217,8 @@ class Story {
       constexpr const char* kPolicies[] = {"Background", "Foreground", "Orphan"};
       const char* policy = kPolicies[rng_.Below(std::size(kPolicies))];
       counts_.Add(fmt::format("story: delete job ({})", policy));
+      if (policy == std::string_view("Background"))
+        world_.oracles().OnBackgroundDelete(it->ToString());
       world_.user().Delete(job, {.propagation_policy = policy}, [](Result<json::Value>) {});
     } else {
       DeleteAPod(it->ns);

@@ -330,6 +330,7 @@ bool MayDiffer(std::string_view name) {
                                                     "renewTime",
                                                     "message",
                                                     "nodeName",
+                                                    "nominatedNodeName",
                                                     "clusterIP",
                                                     "clusterIPs",
                                                     "targetRef",

@@ -19,6 +19,7 @@ endif()
 
 if(MUSTER_SANITIZE)
   add_compile_options(-fsanitize=${MUSTER_SANITIZE})
+  add_compile_definitions(MUSTER_SANITIZED)
   add_link_options(-fsanitize=${MUSTER_SANITIZE})
 endif()
 

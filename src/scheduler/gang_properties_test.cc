@@ -12,12 +12,13 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "base/seeds_test_support.h"
 #include "scheduler/test_cluster.h"
 
 namespace muster::scheduler {
 namespace {
 
-constexpr uint64_t kSeeds = 10'000;
+constexpr uint64_t kSeeds = SeedsOf(10'000);
 constexpr size_t kAmounts = 3;  // cpu in milli-cores, GPUs, pods
 using Amounts = std::array<int64_t, kAmounts>;
 constexpr int kNowhere = -1;

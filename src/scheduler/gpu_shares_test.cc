@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "base/seeds_test_support.h"
 #include "scheduler/node_finder.h"
 #include "scheduler/test_cluster.h"
 
@@ -173,7 +174,7 @@ TEST_F(GpuSharesTest, WhatAnotherSchedulerGaveAwayTwiceIsSeen) {
 // Against plain bookkeeping: who has which GPU, and how much of it.
 TEST_F(GpuSharesTest, RandomPodsComeAndGo) {
   int64_t shared = 0;
-  for (uint64_t seed = 0; seed < 10'000; ++seed) {
+  for (uint64_t seed = 0; seed < SeedsOf(10'000); ++seed) {
     Rng rng(seed);
     c_ = TestCluster();
     c_.config.explain = false;

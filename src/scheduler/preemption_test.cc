@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "base/seeds_test_support.h"
 #include "scheduler/gang_planner.h"
 #include "scheduler/test_cluster.h"
 
@@ -550,7 +551,7 @@ void CheckVictims(const RandomCluster& random, const Unit& unit) {
 
 TEST(PreemptionProperty, VictimsSufficeAreNeededAndMayGo) {
   std::map<std::string, int> seen;
-  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+  for (uint64_t seed = 1; seed <= SeedsOf(3000); ++seed) {
     SCOPED_TRACE(seed);
     RandomCluster random(seed);
     TestCluster& c = random.c;
@@ -581,13 +582,13 @@ TEST(PreemptionProperty, VictimsSufficeAreNeededAndMayGo) {
     if (testing::Test::HasFailure()) return;
   }
   for (const char* what : {"fits", "no room", "one victim", "victims"})
-    EXPECT_GT(seen[what], 100) << what;
+    EXPECT_GT(seen[what], SeedsOf(100)) << what;
 }
 
 // Pods of one size, so that only how many of whom go matters.
 TEST(PreemptionProperty, ViolationsAreTheFewestPossible) {
   int violated = 0;
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  for (uint64_t seed = 1; seed <= SeedsOf(500); ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);
     TestCluster c;

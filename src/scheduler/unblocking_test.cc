@@ -9,13 +9,14 @@
 #include <bit>
 
 #include "base/rng.h"
+#include "base/seeds_test_support.h"
 #include "scheduler/obstacles.h"
 #include "scheduler/test_cluster.h"
 
 namespace muster::scheduler {
 namespace {
 
-constexpr int kSeeds = 1'500;
+constexpr uint64_t kSeeds = SeedsOf(1'500);
 constexpr int kJobs = 7;
 
 cluster::PodTerm TermOf(const std::string& app, const std::string& key) {
@@ -148,16 +149,16 @@ Counts CheckRandomClusters(bool shares) {
 
 TEST(Unblocking, NamesJobsWhoseEndSufficesAndNoneTooMany) {
   const Counts counts = CheckRandomClusters(false);
-  EXPECT_GT(counts.none, 100);
-  EXPECT_GT(counts.one, 200);
-  EXPECT_GT(counts.several, 50);
-  EXPECT_GT(counts.by_rules_only, 50);
+  EXPECT_GT(counts.none, SeedsOf(100));
+  EXPECT_GT(counts.one, SeedsOf(200));
+  EXPECT_GT(counts.several, SeedsOf(50));
+  EXPECT_GT(counts.by_rules_only, SeedsOf(50));
 }
 
 TEST(Unblocking, NamesThoseWhoShareGpusToo) {
   const Counts counts = CheckRandomClusters(true);
-  EXPECT_GT(counts.one, 100);
-  EXPECT_GT(counts.several, 50);
+  EXPECT_GT(counts.one, SeedsOf(100));
+  EXPECT_GT(counts.several, SeedsOf(50));
 }
 
 // One zone in which every pod keeps "w" away: no answer names more than may be remembered.

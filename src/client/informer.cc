@@ -100,6 +100,7 @@ class InformerImpl final : public Informer {
       }
       subscriber.active = true;
       if (synced_ && subscriber.events.on_synced) subscriber.events.on_synced();
+      if (!synced_ && !served_ && subscriber.events.on_unserved) subscriber.events.on_unserved();
     }));
   }
 
@@ -148,7 +149,8 @@ class InformerImpl final : public Informer {
   void OnPage(Result<json::Value> page) {
     if (!page) {
       LOG_DEBUG("informer: list of {} failed error={}", resource_.plural, page.error().ToString());
-      if (page.error().reason() == Reason::kNotFound) served_ = false;
+      if (page.error().reason() == Reason::kNotFound && std::exchange(served_, false) && !synced_)
+        Notify(&InformerEvents::on_unserved);
       Later([this] { List(); });
       return;
     }
@@ -164,7 +166,7 @@ class InformerImpl final : public Informer {
     listed_.clear();
     if (const uint64_t revision = RevisionOf(*page); revision > 0) seen_revision_ = revision;
     synced_ = served_ = true;
-    NotifySynced();
+    Notify(&InformerEvents::on_synced);
     Watch();
   }
 
@@ -267,10 +269,10 @@ class InformerImpl final : public Informer {
     }
   }
 
-  void NotifySynced() {
+  void Notify(std::function<void()> InformerEvents::*handler) {
     for (size_t i = 0; i < subscribers_.size(); ++i) {
-      if (subscribers_[i].active && subscribers_[i].events.on_synced)
-        subscribers_[i].events.on_synced();
+      if (subscribers_[i].active && subscribers_[i].events.*handler)
+        (subscribers_[i].events.*handler)();
     }
   }
 

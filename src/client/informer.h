@@ -52,6 +52,8 @@ struct InformerEvents {
   std::function<void(const ObjectKey& key, const json::Value& before, const json::Value& after)>
       on_change;
   std::function<void()> on_synced;
+  // Known() without being synced: the server has no such resource.
+  std::function<void()> on_unserved = {};
 };
 
 class Informer {

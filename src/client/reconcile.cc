@@ -221,7 +221,7 @@ struct Runtime::Impl {
       state->controller->Attach(
           lifetime.Guard([this, target](const ObjectKey& key) { Wake(*target, key); }));
     }
-    sources_synced = SourcesSynced();
+    sources_known = SourcesKnown();
   }
 
   void Subscribe(ControllerState& state, const Trigger& trigger) {
@@ -247,17 +247,22 @@ struct Runtime::Impl {
                                              const json::Value&) { Check({resource, key}); }),
          .on_synced = lifetime.Guard([this, resource] {
            CheckAllOf(resource);
-           if (!sources_synced && SourcesSynced()) {
-             sources_synced = true;
-             Pump();
-           }
-         })});
+           LookAtSources();
+         }),
+         .on_unserved = lifetime.Guard([this] { LookAtSources(); })});
   }
 
-  bool SourcesSynced() const {
+  void LookAtSources() {
+    if (sources_known || !SourcesKnown()) return;
+    sources_known = true;
+    Pump();
+  }
+
+  // A kind that this server does not have keeps nobody waiting.
+  bool SourcesKnown() const {
     return std::all_of(followed.begin(), followed.end(), [this](const Resource& resource) {
       const Informer* informer = informers.Find(resource);
-      return informer != nullptr && informer->Synced();
+      return informer != nullptr && informer->Known();
     });
   }
 
@@ -292,7 +297,7 @@ struct Runtime::Impl {
 
   // One pass per task of the loop, the controllers in turn: a long queue of one holds up nobody.
   void Pump() {
-    if (pump_posted || queued == 0 || !sources_synced || running >= kMaxPassesInFlight) return;
+    if (pump_posted || queued == 0 || !sources_known || running >= kMaxPassesInFlight) return;
     pump_posted = true;
     client.loop().Post(lifetime.Guard([this] {
       pump_posted = false;
@@ -631,7 +636,7 @@ struct Runtime::Impl {
   }
 
   bool Idle() const {
-    if (queued > 0 || running > 0 || !awaited.empty() || !sources_synced) return false;
+    if (queued > 0 || running > 0 || !awaited.empty() || !sources_known) return false;
     for (const auto& owner : controllers) {
       for (const auto& [key, state] : owner->keys) {
         if (state->retry != 0) return false;
@@ -652,7 +657,7 @@ struct Runtime::Impl {
   size_t queued = 0;
   size_t running = 0;
   bool pump_posted = false;
-  bool sources_synced = false;
+  bool sources_known = false;
   bool started = false;
   Lifetime lifetime;
 };

@@ -153,7 +153,8 @@ class Runtime {
   ~Runtime();
   void Add(std::unique_ptr<Controller> controller);
   void SetHooks(RuntimeHooks hooks);
-  // Passes begin once every informer that a trigger names has synced.
+  // Passes begin once every informer that a trigger names has synced, or knows that the server has
+  // no such resource.
   void Start();
   // Nothing queued, in flight, waiting for its writes to be seen or for a retry (look_again_at does
   // not count).

@@ -104,6 +104,28 @@ TEST_F(ReconcileTest, ReachesTheFixpointAndStops) {
   EXPECT_EQ(api_.Count(kPods), 100u);
 }
 
+// One kind that a server does not have stops nobody else's controllers; what it has and cannot show
+// yet is waited for.
+TEST_F(ReconcileTest, AKindThatIsNotServedKeepsNobodyWaiting) {
+  int status = 503;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (status == 0 || request.method != "GET" || !request.target.starts_with("/api/v1/pods"))
+      return true;
+    FakeApi::SendError(*writer, status, status == 404 ? "NotFound" : "ServiceUnavailable", "");
+    return false;
+  };
+  api_.Put(kConfigMaps, ConfigMap("a", 2));
+  Start();
+  loop_.RunFor(seconds(60));
+  EXPECT_EQ(log_.passes, 0);
+  status = 404;
+  loop_.RunFor(seconds(60));
+  EXPECT_EQ(api_.Count(kPods), 2u);
+  status = 0;
+  loop_.RunFor(seconds(60));
+  EXPECT_TRUE(runtime_.Idle());
+}
+
 TEST_F(ReconcileTest, ChildrenWakeTheirOwnerWhenTheyChange) {
   api_.Put(kConfigMaps, ConfigMap("a", 1));
   Start();

@@ -269,7 +269,7 @@ class InformerImpl final : public Informer {
     }
   }
 
-  void Notify(std::function<void()> InformerEvents::*handler) {
+  void Notify(std::function<void()> InformerEvents::* handler) {
     for (size_t i = 0; i < subscribers_.size(); ++i) {
       if (subscribers_[i].active && subscribers_[i].events.*handler)
         (subscribers_[i].events.*handler)();

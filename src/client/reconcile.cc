@@ -78,6 +78,10 @@ void Reconciled::PatchMerge(Target target, json::Value patch) {
   writes.push_back({Write::Verb::kPatchMerge, std::move(target), std::move(patch), {}});
 }
 
+void Reconciled::PatchStrategic(Target target, json::Value patch) {
+  writes.push_back({Write::Verb::kPatchStrategic, std::move(target), std::move(patch), {}});
+}
+
 void Reconciled::Delete(Target target, DeleteOptions options) {
   writes.push_back({Write::Verb::kDelete, std::move(target), json::Value(), std::move(options)});
 }

@@ -82,6 +82,7 @@ struct Reconciled {
   void Update(Target target, json::Value object);
   void UpdateStatus(Target target, json::Value object);
   void PatchMerge(Target target, json::Value patch);
+  void PatchStrategic(Target target, json::Value patch);
   // A target without a name is all of its collection.
   void Delete(Target target, DeleteOptions options = {});
   void Event(json::Value object, EventType type, std::string reason, std::string message);

@@ -14,8 +14,10 @@
 #include "controllers/namespaces/namespace_controller.h"
 #include "controllers/namespaces/namespace_furniture.h"
 #include "controllers/nodelifecycle/node_lifecycle_controller.h"
+#include "controllers/podgc/pod_gc_controller.h"
 #include "controllers/replicaset/replicaset_controller.h"
 #include "controllers/statefulset/statefulset_controller.h"
+#include "controllers/tainteviction/taint_eviction_controller.h"
 
 namespace muster::controllers {
 
@@ -23,6 +25,8 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<NamespaceFurnitureController>(std::move(options.root_ca_pem)));
   runtime.Add(std::make_unique<EndpointSliceController>());
   runtime.Add(std::make_unique<NodeLifecycleController>());
+  runtime.Add(std::make_unique<TaintEvictionController>());
+  runtime.Add(std::make_unique<PodGcController>());
   runtime.Add(std::make_unique<ReplicaSetController>());
   runtime.Add(std::make_unique<DeploymentController>());
   runtime.Add(std::make_unique<JobController>());

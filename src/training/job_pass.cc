@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "schema/conditions.h"
 #include "schema/pod_phase.h"
 #include "training/pods.h"
 #include "training/restarts.h"
@@ -44,6 +45,12 @@ int64_t RestartCountOf(const json::Value& pod) {
       sum += container["restartCount"].AsInt();
   }
   return sum;
+}
+
+// The node is no more: the pod did not fail, and it will be gone in a moment.
+bool WentWithItsNode(const json::Value& pod) {
+  return schema::FindCondition(pod["status"]["conditions"], "DisruptionTarget")["reason"]
+             .AsString() == "DeletionByPodGC";
 }
 
 constexpr int64_t kFirstRetryableExitCode = 128;
@@ -264,7 +271,7 @@ class Pass {
     census.pods[index] = &pod;
     if (PhaseOf(pod) == "Failed") {
       ++census.counts.failed;
-      census.failed.push_back(&pod);
+      if (!WentWithItsNode(pod)) census.failed.push_back(&pod);
     } else if (PhaseOf(pod) == "Succeeded") {
       ++census.counts.succeeded;
     } else if (PhaseOf(pod) == "Running" && !IsTerminating(pod)) {
@@ -395,7 +402,8 @@ class Pass {
               "PyTorchJob {} is restarting because its number of replicas is now {}.", job_.name,
               members);
         }
-        if (was_whole && IsTerminating(*pod)) return WhyLost(census, index);
+        if (was_whole && (IsTerminating(*pod) || WentWithItsNode(*pod)))
+          return WhyLost(census, index);
       }
       for (int64_t index = 0; was_whole && index < census.replica->count; ++index) {
         if (!census.pods.contains(index)) return WhyLost(census, index);
@@ -602,6 +610,7 @@ const json::Fields& ChildPodFields() {
                                    {"metadata", "annotations", kMembersAnnotation},
                                    {"spec", "nodeName"},
                                    {"status", "phase"},
+                                   {"status", "conditions"},
                                    {"status", "containerStatuses", "name"},
                                    {"status", "containerStatuses", "restartCount"},
                                    {"status", "containerStatuses", "state", "terminated"},

@@ -207,6 +207,22 @@ TEST(JobPass, ExitCodeOfAnotherContainerDoesNotCount) {
   EXPECT_EQ(RestartsOf(JobPatchIn(scene.Run())).count, 1);
 }
 
+// Pod GC calls it Failed before it removes it; no program failed, and no policy forbids to go on.
+TEST(JobPass, APodWhoseNodeIsGoneIsLostNotFailed) {
+  for (const char* policy : {"Never", "OnFailure"}) {
+    Scene scene(DdpJob(policy));
+    scene.RunPolicy("{backoffLimit: 0}");
+    const json::Value gone = json::Obj(
+        {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByPodGC"}});
+    scene.SetPod(1, scene.children.pods[1]
+                        .SetPath({"status", "phase"}, "Failed")
+                        .SetPath({"status", "conditions"}, json::List({gone})));
+    const Reconciled out = scene.Run();
+    EXPECT_EQ(RestartsOf(JobPatchIn(out)).epoch, 1) << policy;
+    EXPECT_EQ(RestartsOf(JobPatchIn(out)).count, 0) << policy;
+  }
+}
+
 TEST(JobPass, GangRestartsWhole) {
   Scene scene(DdpJob());
   scene.Fail(1, 1);

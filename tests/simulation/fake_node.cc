@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "cluster/devices.h"
 #include "json/write.h"
+#include "schema/conditions.h"
 
 namespace muster::simulation {
 namespace {
@@ -71,7 +72,10 @@ json::Value StatusPatch(const json::Value& pod, const ProcessState& state) {
 
 bool Reported(const json::Value& pod, const ProcessState& state) {
   const json::Value& status = pod["status"];
-  return status["phase"].AsString() == PodPhase(state) &&
+  // The node lifecycle calls pods of a silent node not Ready.
+  const bool runs = state.phase == ProcessState::Phase::kRunning;
+  return schema::ConditionHolds(status["conditions"], "Ready") == runs &&
+         status["phase"].AsString() == PodPhase(state) &&
          status["containerStatuses"].At(0)["restartCount"].AsInt() == state.restarts &&
          !status["podIP"].AsString().empty();
 }

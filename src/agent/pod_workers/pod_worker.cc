@@ -147,6 +147,10 @@ void PodWorker::Start() {
 void PodWorker::Update(json::Value pod) {
   // What we wrote ourselves comes back here: only what others may change matters.
   pod_ = std::move(pod);
+  if (status_.IsContradictedBy(pod_)) {
+    own_conditions_ = pod_["status"]["conditions"];
+    MarkStatus();
+  }
   WatchDeadline();
   Sync();
 }

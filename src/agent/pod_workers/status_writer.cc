@@ -1,6 +1,8 @@
 #include "agent/pod_workers/status_writer.h"
 
 #include "base/log.h"
+#include "client/informer.h"
+#include "schema/conditions.h"
 
 namespace muster::agent {
 
@@ -20,6 +22,17 @@ void StatusWriter::Write(json::Value status) {
   if (!in_flight_ && retry_ == 0) Send();
 }
 
+bool StatusWriter::IsContradictedBy(const json::Value& pod) {
+  if (acknowledged_.IsNull() || !Acknowledged() || object_gone_) return false;
+  if (client::RevisionOf(pod) <= acknowledged_revision_) return false;  // as it was before
+  const auto ready = [](const json::Value& status) {
+    return schema::ConditionHolds(status["conditions"], "Ready");
+  };
+  if (ready(pod["status"]) == ready(acknowledged_)) return false;
+  acknowledged_ = json::Value();
+  return true;
+}
+
 void StatusWriter::Send() {
   if (object_gone_ || wanted_ == acknowledged_) return;
   in_flight_ = true;
@@ -31,6 +44,7 @@ void StatusWriter::Send() {
                   in_flight_ = false;
                   if (answer) {
                     acknowledged_ = sent;
+                    acknowledged_revision_ = client::RevisionOf(*answer);
                   } else if (answer.error().reason() == Reason::kNotFound) {
                     object_gone_ = true;
                   } else {

@@ -9,6 +9,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -33,6 +34,10 @@ class StatusWriter {
   bool Acknowledged() const { return object_gone_ || (!in_flight_ && wanted_ == acknowledged_); }
   bool NothingWrittenYet() const { return wanted_.IsNull(); }
   bool object_gone() const { return object_gone_; }
+  // What the server shows by now says otherwise whether the pod is Ready than what was written: the
+  // node lifecycle did, when the node seemed dead. The next status is written even if it is the
+  // same.
+  bool IsContradictedBy(const json::Value& pod);
 
  private:
   void Send();
@@ -43,6 +48,7 @@ class StatusWriter {
   std::string uid_;
   std::function<void()> on_acknowledged_;
   json::Value wanted_, acknowledged_;
+  uint64_t acknowledged_revision_ = 0;
   bool in_flight_ = false;
   bool object_gone_ = false;
   TimerId retry_ = 0;

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "client/lifetime.h"
 #include "cluster/quantity.h"
+#include "schema/conditions.h"
 
 namespace muster::agent {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr int kMaxCreationsInFlight = 64;
 constexpr Duration kLeaseTick = milliseconds(100);
 constexpr Duration kRetryDelay = seconds(1);
+constexpr char kNodeIndex[] = "simulated-node";
 constexpr const char* kDurationAnnotation = "muster.dev/simulated-duration";
 
 int64_t Amount(const std::string& text) {
@@ -48,6 +50,10 @@ const json::Fields& SimulatedPodFields() {
   return fields;
 }
 
+bool IsReady(const json::Value& object) {
+  return schema::ConditionHolds(object["status"]["conditions"], "Ready");
+}
+
 }  // namespace
 
 struct SimulatedNodes::Impl {
@@ -56,8 +62,12 @@ struct SimulatedNodes::Impl {
       : options(std::move(options_in)),
         loop(loop_in),
         client(client_in),
+        nodes(informers.Get(client::resources::kNodes, {{"status", "conditions"}})),
         pods(informers.Get(client::resources::kPods, SimulatedPodFields())),
         rng(rng_in) {
+    pods.AddIndex(kNodeIndex, [](const json::Value& pod) {
+      return std::vector<std::string>{pod["spec"]["nodeName"].Str()};
+    });
     options.count = std::clamp(options.count, 0, kMaxSimulatedNodes);
     for (int i = 0; i < options.count; ++i)
       names.push_back(fmt::format("{}{:04}", options.name_prefix, i));
@@ -70,6 +80,8 @@ struct SimulatedNodes::Impl {
   json::Value Node(const std::string& name) const;
   void CreateMore();
   void CreateNode(size_t index);
+  void OnNode(const json::Value& before, const json::Value& node);
+  void PostStatus(const std::string& name);
   void TickLeases();
   void RenewLease(const std::string& name);
   void OnPod(const json::Value& before, const json::Value& pod);
@@ -77,13 +89,15 @@ struct SimulatedNodes::Impl {
   void FinishLater(const json::Value& pod);
   void WriteStatus(const json::Value& pod, const PodRuntimeState& state);
   PodRuntimeState StateOf(const json::Value& pod, bool finished) const;
-  bool IsOurs(const json::Value& pod) const {
-    return std::binary_search(names.begin(), names.end(), pod["spec"]["nodeName"].Str());
+  void SayReady(const json::Value& pod);
+  bool IsOurs(const std::string& node) const {
+    return std::binary_search(names.begin(), names.end(), node);
   }
 
   SimulatedNodesOptions options;
   Loop& loop;
   client::ApiClient& client;
+  client::Informer& nodes;
   client::Informer& pods;
   Rng rng;
   std::vector<std::string> names;  // sorted
@@ -135,6 +149,24 @@ void SimulatedNodes::Impl::CreateNode(size_t index) {
                 }));
 }
 
+// While we were away the node was called Unknown, and its pods not Ready.
+void SimulatedNodes::Impl::OnNode(const json::Value& before, const json::Value& node) {
+  const std::string name = node["metadata"]["name"].Str();
+  if (node.IsNull() || !IsOurs(name)) return;
+  if (!IsReady(node)) return PostStatus(name);
+  if (IsReady(before)) return;
+  for (const client::ObjectKey& key : pods.Lookup(kNodeIndex, name)) SayReady(*pods.Find(key));
+}
+
+void SimulatedNodes::Impl::PostStatus(const std::string& name) {
+  client.Patch({client::resources::kNodes, "", name, "status"}, client::PatchType::kMerge,
+               json::Obj({{"status", Node(name)["status"]}}),
+               lifetime.Guard([this, name](Result<json::Value> answer) {
+                 if (answer || answer.error().reason() == Reason::kNotFound) return;
+                 loop.After(kRetryDelay, lifetime.Guard([this, name] { PostStatus(name); }));
+               }));
+}
+
 // A share of the Leases at each tick, so that thousands of nodes are no burst.
 void SimulatedNodes::Impl::TickLeases() {
   lease_timer = loop.After(kLeaseTick, [this] { TickLeases(); });
@@ -164,7 +196,8 @@ void SimulatedNodes::Impl::OnPod(const json::Value& before, const json::Value& p
     timers.erase(uid);
     return;
   }
-  if (!IsOurs(pod)) return;
+  const std::string node = pod["spec"]["nodeName"].Str();
+  if (!IsOurs(node)) return;
   const std::string_view phase = pod["status"]["phase"].AsString();
   if (!pod["metadata"]["deletionTimestamp"].AsString().empty()) {
     client::DeleteOptions now;
@@ -176,7 +209,27 @@ void SimulatedNodes::Impl::OnPod(const json::Value& before, const json::Value& p
     return;
   }
   if (phase.empty() || phase == "Pending") return Run(pod);
-  if (phase == "Running" && !timers.contains(uid)) FinishLater(pod);
+  if (phase != "Running") return;
+  if (!timers.contains(uid)) FinishLater(pod);
+  if (const json::Value* of = nodes.Find({"", node}); of != nullptr && IsReady(*of)) SayReady(pod);
+}
+
+void SimulatedNodes::Impl::SayReady(const json::Value& pod) {
+  const json::Value& meta = pod["metadata"];
+  if (pod["status"]["phase"].AsString() != "Running" || IsReady(pod) ||
+      meta.Has("deletionTimestamp")) {
+    return;
+  }
+  const json::Value ready = json::Obj(
+      {{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", FormatTime(loop.Now())}});
+  client.Patch({client::resources::kPods, meta["namespace"].Str(), meta["name"].Str(), "status"},
+               client::PatchType::kStrategic,
+               json::Obj({{"metadata", json::Obj({{"uid", meta["uid"]}})},
+                          {"status", json::Obj({{"conditions", json::List({ready})}})}}),
+               lifetime.Guard([this, pod](Result<json::Value> answer) {
+                 if (answer || answer.error().reason() == Reason::kNotFound) return;
+                 loop.After(kRetryDelay, lifetime.Guard([this, pod] { SayReady(pod); }));
+               }));
 }
 
 PodRuntimeState SimulatedNodes::Impl::StateOf(const json::Value& pod, bool finished) const {
@@ -256,11 +309,15 @@ void SimulatedNodes::Start() {
   const auto offset =
       milliseconds(impl_->rng.Below(static_cast<uint64_t>(kLeaseTick / milliseconds(1))));
   impl_->lease_timer = impl_->loop.After(offset, [impl = impl_.get()] { impl->TickLeases(); });
-  client::InformerEvents events;
-  events.on_change = impl_->lifetime.Guard(
-      [impl = impl_.get()](const client::ObjectKey&, const json::Value& before,
-                           const json::Value& after) { impl->OnPod(before, after); });
-  impl_->pods.Subscribe(std::move(events));
+  const auto follow = [impl = impl_.get()](client::Informer& informer, auto handler) {
+    client::InformerEvents events;
+    events.on_change = impl->lifetime.Guard(
+        [impl, handler](const client::ObjectKey&, const json::Value& before,
+                        const json::Value& after) { (impl->*handler)(before, after); });
+    informer.Subscribe(std::move(events));
+  };
+  follow(impl_->nodes, &Impl::OnNode);
+  follow(impl_->pods, &Impl::OnPod);
 }
 
 }  // namespace muster::agent

@@ -7,6 +7,7 @@
 #include "client/in_process_transport.h"
 #include "json/parse.h"
 #include "loop/sim_loop.h"
+#include "schema/conditions.h"
 
 namespace muster::agent {
 namespace {
@@ -67,6 +68,29 @@ TEST(SimulatedNodes, PodsRunEndAndGo) {
                 ->SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z"));
   c.loop.RunFor(seconds(1));
   EXPECT_EQ(c.Phase("stays"), "gone");
+}
+
+// As after a restart: the node lifecycle had given them up.
+TEST(SimulatedNodes, AreReadyAgainWithTheirPods) {
+  Cluster c(2);
+  c.Pod("p");
+  c.loop.RunFor(seconds(1));
+  const auto ready = [&](const char* collection, const char* ns, const char* name) {
+    return schema::ConditionHolds((*c.api.Find(collection, ns, name))["status"]["conditions"],
+                                  "Ready");
+  };
+  const auto say = [&](const char* collection, const char* ns, const char* name,
+                       const char* status) {
+    const json::Value condition = json::Obj({{"type", "Ready"}, {"status", status}});
+    c.api.Put(collection, c.api.Find(collection, ns, name)
+                              ->SetPath({"status", "conditions"}, json::List({condition})));
+  };
+  ASSERT_TRUE(ready("/api/v1/pods", "d", "p"));
+  say("/api/v1/pods", "d", "p", "False");
+  say("/api/v1/nodes", "", "simulated-0001", "Unknown");
+  c.loop.RunFor(seconds(3));
+  EXPECT_TRUE(ready("/api/v1/nodes", "", "simulated-0001"));
+  EXPECT_TRUE(ready("/api/v1/pods", "d", "p"));
 }
 
 TEST(SimulatedNodes, LeaveOtherPodsAlone) {

@@ -1,11 +1,14 @@
 #include "controllers/nodelifecycle/node_lifecycle_controller.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "cluster/taints.h"
+#include "controllers/pods/disruption_target.h"
+#include "controllers/pods/pods_by_node.h"
 #include "schema/conditions.h"
 
 namespace muster::controllers {
@@ -14,12 +17,23 @@ namespace {
 using client::Reconciled;
 namespace resources = client::resources;
 
-constexpr char kByNode[] = "nodelifecycle-node";
+// Nodes by whether they are Ready, in all and by zone.
+constexpr char kReadyIndex[] = "nodelifecycle-ready";
+constexpr char kReadyNodes[] = "ready";
+constexpr char kOtherNodes[] = "other";
 constexpr std::string_view kConditions[] = {"Ready", "MemoryPressure", "DiskPressure",
                                             "PIDPressure"};
 
 std::string_view ReadyStatus(const json::Value& node) {
   return schema::FindCondition(node["status"]["conditions"], "Ready")["status"].AsString();
+}
+
+bool IsReady(const json::Value& node) { return ReadyStatus(node) == "True"; }
+
+std::string ZoneOf(const json::Value& node) {
+  const json::Value& labels = node["metadata"]["labels"];
+  return fmt::format("{}/{}", labels["topology.kubernetes.io/region"].AsString(),
+                     labels["topology.kubernetes.io/zone"].AsString());
 }
 
 // Every condition that the node would report is unknown now.
@@ -40,7 +54,8 @@ json::Value WithUnknownConditions(const json::Value& node, Time now) {
   return node.SetPath({"status", "conditions"}, json::Value(std::move(conditions)));
 }
 
-// The taint that a condition stands for while it has this status.
+// The taint that a condition stands for while it has this status; without a condition: that
+// spec.unschedulable stands for.
 struct Rule {
   std::string_view condition, status, taint, effect;
 };
@@ -52,7 +67,10 @@ constexpr Rule kRules[] = {
     {"MemoryPressure", "True", kMemoryPressureTaint, "NoSchedule"},
     {"DiskPressure", "True", kDiskPressureTaint, "NoSchedule"},
     {"PIDPressure", "True", kPidPressureTaint, "NoSchedule"},
+    {"NetworkUnavailable", "True", kNetworkUnavailableTaint, "NoSchedule"},
+    {"", "", cluster::kUnschedulableTaint, "NoSchedule"},
 };
+bool Evicts(const Rule& rule) { return rule.effect == "NoExecute"; }
 
 const Rule* RuleOf(const json::Value& taint) {
   const auto found = std::find_if(std::begin(kRules), std::end(kRules), [&](const Rule& rule) {
@@ -62,18 +80,24 @@ const Rule* RuleOf(const json::Value& taint) {
 }
 
 bool Holds(const json::Value& node, const Rule& rule) {
+  if (rule.condition.empty()) return node["spec"]["unschedulable"].AsBool();
   const json::Value& conditions = node["status"]["conditions"];
   return schema::FindCondition(conditions, rule.condition)["status"].AsString() == rule.status;
 }
 
-// The taints that the conditions stand for; null when they are right already.
-std::optional<json::Value> CorrectedTaints(const json::Value& node, Time now) {
+// The taints that the conditions stand for; null when they are right already. `may_evict` is asked
+// only if the node would begin to be emptied.
+std::optional<json::Value> CorrectedTaints(const json::Value& node, bool none_is_ready, Time now,
+                                           const std::function<bool()>& may_evict) {
   json::Array taints;
   std::set<const Rule*> present;
   bool correct = true;
+  bool evicts = false;
   for (const json::Value& taint : node["spec"]["taints"].items()) {
     const Rule* rule = RuleOf(taint);
-    if (rule != nullptr && (!Holds(node, *rule) || !present.insert(rule).second)) {
+    const bool stops = rule != nullptr && Evicts(*rule) && none_is_ready;
+    if (rule != nullptr && Evicts(*rule)) evicts = true;
+    if (rule != nullptr && (stops || !Holds(node, *rule) || !present.insert(rule).second)) {
       correct = false;
       continue;
     }
@@ -81,6 +105,8 @@ std::optional<json::Value> CorrectedTaints(const json::Value& node, Time now) {
   }
   for (const Rule& rule : kRules) {
     if (!Holds(node, rule) || present.contains(&rule)) continue;
+    // A node that is being emptied goes on being emptied when it is not ready in another way.
+    if (Evicts(rule) && (none_is_ready || (!evicts && !may_evict()))) continue;
     correct = false;
     taints.push_back(
         json::Obj({{"key", rule.taint}, {"effect", rule.effect}, {"timeAdded", FormatTime(now)}}));
@@ -89,89 +115,62 @@ std::optional<json::Value> CorrectedTaints(const json::Value& node, Time now) {
   return json::Value(std::move(taints));
 }
 
-// When the pod must leave a node with this taint; nullopt: it may stay for ever.
-std::optional<Time> EvictionTime(const json::Value& pod, const json::Value& taint, Time now) {
-  const cluster::Taint kept_away_by = cluster::ToTaint(taint);
-  const Time added = ParseTime(taint["timeAdded"].AsString()).value_or(now);
-  std::optional<Time> soonest;
-  bool tolerated = false;
-  for (const json::Value& toleration : pod["spec"]["tolerations"].items()) {
-    if (!cluster::Tolerates(cluster::ToToleration(toleration), kept_away_by)) continue;
-    tolerated = true;
-    if (!toleration.Has("tolerationSeconds")) continue;
-    const Time until = added + seconds(toleration["tolerationSeconds"].AsInt());
-    if (!soonest || until < *soonest) soonest = until;
-  }
-  if (!tolerated) return added;
-  return soonest;
-}
-
-void EvictPods(const client::Informer& pods, const json::Value& node, Time now, Reconciled& out) {
-  for (const json::Value& taint : node["spec"]["taints"].items()) {
-    if (RuleOf(taint) == nullptr || taint["effect"].AsString() != "NoExecute") continue;
-    for (const client::ObjectKey& key : pods.Lookup(kByNode, node["metadata"]["name"].Str())) {
-      const json::Value& pod = *pods.Find(key);
-      if (pod["metadata"].Has("deletionTimestamp")) continue;
-      const std::optional<Time> due = EvictionTime(pod, taint, now);
-      if (!due) continue;
-      if (now < *due) {
-        out.LookAgainAt(*due);
-        continue;
-      }
-      client::DeleteOptions options;
-      options.precondition_uid = pod["metadata"]["uid"].Str();
-      out.Delete({resources::kPods, key.ns, key.name, ""}, std::move(options));
-      out.Event(pod, client::EventType::kNormal, "TaintManagerEviction",
-                fmt::format("Marking for deletion Pod {}", key.ToString()));
-    }
-  }
-}
-
-// The node is no more, so nothing of the pod runs and nobody else will confirm its end.
-void RemovePodsOfGoneNode(const client::Informer& pods, const client::Observations& observations,
-                          const std::string& node, Reconciled& out) {
-  const std::vector<client::ObjectKey> keys = pods.Lookup(kByNode, node);
-  if (keys.empty()) return;
-  const auto answer = observations.find(node);
-  if (answer == observations.end()) {
-    out.Ask(node, {resources::kNodes, "", node, ""});
-    return;
-  }
-  if (!answer->second.IsNull()) return;  // the informer will show it
-  for (const client::ObjectKey& key : keys) {
-    client::DeleteOptions options;
-    options.grace_period_seconds = 0;
-    options.precondition_uid = (*pods.Find(key))["metadata"]["uid"].Str();
-    out.Delete({resources::kPods, key.ns, key.name, ""}, std::move(options));
+// Pods of a node that is not Ready get no requests. A node that talks may say once more that a pod
+// of it is Ready: that is newer than the node's condition, and stays.
+void MarkPodsNotReady(const client::Informer& pods, const json::Value& node, Time now,
+                      Reconciled& out) {
+  const json::Value& of_node = schema::FindCondition(node["status"]["conditions"], "Ready");
+  if (of_node.IsNull() || of_node["status"].AsString() == "True") return;
+  const bool silent = of_node["status"].AsString() == "Unknown";
+  const auto since = ParseTime(of_node["lastTransitionTime"].AsString());
+  for (const client::ObjectKey& key : PodsOn(pods, node["metadata"]["name"].Str())) {
+    const json::Value& pod = *pods.Find(key);
+    const json::Value& ready = schema::FindCondition(pod["status"]["conditions"], "Ready");
+    if (ready["status"].AsString() != "True") continue;
+    if (!silent && since < ParseTime(ready["lastTransitionTime"].AsString())) continue;
+    const json::Value condition =
+        ready.Set("status", "False").Set("lastTransitionTime", FormatTime(now));
+    json::Value patch = StatusPatchOf(pod, {{"conditions", json::List({condition})}});
+    // What the node says meanwhile is newer.
+    patch = patch.SetPath({"metadata", "resourceVersion"}, pod["metadata"]["resourceVersion"]);
+    out.PatchStrategic(StatusTargetOf(pod), std::move(patch));
+    out.Event(pod, client::EventType::kWarning, "NodeNotReady", "Node is not ready");
   }
 }
 
 }  // namespace
 
 std::vector<client::Trigger> NodeLifecycleController::Setup(client::InformerSet& informers) {
-  informers.Get(resources::kNodes, json::Fields::Whole());
-  informers.Get(resources::kLeases, {{"spec", "renewTime"}});
-  const json::Fields of_pods{{"spec", "nodeName"}, {"spec", "tolerations"}};
-  informers.Get(resources::kPods, of_pods).AddIndex(kByNode, [](const json::Value& pod) {
-    const std::string node = pod["spec"]["nodeName"].Str();
-    return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
+  client::Informer& nodes = informers.Get(resources::kNodes, json::Fields::Whole());
+  nodes.AddIndex(kReadyIndex, [](const json::Value& node) {
+    const std::string which = IsReady(node) ? kReadyNodes : kOtherNodes;
+    return std::vector<std::string>{which, ZoneOf(node) + which};
   });
+  informers.Get(resources::kLeases, {{"spec", "renewTime"}});
+  IndexByNode(informers.Get(resources::kPods, {{"spec", "nodeName"}, {"status", "conditions"}}));
+  // The others begin to be emptied, or stop, with the first that is Ready and the last.
+  const auto of_node = [&nodes](const client::ObjectKey& key, const json::Value& before,
+                                const json::Value& after) {
+    std::vector<client::ObjectKey> keys = {key};
+    if (IsReady(before) != IsReady(after) && nodes.LookupCount(kReadyIndex, kReadyNodes) <= 1) {
+      for (client::ObjectKey& other : nodes.Lookup(kReadyIndex, kOtherNodes))
+        keys.push_back(std::move(other));
+    }
+    return keys;
+  };
   const auto of_pod = [](const client::ObjectKey&, const json::Value& before,
                          const json::Value& after) {
-    // Only a binding matters: everything else about a pod is not this controller's business.
-    const std::string node = after["spec"]["nodeName"].Str();
-    std::vector<client::ObjectKey> keys;
-    if (!node.empty() && before["spec"]["nodeName"].AsString() != node) keys.push_back({"", node});
-    return keys;
+    const auto is_ready = [](const json::Value& pod) {
+      return schema::ConditionHolds(pod["status"]["conditions"], "Ready");
+    };
+    return is_ready(after) && !is_ready(before) ? NodeOf(after) : std::vector<client::ObjectKey>();
   };
   const auto of_lease = [](const client::ObjectKey& key, const json::Value&, const json::Value&) {
     std::vector<client::ObjectKey> keys;
     if (key.ns == kNodeLeaseNamespace) keys.push_back({"", key.name});
     return keys;
   };
-  return {client::OnSelf(resources::kNodes),
-          {resources::kLeases, of_lease},
-          {resources::kPods, of_pod}};
+  return {{resources::kNodes, of_node}, {resources::kLeases, of_lease}, {resources::kPods, of_pod}};
 }
 
 Time NodeLifecycleController::LastHeard(const std::string& node, const json::Value& lease,
@@ -186,40 +185,65 @@ Time NodeLifecycleController::LastHeard(const std::string& node, const json::Val
   return heartbeat.seen_at;
 }
 
-Reconciled NodeLifecycleController::Reconcile(const client::View& view,
-                                              const client::Observations& observations,
+bool NodeLifecycleController::TakeEvictionTurn(const client::Informer& nodes,
+                                               const json::Value& node, Time now, Reconciled& out) {
+  const std::string zone = ZoneOf(node);
+  const size_t ready = nodes.LookupCount(kReadyIndex, zone + kReadyNodes);
+  const size_t others = nodes.LookupCount(kReadyIndex, zone + kOtherNodes);
+  const bool unhealthy =
+      ready > 0 && others > 2 && others * 100 >= (ready + others) * kUnhealthyZoneShare;
+  if (unhealthy && ready + others <= kLargeZoneNodes) {
+    out.LookAgainAt(now + kNodeMonitorPeriod);
+    return false;
+  }
+  const Duration period = unhealthy ? kSlowEvictionPeriod : kEvictionPeriod;
+  const auto last = last_turn_.find(zone);
+  if (last != last_turn_.end()) {
+    last->second = std::min(last->second, now);  // the clock was set back
+    if (now < last->second + period) {
+      out.LookAgainAt(last->second + period);
+      return false;
+    }
+  }
+  last_turn_[zone] = now;
+  return true;
+}
+
+Reconciled NodeLifecycleController::Reconcile(const client::View& view, const client::Observations&,
                                               const client::ObjectKey& key, Time now, uint64_t) {
   Reconciled out;
   // Nobody was heard for so long: it was us who stopped, or the clock was set. Silence counts from
   // now.
   if (now - last_pass_ > 2 * kNodeMonitorGracePeriod) heartbeats_.clear();
   last_pass_ = now;
-  const client::Informer& pods = view.Of(resources::kPods);
-  const json::Value* node = view.Of(resources::kNodes).Find(key);
+  const client::Informer& nodes = view.Of(resources::kNodes);
+  const json::Value* node = nodes.Find(key);
   if (node == nullptr) {
     heartbeats_.erase(key.name);
-    RemovePodsOfGoneNode(pods, observations, key.name, out);
     return out;
   }
   const json::Value* lease =
       view.Of(resources::kLeases).Find({std::string(kNodeLeaseNamespace), key.name});
-  if (lease == nullptr) return out;
-  const Time due = LastHeard(key.name, *lease, now) + kNodeMonitorGracePeriod;
-  const bool known = ReadyStatus(*node) != "Unknown" && !ReadyStatus(*node).empty();
-  if (now < due) {
-    out.LookAgainAt(due);
-  } else if (known) {
-    out.UpdateStatus({resources::kNodes, "", key.name, ""}, WithUnknownConditions(*node, now));
-    out.Event(*node, client::EventType::kNormal, "NodeNotReady",
-              fmt::format("Node {} status is now: NodeNotReady", key.name));
-    return out;  // the taints follow from what the informer shows then
+  if (lease != nullptr) {
+    const Time due = LastHeard(key.name, *lease, now) + kNodeMonitorGracePeriod;
+    const bool known = ReadyStatus(*node) != "Unknown" && !ReadyStatus(*node).empty();
+    if (now < due) {
+      out.LookAgainAt(due);
+    } else if (known) {
+      out.UpdateStatus({resources::kNodes, "", key.name, ""}, WithUnknownConditions(*node, now));
+      out.Event(*node, client::EventType::kNormal, "NodeNotReady",
+                fmt::format("Node {} status is now: NodeNotReady", key.name));
+      return out;  // the rest follows from what the informer shows then
+    }
   }
-  if (std::optional<json::Value> taints = CorrectedTaints(*node, now)) {
+  MarkPodsNotReady(view.Of(resources::kPods), *node, now, out);
+  const bool none_is_ready = nodes.LookupCount(kReadyIndex, kReadyNodes) == 0;
+  std::optional<json::Value> taints = CorrectedTaints(
+      *node, none_is_ready, now, [&] { return TakeEvictionTurn(nodes, *node, now, out); });
+  if (taints) {
     out.Update({resources::kNodes, "", key.name, ""},
                node->SetPath({"spec", "taints"}, std::move(*taints)));
-    return out;
   }
-  EvictPods(pods, *node, now, out);
   return out;
 }
 

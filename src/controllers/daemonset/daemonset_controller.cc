@@ -37,11 +37,13 @@ std::vector<client::Trigger> DaemonSetController::Setup(client::InformerSet& inf
       resources::kPods, json::Fields(PodFactFields()).Add({{"spec", "affinity", "nodeAffinity"}}));
   client::IndexByController(pods);
   IndexByLabels(pods);
-  client::IndexByController(informers.Get(resources::kControllerRevisions, json::Fields::Whole()));
-  return {client::OnSelf(resources::kDaemonSets), OnNode(sets),
-          client::OnControlledBy(resources::kPods, "DaemonSet", "apps"),
-          OnOrphan(resources::kPods, sets),
-          client::OnControlledBy(resources::kControllerRevisions, "DaemonSet", "apps")};
+  std::vector<client::Trigger> triggers = {
+      client::OnSelf(resources::kDaemonSets), OnNode(sets),
+      client::OnControlledBy(resources::kPods, "DaemonSet", "apps"),
+      OnOrphan(resources::kPods, sets)};
+  for (client::Trigger& trigger : FollowRevisions(informers, sets, "DaemonSet"))
+    triggers.push_back(std::move(trigger));
+  return triggers;
 }
 
 client::Reconciled DaemonSetController::Reconcile(const client::View& view,
@@ -52,7 +54,6 @@ client::Reconciled DaemonSetController::Reconcile(const client::View& view,
   const json::Value* set = view.Of(resources::kDaemonSets).Find(key);
   if (set == nullptr) return out;
   const client::Informer& pods = view.Of(resources::kPods);
-  const client::Informer& revisions = view.Of(resources::kControllerRevisions);
   const schema::LabelSelector selector = SelectorOfSpec(*set);
   if (selector.empty()) {
     out.Event(*set, client::EventType::kWarning, "SelectingAll",
@@ -62,14 +63,14 @@ client::Reconciled DaemonSetController::Reconcile(const client::View& view,
   Claims claims = Claim(*set, selector, Candidates(pods, *set, selector));
   if (CarryOut(resources::kDaemonSets, *set, resources::kPods, observations, claims, out))
     return out;
+  auto revisions = ClaimRevisions(view, resources::kDaemonSets, *set, observations, out);
+  if (!revisions) return out;
   DaemonSetInput input;
   input.daemon_set = *set;
   for (const auto& [name, node] : view.Of(resources::kNodes).objects()) input.nodes.push_back(node);
   input.pods = std::move(claims.owned);
-  for (const client::ObjectKey& revision :
-       client::ControlledBy(revisions, (*set)["metadata"]["uid"].AsString()))
-    input.revisions.push_back(*revisions.Find(revision));
-  input.revision_names = NamesThatBeginWith(revisions, key);
+  input.revisions = *std::move(revisions);
+  input.revision_names = NamesThatBeginWith(view.Of(resources::kControllerRevisions), key);
   input.is_taken = [&](const std::string& name) { return pods.Find({key.ns, name}) != nullptr; };
   input.seed = seed;
   ReconcileDaemonSet(input, now, out);

@@ -187,5 +187,17 @@ TEST_F(DaemonSetTest, PodsOfANodeThatIsGoneAndThatNeverCameThereGo) {
   EXPECT_EQ(Pods(), "");
 }
 
+TEST_F(DaemonSetTest, AdoptsItsHistory) {
+  PutNode("n1");
+  PutSet();
+  ComeUp();
+  for (const json::Value& revision : All(kRevisions))
+    api_.Put(kRevisions, revision.RemovePath({"metadata", "ownerReferences"}));
+  Settle();
+  ASSERT_EQ(All(kRevisions).size(), 1u);
+  EXPECT_EQ(client::ControllerOf(All(kRevisions)[0])["uid"].AsString(), "s1");
+  EXPECT_EQ(All(kRevisions)[0]["revision"].AsInt(), 1);
+}
+
 }  // namespace
 }  // namespace muster::controllers

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "controllers/pods/ownership.h"
+#include "controllers/pods/selected_objects.h"
 #include "controllers/pods/template_hash.h"
 
 namespace muster::controllers {
@@ -39,6 +40,29 @@ json::Value NewRevision(const json::Value& owner, json::Value data, int64_t numb
 }
 
 }  // namespace
+
+std::vector<client::Trigger> FollowRevisions(client::InformerSet& informers,
+                                             const client::Informer& owners,
+                                             const std::string& owner_kind) {
+  client::Informer& revisions =
+      informers.Get(client::resources::kControllerRevisions, json::Fields::Whole());
+  client::IndexByController(revisions);
+  IndexByLabels(revisions);
+  return {client::OnControlledBy(client::resources::kControllerRevisions, owner_kind, "apps"),
+          OnOrphan(client::resources::kControllerRevisions, owners)};
+}
+
+std::optional<std::vector<json::Value>> ClaimRevisions(const client::View& view,
+                                                       const client::Resource& owner_resource,
+                                                       const json::Value& owner,
+                                                       const client::Observations& observations,
+                                                       client::Reconciled& out) {
+  const client::Resource& resource = client::resources::kControllerRevisions;
+  const schema::LabelSelector selector = SelectorOfSpec(owner);
+  Claims claims = Claim(owner, selector, Candidates(view.Of(resource), owner, selector));
+  if (CarryOut(owner_resource, owner, resource, observations, claims, out)) return std::nullopt;
+  return std::move(claims.owned);
+}
 
 History::History(const json::Value& owner, std::vector<json::Value> revisions,
                  std::string_view hash_label)

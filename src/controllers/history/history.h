@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,6 +22,19 @@ namespace muster::controllers {
 
 // The label of revisions and of the pods that were made from them.
 inline constexpr std::string_view kRevisionHashLabel = "controller-revision-hash";
+
+// Call in Setup(). Wakes the owners of this kind for their revisions, and for those that nobody
+// owns and that they select.
+std::vector<client::Trigger> FollowRevisions(client::InformerSet& informers,
+                                             const client::Informer& owners,
+                                             const std::string& owner_kind);
+// The revisions that the owner controls; orphans that it selects are adopted first. nullopt: the
+// pass has to wait for an answer (see CarryOut).
+std::optional<std::vector<json::Value>> ClaimRevisions(const client::View& view,
+                                                       const client::Resource& owner_resource,
+                                                       const json::Value& owner,
+                                                       const client::Observations& observations,
+                                                       client::Reconciled& out);
 
 // Of one owner, in one pass.
 class History {

@@ -27,12 +27,14 @@ std::vector<client::Trigger> StatefulSetController::Setup(client::InformerSet& i
   client::Informer& pods = informers.Get(resources::kPods, PodFactFields());
   client::IndexByController(pods);
   IndexByLabels(pods);
-  client::IndexByController(informers.Get(resources::kControllerRevisions, json::Fields::Whole()));
   informers.Get(resources::kPersistentVolumeClaims);
-  return {client::OnSelf(resources::kStatefulSets),
-          client::OnControlledBy(resources::kPods, "StatefulSet", "apps"),
-          OnOrphan(resources::kPods, sets),
-          client::OnControlledBy(resources::kControllerRevisions, "StatefulSet", "apps")};
+  std::vector<client::Trigger> triggers = {
+      client::OnSelf(resources::kStatefulSets),
+      client::OnControlledBy(resources::kPods, "StatefulSet", "apps"),
+      OnOrphan(resources::kPods, sets)};
+  for (client::Trigger& trigger : FollowRevisions(informers, sets, "StatefulSet"))
+    triggers.push_back(std::move(trigger));
+  return triggers;
 }
 
 client::Reconciled StatefulSetController::Reconcile(const client::View& view,
@@ -43,20 +45,19 @@ client::Reconciled StatefulSetController::Reconcile(const client::View& view,
   const json::Value* set = view.Of(resources::kStatefulSets).Find(key);
   if (set == nullptr) return out;
   const client::Informer& pods = view.Of(resources::kPods);
-  const client::Informer& revisions = view.Of(resources::kControllerRevisions);
   const client::Informer& all_claims = view.Of(resources::kPersistentVolumeClaims);
   const schema::LabelSelector selector = SelectorOfSpec(*set);
   Claims claims = Claim(*set, selector, Candidates(pods, *set, selector));
   KeepOwnNames(*set, claims.adopted);
   if (CarryOut(resources::kStatefulSets, *set, resources::kPods, observations, claims, out))
     return out;
+  auto revisions = ClaimRevisions(view, resources::kStatefulSets, *set, observations, out);
+  if (!revisions) return out;
   StatefulSetInput input;
   input.set = *set;
   input.pods = std::move(claims.owned);
-  for (const client::ObjectKey& revision :
-       client::ControlledBy(revisions, (*set)["metadata"]["uid"].AsString()))
-    input.revisions.push_back(*revisions.Find(revision));
-  input.revision_names = NamesThatBeginWith(revisions, key);
+  input.revisions = *std::move(revisions);
+  input.revision_names = NamesThatBeginWith(view.Of(resources::kControllerRevisions), key);
   input.find_claim = [&](const std::string& name) {
     const json::Value* claim = all_claims.Find({key.ns, name});
     return claim == nullptr ? json::Value() : *claim;

@@ -229,6 +229,34 @@ TEST_F(StatefulSetTest, NumbersStartWhereTheyAreToldTo) {
   EXPECT_EQ(Pods(), "db-5* db-6*");
 }
 
+// Deleted with --cascade=orphan and made again: the history goes on.
+TEST_F(StatefulSetTest, AdoptsItsHistory) {
+  PutSet(2);
+  AllReady();
+  SetImage("v2");
+  AllReady();
+  ASSERT_EQ(All(kRevisions).size(), 2u);
+  api_.Remove(kStatefulSets, "d", "db");
+  for (const char* collection : {kRevisions, kPods}) {
+    for (const json::Value& object : All(collection))
+      api_.Put(collection, object.RemovePath({"metadata", "ownerReferences"}));
+  }
+  Settle();
+  PutSet(2);
+  AllReady();
+  SetImage("v2");
+  AllReady();
+  ASSERT_EQ(All(kRevisions).size(), 2u);
+  std::set<int64_t> numbers;
+  for (const json::Value& revision : All(kRevisions)) {
+    EXPECT_EQ(client::ControllerOf(revision)["uid"].AsString(), "s1");
+    numbers.insert(revision["revision"].AsInt());
+  }
+  EXPECT_EQ(numbers, (std::set<int64_t>{3, 4}));
+  EXPECT_EQ(Pods(), "db-0* db-1*");
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+}
+
 TEST_F(StatefulSetTest, KeepsSoMuchHistory) {
   PutSet(1, "  revisionHistoryLimit: 1");
   AllReady();

@@ -402,9 +402,8 @@ struct Runtime::Impl {
     const Informer* informer = informers.Find(write.target.resource);
     if (!reply) {
       const Reason reason = reply.error().reason();
-      const bool unknown_to_cache = informer != nullptr && informer->Find(key) == nullptr;
       if (creates && reason == Reason::kAlreadyExists && write.target.subresource.empty() &&
-          unknown_to_cache) {
+          MayBeOurs(informer, key, write.body)) {
         return Await(state, {write.target.resource, key}, {Expectation::Kind::kPresent, 0, ""});
       }
       if (deletes && reason == Reason::kNotFound) {
@@ -431,6 +430,17 @@ struct Runtime::Impl {
     const uint64_t revision = RevisionOf(*reply);
     if (revision == 0 || (*reply)["metadata"]["name"].AsString() != key.name) return;
     Await(state, {write.target.resource, key}, {Expectation::Kind::kRevision, revision, ""});
+  }
+
+  // The object that a create found in its place: the cache does not know it yet, or knows it as
+  // what this write wanted, which an earlier one did whose answer was lost.
+  static bool MayBeOurs(const Informer* informer, const ObjectKey& key, const json::Value& wanted) {
+    if (informer == nullptr) return false;
+    const json::Value* known = informer->Find(key);
+    if (known == nullptr) return true;
+    const json::Value& owner = ControllerOf(wanted);
+    return !owner.IsNull() && !(*known)["metadata"].Has("deletionTimestamp") &&
+           ControllerOf(*known)["uid"] == owner["uid"];
   }
 
   static void LogFailure(const KeyState& state, const Write& write, const Status& error) {

@@ -14,7 +14,7 @@
 //             together, at most kMaxParallelWrites; the first failure ends the pass and the key is
 //             tried again with exponential back-off (5 ms to 1,000 s, jitter from the seeded Rng),
 //             or at once when something wakes it; AlreadyExists of a child that the cache does not
-//             know yet and NotFound of a delete count as done.
+//             know yet, or knows as the owner's, and NotFound of a delete count as done.
 
 #pragma once
 

@@ -209,6 +209,23 @@ TEST_F(ReconcileTest, CreateThatHappenedDespiteATimeoutIsDone) {
   EXPECT_TRUE(runtime_.Idle());
 }
 
+// The answer to the first try is lost, and the cache shows the pod before the second one's comes.
+TEST_F(ReconcileTest, AChildThatTheCacheLearnsOfMeanwhileIsDone) {
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (request.method != "POST" || !request.target.ends_with("/pods")) return true;
+    api_.Put(kPods, FakeApi::BodyOf(request).SetPath({"metadata", "namespace"}, "d"));
+    loop_.After(milliseconds(10),
+                [writer] { FakeApi::SendError(*writer, 409, "AlreadyExists", "it exists"); });
+    return false;
+  };
+  api_.Put(kConfigMaps, ConfigMap("a", 1));
+  Start();
+  loop_.RunFor(seconds(1));
+  EXPECT_TRUE(runtime_.Idle());
+  EXPECT_EQ(api_.Count(kPods), 1u);
+  EXPECT_EQ(api_.Count("/api/v1/events"), 0u) << "nobody is told of a failure";
+}
+
 TEST_F(ReconcileTest, AForeignObjectOfTheSameNameIsAnErrorWithBackOff) {
   Start();
   api_.Put(kConfigMaps, ConfigMap("b", 1));

@@ -107,7 +107,7 @@ class Pass {
   }
 
   bool IsAvailable(const json::Value& pod) {
-    const std::optional<Time> from = AvailableFrom(pod, min_ready_);
+    const std::optional<Time> from = AvailableFrom(pod, min_ready_, now_);
     if (from.has_value() && *from > now_) out_.LookAgainAt(*from);
     return from.has_value() && *from <= now_;
   }

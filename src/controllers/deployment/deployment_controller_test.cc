@@ -4,6 +4,7 @@
 
 #include "controllers/controller_test_base.h"
 #include "controllers/deployment/replica_sets.h"
+#include "controllers/deployment/rollout.h"
 #include "controllers/pods/template_hash.h"
 #include "controllers/replicaset/replicaset_controller.h"
 #include "schema/conditions.h"
@@ -139,6 +140,39 @@ TEST_F(DeploymentTest, RollsWithinItsBounds) {
   EXPECT_EQ(annotations[kRevisionAnnotation].AsString(), "3");
   EXPECT_EQ(annotations[kRevisionHistoryAnnotation].AsString(), "1");
   EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+}
+
+// The old ReplicaSet was told to shrink and has not said yet what is left: nobody is ended twice.
+TEST_F(DeploymentTest, AStatusThatIsBehindEndsNobody) {
+  PutDeployment(4, "v1");
+  ComeUp("v1", 0, 4);
+  PutDeployment(4, "v2");
+  Settle();
+  const auto with = [](json::Value replica_set, int64_t replicas, int64_t available) {
+    return replica_set.SetPath({"spec", "replicas"}, replicas)
+        .SetPath({"status", "replicas"}, available)
+        .SetPath({"status", "availableReplicas"}, available);
+  };
+  const json::Value old = with(ReplicaSetOf("v1"), 3, 4);
+  DeploymentInput input;
+  input.deployment = Get(kDeployments, "d", "web");
+  input.replica_sets = {old, with(ReplicaSetOf("v2"), 2, 2)};
+  input.has_pods = [](const json::Value&) { return true; };
+  input.is_taken = [](const std::string&) { return false; };
+  client::Reconciled out;
+  ReconcileDeployment(input, loop_.Now(), out);
+  // Nor while the new one speaks of what it had before it was scaled down, and up again.
+  input.replica_sets = {with(ReplicaSetOf("v1"), 4, 4),
+                        with(ReplicaSetOf("v2"), 1, 1).SetPath({"metadata", "generation"}, 3)};
+  client::Reconciled waits;
+  ReconcileDeployment(input, loop_.Now(), waits);
+  for (const client::Write& write : waits.writes)
+    EXPECT_NE(write.target.name, old["metadata"]["name"].AsString());
+  for (const client::Write& write : out.writes) {
+    if (write.target.name == old["metadata"]["name"].AsString()) {
+      EXPECT_GE(write.body["spec"]["replicas"].AsInt(), 1);
+    }
+  }
 }
 
 TEST_F(DeploymentTest, APodThatNeverComesUpStopsTheRollout) {

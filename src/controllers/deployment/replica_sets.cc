@@ -159,6 +159,12 @@ int64_t SumOfAvailable(const std::vector<ReplicaSetView*>& replica_sets) {
   return sum;
 }
 
+int64_t SumOfLasting(const std::vector<ReplicaSetView*>& replica_sets) {
+  int64_t sum = 0;
+  for (const ReplicaSetView* view : replica_sets) sum += view->lasting();
+  return sum;
+}
+
 std::vector<ReplicaSetView*> ActiveOf(const std::vector<ReplicaSetView*>& replica_sets) {
   std::vector<ReplicaSetView*> active;
   for (ReplicaSetView* view : replica_sets) {

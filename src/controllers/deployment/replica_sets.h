@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -45,6 +46,14 @@ struct ReplicaSetView {
 
   int64_t replicas() const { return object["spec"]["replicas"].AsInt(); }
   int64_t available() const { return object["status"]["availableReplicas"].AsInt(); }
+  // Available ones that stay: a status that is older than the last change of the size counts some
+  // that are about to be ended.
+  int64_t lasting() const { return std::min(available(), replicas()); }
+  // The status was made after the last change of the size.
+  bool IsUpToDate() const {
+    return object["status"]["observedGeneration"].AsInt() >=
+           object["metadata"]["generation"].AsInt();
+  }
   std::string name() const { return object["metadata"]["name"].Str(); }
   std::string_view annotation(std::string_view key) const {
     return object["metadata"]["annotations"][key].AsString();
@@ -70,6 +79,7 @@ bool SyncRevision(const json::Value& deployment, int64_t revision, ReplicaSetVie
 
 int64_t SumOfReplicas(const std::vector<ReplicaSetView*>& replica_sets);
 int64_t SumOfAvailable(const std::vector<ReplicaSetView*>& replica_sets);
+int64_t SumOfLasting(const std::vector<ReplicaSetView*>& replica_sets);
 // Those with replicas.
 std::vector<ReplicaSetView*> ActiveOf(const std::vector<ReplicaSetView*>& replica_sets);
 // From old to new, by creation and name.

@@ -191,7 +191,9 @@ class Rollout {
       SetSize(*view, view->replicas() - unhealthy);
       may_go -= unhealthy;
     }
-    int64_t surplus = SumOfAvailable(all_) - must;
+    // A new one that had replicas before may still speak of them.
+    if (!newest_->IsUpToDate()) return;
+    int64_t surplus = SumOfLasting(all_) - must;
     for (ReplicaSetView* view : active) {
       const int64_t go = std::min(surplus, view->replicas());
       if (go <= 0) continue;
@@ -242,9 +244,7 @@ class Rollout {
     });
     for (int64_t i = 0; i < surplus; ++i) {
       const json::Value& object = old[static_cast<size_t>(i)]->object;
-      const bool seen = object["status"]["observedGeneration"].AsInt() >=
-                        object["metadata"]["generation"].AsInt();
-      if (!seen || object["status"]["replicas"].AsInt() != 0 ||
+      if (!old[static_cast<size_t>(i)]->IsUpToDate() || object["status"]["replicas"].AsInt() != 0 ||
           object["spec"]["replicas"].AsInt() != 0)
         continue;
       to_delete_.push_back(client::KeyOf(object));

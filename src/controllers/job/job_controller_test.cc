@@ -237,6 +237,13 @@ TEST_F(JobTest, LessParallelismSendsPodsAway) {
 }
 
 // [sig-apps] Job should adopt matching orphans and release non-matching pods.
+TEST_F(JobTest, EndsAlsoWhenTheClockWasSetBack) {
+  PutJob("  completions: 1\n  parallelism: 1");
+  loop_.JumpClock(-hours(1));
+  Succeed(Pods()[0]);
+  EXPECT_EQ(Status()["completionTime"], Status()["startTime"]);
+}
+
 TEST_F(JobTest, AdoptsAndReleases) {
   PutJob("  parallelism: 2\n  completions: 2");
   const std::string name = Pods()[0]["metadata"]["name"].Str();

@@ -367,7 +367,9 @@ class Pass {
     if (!status_.Has("startTime")) status_ = std::move(status_).Set("startTime", FormatTime(now_));
     conditions_.Ensure(IsSuccess() ? "Complete" : "Failed", "True", end_->reason, end_->message);
     if (!IsSuccess()) return Tell(client::EventType::kWarning, end_->reason, end_->message);
-    status_ = std::move(status_).Set("completionTime", FormatTime(now_));
+    // A clock that was set back would have it end before it began, which the server refuses.
+    const Time began = ParseTime(status_["startTime"].AsString()).value_or(now_);
+    status_ = std::move(status_).Set("completionTime", FormatTime(std::max(began, now_)));
     if (spec_.completions.has_value() && succeeded_ > *spec_.completions)
       Tell(client::EventType::kWarning, "TooManySucceededPods",
            "Too many succeeded pods running after completion count reached");

@@ -70,12 +70,12 @@ bool IsReady(const json::Value& pod) {
   return schema::ConditionHolds(pod["status"]["conditions"], "Ready");
 }
 
-std::optional<Time> AvailableFrom(const json::Value& pod, Duration min_ready) {
+std::optional<Time> AvailableFrom(const json::Value& pod, Duration min_ready, Time now) {
   if (!IsReady(pod)) return std::nullopt;
   if (min_ready == Duration::zero()) return Time{};
   const std::optional<Time> since = ReadySince(pod);
   if (!since.has_value()) return std::nullopt;
-  return *since + min_ready;
+  return *since > now + min_ready ? Time{} : *since + min_ready;
 }
 
 void SortForDeletion(std::vector<json::Value>& pods, const std::vector<json::Value>& related,

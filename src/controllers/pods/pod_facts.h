@@ -24,8 +24,9 @@ const json::Fields& PodFactFields();
 bool IsActive(const json::Value& pod);
 bool IsReady(const json::Value& pod);
 // Since when the pod has been ready for `min_ready`; later than now: when it will have been.
-// nullopt: it is not ready.
-std::optional<Time> AvailableFrom(const json::Value& pod, Duration min_ready);
+// nullopt: it is not ready. One that became ready further ahead than that has been ready since
+// before the clock was set back.
+std::optional<Time> AvailableFrom(const json::Value& pod, Duration min_ready, Time now);
 
 // The order in which replicas are ended when there are too many, first those that matter least:
 // unassigned, pending, not ready, with a lower controller.kubernetes.io/pod-deletion-cost, on a

@@ -161,6 +161,8 @@ TEST_F(ReplicaSetTest, AReplicaIsAvailableAfterItsTime) {
   EXPECT_FALSE(Status().Has("availableReplicas"));
   loop_.RunFor(seconds(30));
   EXPECT_EQ(Status()["availableReplicas"].AsInt(), 1);
+  loop_.JumpClock(-hours(1));
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u) << "it still is, whatever the clock says";
 }
 
 TEST_F(ReplicaSetTest, APodWhoseCreationWasNotAnsweredIsNotMadeTwice) {

@@ -94,7 +94,7 @@ json::Value ReplicaSetStatus(const ReplicaSetInput& input, Time now) {
     if (HasLabelsOf(pod, spec["template"])) ++labeled;
     if (!IsReady(pod)) continue;
     ++ready;
-    const std::optional<Time> from = AvailableFrom(pod, MinReady(input.replica_set));
+    const std::optional<Time> from = AvailableFrom(pod, MinReady(input.replica_set), now);
     if (from.has_value() && *from <= now) ++available;
   }
   json::Value status = input.replica_set["status"].Set("replicas", replicas);
@@ -122,7 +122,7 @@ void ReconcileReplicaSet(const ReplicaSetInput& input, Time now, client::Reconci
   }
   for (const json::Value& pod : input.pods) {
     if (!IsActive(pod)) continue;
-    const std::optional<Time> from = AvailableFrom(pod, MinReady(replica_set));
+    const std::optional<Time> from = AvailableFrom(pod, MinReady(replica_set), now);
     if (from.has_value() && *from > now) out.LookAgainAt(*from);
   }
   if (replica_set["metadata"].Has("deletionTimestamp")) return;

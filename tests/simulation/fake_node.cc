@@ -48,8 +48,10 @@ std::string_view PodPhase(const ProcessState& state) {
   return state.exit_code == 0 ? "Succeeded" : "Failed";
 }
 
-json::Value StatusPatch(const json::Value& pod, const ProcessState& state) {
+json::Value StatusPatch(const json::Value& pod, const ProcessState& state, Time now) {
   const bool runs = state.phase == ProcessState::Phase::kRunning;
+  const std::string_view ready = runs ? "True" : "False";
+  const json::Value& before = schema::FindCondition(pod["status"]["conditions"], "Ready");
   json::Array containers;
   for (const json::Value& container : pod["spec"]["containers"].items()) {
     containers.push_back(json::Obj({{"name", container["name"]},
@@ -65,8 +67,11 @@ json::Value StatusPatch(const json::Value& pod, const ProcessState& state) {
         json::Obj({{"phase", PodPhase(state)},
                    {"podIP", ip},
                    {"podIPs", json::List({json::Obj({{"ip", ip}})})},
-                   {"conditions", json::List({json::Obj(
-                                      {{"type", "Ready"}, {"status", runs ? "True" : "False"}})})},
+                   {"conditions",
+                    json::List({json::Obj(
+                        {{"type", "Ready"},
+                         {"status", ready},
+                         {"lastTransitionTime", schema::TransitionTime(before, ready, now)}})})},
                    {"containerStatuses", json::Value(std::move(containers))}})}});
 }
 
@@ -351,8 +356,11 @@ void NodeAgent::Sync(const client::ObjectKey& key) {
 void NodeAgent::Report(const client::ObjectKey& key, const json::Value& pod,
                        const ProcessState& state) {
   work_[key].sending = true;
-  json::Value patch = StatusPatch(pod, state);
+  json::Value patch = StatusPatch(pod, state, loop_.Now());
   patch = patch.SetPath({"metadata", "uid"}, UidOf(pod));
+  // An end that was told already must not be told otherwise.
+  if (state.phase == ProcessState::Phase::kExited)
+    patch = patch.SetPath({"metadata", "resourceVersion"}, pod["metadata"]["resourceVersion"]);
   client_.Patch({resources::kPods, key.ns, key.name, "status"}, client::PatchType::kMerge, patch,
                 lifetime_.Guard([this, key](Result<json::Value> reply) {
                   // Seen when the informer shows it; asked again if it does not.
@@ -364,9 +372,19 @@ void NodeAgent::Terminate(const client::ObjectKey& key, const json::Value& pod) 
   PodWork& work = work_[key];
   work.sending = true;
   const std::string uid = UidOf(pod);
-  work.timer = loop_.After(machine_.FateOf(pod, 0).stops_in, [this, key, uid] {
+  work.timer = loop_.After(machine_.FateOf(pod, 0).stops_in, [this, key, uid, pod] {
     work_[key].timer = 0;
+    const ProcessState* state = machine_.Find(uid);
+    const bool exited = state != nullptr && state->phase == ProcessState::Phase::kExited;
+    ProcessState ended = exited ? *state : ProcessState{};
     machine_.Kill(uid);
+    // Whoever holds the pod waits for its end.
+    if (!pod["metadata"]["finalizers"].empty() && !IsFinished(pod)) {
+      if (!exited) ended.exit_code = 137;
+      ended.phase = ProcessState::Phase::kExited;
+      ended.restarts = pod["status"]["containerStatuses"].At(0)["restartCount"].AsInt();
+      return Report(key, pod, ended);
+    }
     client::DeleteOptions options;
     options.grace_period_seconds = 0;
     options.precondition_uid = uid;

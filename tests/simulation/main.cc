@@ -1,9 +1,9 @@
 // simulation_test [--seeds FIRST:COUNT] [--scenarios EVERY] [--jobs N] [--until-failure 1]
 //     Every EVERY-th death of each scenario (0, the default: none). Then the seeds (1:100 unless
-//     said otherwise) in a story about jobs, and every second one in a story about preemption, some
-//     twice: the same seed must leave the same trace. Then the counts of every fault and rare
-//     branch. Exit status 1 when anything is wrong.
-// simulation_test --seed N | --preemption N | --scenario NAME[/PART/before|after/K]
+//     said otherwise) in a story about jobs, and every second one in stories about preemption and
+//     about workloads, some twice: the same seed must leave the same trace. Then the counts of
+//     every fault and rare branch. Exit status 1 when anything is wrong.
+// simulation_test --seed N | --preemption N | --workloads N | --scenario NAME[/PART/before|after/K]
 //     One run, told change by change.
 
 #include <sys/wait.h>
@@ -21,6 +21,7 @@
 #include "simulation/preemption_story.h"
 #include "simulation/scenarios.h"
 #include "simulation/story.h"
+#include "simulation/workload_story.h"
 
 namespace {
 
@@ -40,7 +41,8 @@ struct Story {
   int64_t every;  // of the seeds
 };
 constexpr Story kStories[] = {{"--seed", muster::simulation::RunSeed, 1},
-                              {"--preemption", muster::simulation::RunPreemptionSeed, 2}};
+                              {"--preemption", muster::simulation::RunPreemptionSeed, 2},
+                              {"--workloads", muster::simulation::RunWorkloadSeed, 2}};
 
 struct Arguments {
   int64_t first = 1;
@@ -233,6 +235,8 @@ int main(int argc, char** argv) {
   muster::SetLogLevel(muster::LogLevel::kNone);
   const std::vector<Task> tasks = Tasks(arguments);
   Counts counts(muster::simulation::ExpectedCounts());
+  for (const std::string_view name : muster::simulation::ExpectedWorkloadCounts())
+    counts.Add(name, 0);
   const Sum sum = RunInProcesses(tasks, arguments, counts);
   int zeros = 0;
   for (const auto& [name, count] : counts.all()) {

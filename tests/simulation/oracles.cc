@@ -92,7 +92,8 @@ Oracles::Oracles(SimLoop& loop, Counts& counts,
       on_violation_(on_violation),
       tell_(std::move(tell)),
       gangs_(loop, counts, on_violation),
-      preemption_(loop, counts, std::move(on_violation)) {}
+      preemption_(loop, counts, on_violation),
+      workloads_(loop, counts, std::move(on_violation)) {}
 
 void Oracles::Attach(store::Store* store) {
   store_ = store;
@@ -146,12 +147,13 @@ void Oracles::OnEvent(const store::WatchEvent& event) {
   const auto is = [&key](std::string_view prefix) { return key.starts_with(prefix); };
   if (deleted && is(kNamespacePrefix)) CheckDeletedNamespace(key);
   if (!is(kPodPrefix) && !is(kNodePrefix) && !is(kGroupPrefix) && !is(kEventPrefix) &&
-      !is(kJobPrefix) && !is(kBudgetPrefix)) {
+      !is(kJobPrefix) && !is(kBudgetPrefix) && !WorkloadOracle::Sees(key)) {
     return;
   }
   const json::Value object = json::Parse(*event.entry->value).value_or(json::Value());
   if (tell_) Tell(event, object);
   if (is(kPodPrefix)) OnPod(event, object);
+  if (WorkloadOracle::Sees(key)) workloads_.OnChange(key, object, deleted);
   if (is(kNodePrefix)) OnNode(event, object);
   if (is(kJobPrefix)) OnJob(event, object);
   if (is(kGroupPrefix)) {
@@ -232,7 +234,8 @@ void Oracles::OnPod(const store::WatchEvent& event, const json::Value& object) {
 void Oracles::OnNewPod(const std::string& uid, const PodState& pod) {
   for (const auto& [other_uid, other] : pods_) {
     if (other_uid == uid || other.ns != pod.ns) continue;
-    if (!pod.owner_uid.empty() && other.owner_uid == pod.owner_uid && other.replica == pod.replica)
+    const bool is_replica = !pod.owner_uid.empty() && pod.replica != "/";
+    if (is_replica && other.owner_uid == pod.owner_uid && other.replica == pod.replica)
       on_violation_(fmt::format("{} was made while {} is there", pod.key, other.key));
     if (other.group != pod.group || other.epoch >= pod.epoch) continue;
     if (loop_.Steady() - other.created < kLatestRequest) continue;
@@ -375,6 +378,7 @@ void Oracles::CheckPast(Rng& rng) {
 void Oracles::CheckFixpoint() {
   gangs_.CheckFixpoint();
   preemption_.CheckFixpoint();
+  workloads_.CheckFixpoint();
   const auto range = store_->Range("", "", 0, 0);
   std::map<std::string, store::Revision> stored;
   std::vector<json::Value> objects;

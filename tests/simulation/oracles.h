@@ -11,6 +11,7 @@
 //   device owned once    no two unfinished pods of a node hold one device
 //   gangs                all or nothing (gang_oracle.h)
 //   preemption           nobody goes in vain (preemption_oracle.h)
+//   workloads            of apps/v1 and batch/v1 (workload_oracle.h)
 //   one pod per replica  of one job, and pods of a restarted gang are made when those of the epoch
 //                        before are gone
 //   jobs                 restarts stay within backoffLimit and reach it before the job fails for
@@ -38,6 +39,7 @@
 #include "simulation/counts.h"
 #include "simulation/gang_oracle.h"
 #include "simulation/preemption_oracle.h"
+#include "simulation/workload_oracle.h"
 #include "store/store.h"
 
 namespace muster::simulation {
@@ -70,6 +72,7 @@ class Oracles {
   // Over everything that was ever committed.
   uint64_t trace_hash() const { return trace_hash_; }
   store::Revision revisions() const { return last_revision_; }
+  WorkloadOracle& workloads() { return workloads_; }
   const std::map<std::string, PodState>& pods() const { return pods_; }  // by UID
 
  private:
@@ -110,6 +113,7 @@ class Oracles {
   std::function<void(const std::string&)> tell_;
   GangOracle gangs_;
   PreemptionOracle preemption_;
+  WorkloadOracle workloads_;
   store::Store* store_ = nullptr;
   store::Revision last_revision_ = 0;
   uint64_t trace_hash_ = 0;

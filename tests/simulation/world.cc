@@ -255,6 +255,8 @@ void World::DescribeUnrest() {
     return Violation("a part is down");
   Violation(fmt::format("controllers idle: {}, scheduler idle: {}", controllers_->Idle(),
                         scheduler_->scheduler.Idle()));
+  for (const std::string& line : controllers_->runtime.WritesOfExtraPass())
+    Violation("still to be written: " + line);
   for (const json::Value& job : FindAll("/registry/kubeflow.org/pytorchjobs/")) {
     const json::Value& conditions = job["status"]["conditions"];
     Violation(fmt::format("job {} is {}", client::KeyOf(job).ToString(),

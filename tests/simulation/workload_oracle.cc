@@ -210,6 +210,8 @@ void WorkloadOracle::CheckAvailable(const std::string& uid, const Pod& pod,
                                     const Owner& deployment) {
   if (deployment.object["spec"]["strategy"]["type"].AsString() == "Recreate") return;
   if (pod.last_ready != loop_.Steady()) return;  // it served nobody
+  // Who is ready is not known so soon, and with fewer replicas somebody has to go.
+  if (IsRecent(deployment.scaled)) return;
   int64_t available = 0;
   for (const auto& [other_uid, other] : pods_) {
     const Owner* of = FindOwner(other.owner);
@@ -311,6 +313,7 @@ void WorkloadOracle::OnOwner(const std::string& key, const json::Value& object, 
   }
   const json::Value& spec = object["spec"];
   if (!(spec["template"] == before["spec"]["template"])) owner.template_changed = now;
+  if (!(spec["replicas"] == before["spec"]["replicas"])) owner.scaled = now;
   const int64_t replicas = spec["replicas"].AsInt(1);
   const json::Value& pace = spec["strategy"]["rollingUpdate"];
   if (owner.kind == "ReplicaSet") {

@@ -72,7 +72,7 @@ class WorkloadOracle {
     std::string kind, key, controller;  // controller: uid
     json::Value object;
     Recent most, least;  // pods that may be, that must be available
-    Time created{}, template_changed{};
+    Time created{}, template_changed{}, scaled{};
     bool gone = false;
     // Of a Job: pods by how they ended, and when the completed indexes were.
     std::set<std::string> succeeded, failed;

@@ -237,6 +237,14 @@ TEST_F(JobTest, LessParallelismSendsPodsAway) {
 }
 
 // [sig-apps] Job should adopt matching orphans and release non-matching pods.
+TEST_F(JobTest, AClockThatIsSetBackDoesNotHoldUpReplacements) {
+  PutJob("  completions: 1\n  parallelism: 1");
+  Fail(Pods()[0]);
+  loop_.JumpClock(-hours(1));
+  loop_.RunFor(seconds(30));
+  EXPECT_EQ(ActivePods().size(), 1u);
+}
+
 TEST_F(JobTest, EndsAlsoWhenTheClockWasSetBack) {
   PutJob("  completions: 1\n  parallelism: 1");
   loop_.JumpClock(-hours(1));

@@ -266,7 +266,7 @@ class Pass {
 
   void PlanCreation(size_t count) {
     if (!spec_.backoff_limit_per_index.has_value()) {
-      const Time from = BackoffEnds(input_.pods, spec_);
+      const Time from = BackoffEnds(input_.pods, spec_, now_);
       if (from > now_) return out_.LookAgainAt(from);
     }
     if (!spec_.indexed) {
@@ -284,7 +284,7 @@ class Pass {
       const Time from = before == replaced_.end()
                             ? Time{}
                             : BackoffEnds(IndexFailuresOf(before->second).total() + 1,
-                                          FinishedAt(before->second));
+                                          FinishedAt(before->second), now_);
       if (from > now_) {
         out_.LookAgainAt(from);
       } else {

@@ -98,14 +98,15 @@ std::optional<std::string> MetSuccessRule(const json::Value& policy, int64_t com
   return std::nullopt;
 }
 
-Time BackoffEnds(int64_t failures, Time last_failure) {
+Time BackoffEnds(int64_t failures, Time last_failure, Time now) {
   if (failures <= 0) return Time{};
   Duration wait = kMinPodFailureBackoff;
   for (int64_t i = 1; i < failures && wait < kMaxPodFailureBackoff; ++i) wait *= 2;
-  return last_failure + std::min(wait, kMaxPodFailureBackoff);
+  wait = std::min<Duration>(wait, kMaxPodFailureBackoff);
+  return last_failure > now + wait ? Time{} : last_failure + wait;
 }
 
-Time BackoffEnds(const std::vector<json::Value>& pods, const JobSpec& spec) {
+Time BackoffEnds(const std::vector<json::Value>& pods, const JobSpec& spec, Time now) {
   Time last_success{};
   for (const json::Value& pod : pods) {
     if (HasSucceeded(pod)) last_success = std::max(last_success, FinishedAt(pod));
@@ -121,7 +122,7 @@ Time BackoffEnds(const std::vector<json::Value>& pods, const JobSpec& spec) {
     ++failures;
     last_failure = std::max(last_failure, end);
   }
-  return BackoffEnds(failures, last_failure);
+  return BackoffEnds(failures, last_failure, now);
 }
 
 }  // namespace muster::controllers

@@ -35,10 +35,11 @@ PodFailureVerdict JudgeFailure(const json::Value& policy, const json::Value& pod
 std::optional<std::string> MetSuccessRule(const json::Value& policy, int64_t completions,
                                           const IndexSet& succeeded);
 
-// From when on a pod may be made after `failures` in a row, the last of them at `last_failure`.
-Time BackoffEnds(int64_t failures, Time last_failure);
+// From when on a pod may be made after `failures` in a row, the last of them at `last_failure`. One
+// that lies further ahead than one has to wait was before the clock was set back: no more waiting.
+Time BackoffEnds(int64_t failures, Time last_failure, Time now);
 // The same for a Job by what its pods tell: failures since the last success. Pods that are gone
 // tell nothing.
-Time BackoffEnds(const std::vector<json::Value>& pods, const JobSpec& spec);
+Time BackoffEnds(const std::vector<json::Value>& pods, const JobSpec& spec, Time now);
 
 }  // namespace muster::controllers

@@ -86,10 +86,11 @@ rules:
 
 TEST(BackoffEnds, Doubles) {
   const Time last = *ParseTime("2026-01-01T00:00:00Z");
-  EXPECT_LE(BackoffEnds(0, last), last);
+  EXPECT_LE(BackoffEnds(0, last, last), last);
   const int64_t rows[][2] = {{1, 10}, {2, 20}, {3, 40}, {6, 320}, {7, 600}, {1000000000, 600}};
   for (const auto& [failures, wait] : rows)
-    EXPECT_EQ(BackoffEnds(failures, last), last + seconds(wait)) << failures;
+    EXPECT_EQ(BackoffEnds(failures, last, last), last + seconds(wait)) << failures;
+  EXPECT_EQ(BackoffEnds(1, last, last - hours(1)), Time{}) << "the clock was set back";
 }
 
 TEST(BackoffEnds, CountsSinceTheLastSuccess) {
@@ -101,13 +102,14 @@ TEST(BackoffEnds, CountsSinceTheLastSuccess) {
                     metadata, phase, end));
   };
   const auto at = [](const char* time) { return *ParseTime(time); };
+  const Time now = at("2026-01-01T00:09:00Z");
   std::vector<json::Value> pods = {pod("Failed", "1"), pod("Succeeded", "2"), pod("Failed", "3"),
                                    pod("Failed", "4"), pod("Running", "9")};
-  EXPECT_EQ(BackoffEnds(pods, spec), at("2026-01-01T00:04:20Z"));
+  EXPECT_EQ(BackoffEnds(pods, spec, now), at("2026-01-01T00:04:20Z"));
   pods.push_back(pod("Failed", "8", "{deletionTimestamp: '2026-01-01T00:08:00Z'}"));
-  EXPECT_EQ(BackoffEnds(pods, spec), at("2026-01-01T00:04:20Z"));  // sent away
+  EXPECT_EQ(BackoffEnds(pods, spec, now), at("2026-01-01T00:04:20Z"));  // sent away
   pods.push_back(pod("Succeeded", "5"));
-  EXPECT_EQ(BackoffEnds(pods, spec), Time{});
+  EXPECT_EQ(BackoffEnds(pods, spec, now), Time{});
 }
 
 TEST(FinishedAt, TheBestThatIsKnown) {

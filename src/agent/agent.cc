@@ -1,5 +1,10 @@
 #include "agent/agent.h"
 
+#include <sched.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "agent/images/image_cache.h"
 #include "agent/kubelet_server/kubelet_handler.h"
 #include "agent/network/host_network.h"
@@ -11,6 +16,7 @@
 #include "agent/node/node_registrar.h"
 #include "agent/pod_workers/disk_guard.h"
 #include "agent/pod_workers/pod_manager.h"
+#include "agent/probes/node_handler_runner.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
 #include "agent/spawner/network_config.h"
@@ -87,6 +93,9 @@ struct Agent::Impl {
         runtime(options.data_dir, loop, pool, spawner),
         addresses(network.node_range),
         images(options.data_dir, loop, pool),
+        own_io(IoOf(options)),
+        node_io(IoOf(user_node)),
+        handlers(loop, node_io != nullptr ? *node_io : Io(), runtime),
         context{.loop = loop,
                 .pool = pool,
                 .client = client,
@@ -96,6 +105,7 @@ struct Agent::Impl {
                 .addresses = addresses,
                 .devices = devices,
                 .gangs = gangs,
+                .handlers = handlers,
                 .images = options.pull_images ? &images : nullptr},
         manager(context, pods_informer),
         disk_guard(context, manager,
@@ -110,6 +120,19 @@ struct Agent::Impl {
                                         [this] { OnGpus(); });
     }
   }
+
+  static std::unique_ptr<net::IoThreads> IoOf(const AgentOptions& options) {
+    return options.io != nullptr ? nullptr : std::make_unique<net::IoThreads>(1);
+  }
+  // A thread inside the network of an ordinary user's node, from where its pods are reached.
+  static std::unique_ptr<net::IoThreads> IoOf(const UserNode& user_node) {
+    if (!user_node.valid()) return nullptr;
+    return std::make_unique<net::IoThreads>(1, [network = user_node.network.get()] {
+      if (setns(network, CLONE_NEWNET) != 0)
+        LOG_ERROR("agent: probes cannot enter the node's network: {}", strerror(errno));
+    });
+  }
+  net::IoThreads& Io() const { return options.io != nullptr ? *options.io : *own_io; }
 
   static NodeNetworkConfig NetworkOf(const AgentOptions& options) {
     NodeNetworkConfig config;
@@ -147,13 +170,15 @@ struct Agent::Impl {
   IpAllocator addresses;
   DeviceAllocator devices;
   ImageCache images;
+  std::unique_ptr<net::IoThreads> own_io;   // null: the caller's
+  std::unique_ptr<net::IoThreads> node_io;  // where the node's network is not the machine's
+  NodeHandlerRunner handlers;
   GangSandboxes gangs{addresses};
   PodWorkerContext context;
   PodManager manager;
   DiskGuard disk_guard;
   client::InformerSet& informers;
   std::unique_ptr<NetworkPublisher> publisher;
-  std::unique_ptr<net::IoThreads> own_io;
   std::unique_ptr<KubeletHandler> handler;
   std::unique_ptr<net::HttpServer> server;
   std::unique_ptr<NodeRegistrar> registrar;
@@ -219,7 +244,6 @@ std::string Agent::Impl::ResolvConfOfUserNode(const std::string& machine) const 
 }
 
 Status Agent::Impl::StartServer(const Gathered& gathered) {
-  if (options.io == nullptr) own_io = std::make_unique<net::IoThreads>(1);
   handler = std::make_unique<KubeletHandler>(options.data_dir, loop, pool, runtime, manager,
                                              context.images);
   handler->OnMetrics([this](Function<void(std::string)> answer) {
@@ -231,8 +255,7 @@ Status Agent::Impl::StartServer(const Gathered& gathered) {
   server_options.host = options.kubelet_host;
   server_options.port = static_cast<uint16_t>(options.kubelet_port);
   server_options.tls = net::TlsServerOptions{gathered.cert, gathered.key, gathered.ca};
-  net::IoThreads& io = options.io != nullptr ? *options.io : *own_io;
-  ASSIGN_OR_RETURN(server, net::HttpServer::Start(loop, io, *handler, std::move(server_options)));
+  ASSIGN_OR_RETURN(server, net::HttpServer::Start(loop, Io(), *handler, std::move(server_options)));
   facts.kubelet_port = server->port();
   return Status::Ok();
 }

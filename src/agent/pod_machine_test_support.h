@@ -20,6 +20,7 @@
 #include "agent/network/netns_test_support.h"
 #include "agent/pod_workers/container_builder.h"
 #include "agent/pod_workers/pod_manager.h"
+#include "agent/probes/node_handler_runner.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_lock.h"
 #include "agent/runtime/process_runtime.h"
@@ -49,6 +50,7 @@ struct Node {
         spawner(loop, *next_spawner(), next_spawner),
         runtime(data_dir, loop, pool, spawner),
         addresses(*Ipv4Prefix::Parse("10.42.0.0/24")),
+        handlers(loop, io, runtime),
         devices(std::vector<cluster::Device>{{"nvidia.com/gpu", "GPU-sim-0", 0, "Simulated-GPU"}}),
         context{.loop = loop,
                 .pool = pool,
@@ -58,7 +60,8 @@ struct Node {
                 .services = informers.Get(client::resources::kServices, json::Fields::Whole()),
                 .addresses = addresses,
                 .devices = devices,
-                .gangs = gangs},
+                .gangs = gangs,
+                .handlers = handlers},
         manager(context, pods) {
     context.data_dir = data_dir;
     context.node_name = "n1";
@@ -81,6 +84,8 @@ struct Node {
   SpawnerClient spawner;
   ProcessRuntime runtime;
   IpAllocator addresses;
+  net::IoThreads io{1};
+  NodeHandlerRunner handlers;
   DeviceAllocator devices;
   GangSandboxes gangs{addresses};
   PodWorkerContext context;

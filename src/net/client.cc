@@ -175,6 +175,7 @@ void HttpClient::Impl::Report(const CallPtr& call, CallOutcome outcome) {
       if (done) done(std::move(status));
       return;
     }
+    case ClientCall::Kind::kConnect:
     case ClientCall::Kind::kUpgrade: {
       auto done = std::exchange(call->on_upgrade, nullptr);
       if (status.ok()) {
@@ -269,6 +270,18 @@ std::unique_ptr<ClientStream> HttpClient::Upgrade(const Endpoint& endpoint, Requ
   CallPtr call = impl_->MakeCall(ClientCall::Kind::kUpgrade, endpoint, std::move(request));
   call->on_upgrade = std::move(done);
   impl_->Start(call, false);
+  return std::make_unique<CallHandle>(
+      call, [impl = impl_.get()](const CallPtr& gone) { impl->Abandon(gone); });
+}
+
+std::unique_ptr<ClientStream> HttpClient::Connect(
+    const Endpoint& endpoint, Function<void(Result<std::unique_ptr<ByteStream>>)> done) {
+  CallPtr call = impl_->MakeCall(ClientCall::Kind::kConnect, endpoint, {});
+  call->on_upgrade = [done = std::move(done)](Result<UpgradeAnswer> answer) mutable {
+    if (!answer) return done(Error(std::move(answer.error())));
+    done(std::move(answer->stream));
+  };
+  impl_->Start(call, /*fresh_connection=*/true);
   return std::make_unique<CallHandle>(
       call, [impl = impl_.get()](const CallPtr& gone) { impl->Abandon(gone); });
 }

@@ -96,6 +96,10 @@ class HttpClient {
   // abandons it.
   std::unique_ptr<ClientStream> Upgrade(const Endpoint& endpoint, Request request,
                                         Function<void(Result<UpgradeAnswer>)> done);
+  // A connection of its own without HTTP, for other protocols. Destroying the handle before `done`
+  // abandons it.
+  std::unique_ptr<ClientStream> Connect(const Endpoint& endpoint,
+                                        Function<void(Result<std::unique_ptr<ByteStream>>)> done);
 
  private:
   struct Impl;

@@ -68,7 +68,16 @@ void ClientConnection::OnOpen() {
   opened_ = true;
   on_dial_failed_ = nullptr;
   ClearDeadline();
+  if (call_->kind == ClientCall::Kind::kConnect) return HandOver({}, "");
   SendRequest();
+}
+
+// From now on the bytes are the caller's, beginning with `rest`.
+void ClientConnection::HandOver(CallOutcome outcome, std::string_view rest) {
+  auto raw_state = std::make_shared<RawStreamState>(core_->loop, thread_ptr());
+  outcome.stream = MakeRawStream(raw_state);
+  BecomeRaw(std::move(raw_state), rest);
+  Finish(std::move(outcome));
 }
 
 void ClientConnection::Serve(std::shared_ptr<ClientCall> call) {
@@ -123,13 +132,10 @@ void ClientConnection::OnData(std::string_view bytes) {
 void ClientConnection::OnHead(std::string_view rest) {
   MessageHead& head = parser_.head();
   if (head.status == 101 && call_->kind == ClientCall::Kind::kUpgrade) {
-    auto raw_state = std::make_shared<RawStreamState>(core_->loop, thread_ptr());
     CallOutcome outcome;
     outcome.response.status = 101;
     outcome.response.headers = std::move(head.headers);
-    outcome.stream = MakeRawStream(raw_state);
-    BecomeRaw(std::move(raw_state), rest);
-    return Finish(std::move(outcome));
+    return HandOver(std::move(outcome), rest);
   }
   if (head.status < 200) return;
   response_.status = head.status;

@@ -58,7 +58,7 @@ struct ClientCore {
 };
 
 struct ClientCall {
-  enum class Kind : uint8_t { kSend, kStream, kUpgrade };
+  enum class Kind : uint8_t { kSend, kStream, kUpgrade, kConnect };
 
   std::shared_ptr<ClientCore> core;
   Kind kind = Kind::kSend;
@@ -115,6 +115,7 @@ class ClientConnection final : public Connection {
   void OnClosed(const Status& why) override;
 
   void SendRequest();
+  void HandOver(CallOutcome outcome, std::string_view rest);
   void OnHead(std::string_view rest);
   void OnBody(std::string_view bytes);
   void Complete();

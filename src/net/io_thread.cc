@@ -274,9 +274,12 @@ void IoThreadImpl::Resolve(const std::string& host, uint16_t port,
 std::shared_ptr<IoThread> StartIoThread(int index) { return std::make_shared<IoThreadImpl>(index); }
 void StopIoThread(IoThread& thread) { static_cast<IoThreadImpl&>(thread).Stop(); }
 
-IoThreads::IoThreads(int count) {
+IoThreads::IoThreads(int count, const std::function<void()>& on_start) {
   CHECK(count >= 1 && count <= kMaxIoThreads);
-  for (int i = 0; i < count; ++i) threads_.push_back(StartIoThread(i));
+  for (int i = 0; i < count; ++i) {
+    threads_.push_back(StartIoThread(i));
+    if (on_start) threads_.back()->Post(on_start);
+  }
 }
 
 IoThreads::~IoThreads() {

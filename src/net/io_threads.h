@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,8 +25,8 @@ inline constexpr int kMaxIoThreads = 16;
 
 class IoThreads {
  public:
-  // REQUIRES: 1 <= count <= kMaxIoThreads.
-  explicit IoThreads(int count);
+  // `on_start` is the first thing that each thread does. REQUIRES: 1 <= count <= kMaxIoThreads.
+  explicit IoThreads(int count, const std::function<void()>& on_start = {});
   ~IoThreads();
   IoThreads(const IoThreads&) = delete;
   IoThreads& operator=(const IoThreads&) = delete;

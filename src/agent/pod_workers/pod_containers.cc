@@ -79,6 +79,8 @@ void PodWorker::WaitWith(size_t index, std::string reason, std::string message) 
 }
 
 void PodWorker::SyncContainers() {
+  AdvanceEndings();
+  if (AnyPostStart()) return;  // as upstream: nothing else begins meanwhile
   bool all_initialized = true;
   for (size_t i = 0; i < state_.containers.size() && all_initialized; ++i) {
     if (state_.containers[i].init) all_initialized = SyncInitContainer(i);
@@ -95,10 +97,24 @@ void PodWorker::SyncContainers() {
 // True when the next container may start.
 bool PodWorker::SyncInitContainer(size_t index) {
   const ContainerRuntimeState& container = state_.containers[index];
-  if (container.is == Is::kRunning) return container.sidecar;
-  if (!container.sidecar && container.Succeeded()) return true;
+  if (container.sidecar) {
+    SyncAppContainer(index);
+    // One that starts again is not waited for.
+    return apps_begun_ || container.Started();
+  }
+  if (container.is == Is::kRunning) return false;
+  if (container.Succeeded()) return true;
   SyncAppContainer(index);
   return false;
+}
+
+// Nothing is left to do but for sidecars, which end now.
+bool PodWorker::AppsDone() const {
+  return std::all_of(state_.containers.begin(), state_.containers.end(),
+                     [this](const ContainerRuntimeState& container) {
+                       return container.init ||
+                              (container.is == Is::kTerminated && !ShouldRestart(container));
+                     });
 }
 
 void PodWorker::SyncAppContainer(size_t index) {
@@ -224,12 +240,43 @@ void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
     return;
   }
   container.is = Is::kRunning;
+  apps_begun_ = apps_begun_ || !container.init;
   container.started_at = *started_at;
   container.waiting_message.clear();
+  container.post_start_runs = AllContainers(pod_)[index]["lifecycle"].Has("postStart");
+  if (container.post_start_runs) container.waiting_reason = "ContainerCreating";
   WriteStatusNow();  // before the events: it is what others wait for
   Event(client::EventType::kNormal, "Created",
         fmt::format("Created container: {}", container.name));
   Event(client::EventType::kNormal, "Started", fmt::format("Started container {}", container.name));
+  if (container.post_start_runs) RunPostStart(index);
+}
+
+bool PodWorker::AnyPostStart() const {
+  return std::any_of(post_starts_.begin(), post_starts_.end(),
+                     [](const auto& run) { return run != nullptr; });
+}
+
+void PodWorker::RunPostStart(size_t index) {
+  const json::Value container = AllContainers(pod_)[index];
+  const Result<HandlerAction> action =
+      HookActionOf(container["lifecycle"]["postStart"], container, state_.pod_ip);
+  if (!action) return OnPostStart(index, {HandlerResult::Is::kUnknown, action.error().message()});
+  post_starts_[index] = context_.handlers.Run(
+      {uid_, state_.containers[index].name}, *action, std::nullopt,
+      lifetime_.Guard([this, index](const HandlerResult& result) { OnPostStart(index, result); }));
+}
+
+void PodWorker::OnPostStart(size_t index, const HandlerResult& result) {
+  if (result.Good()) {
+    state_.containers[index].post_start_runs = false;
+    WriteStatusNow();
+  } else {
+    Event(client::EventType::kWarning, "FailedPostStartHook", "PostStartHook failed");
+    BeginEnding(index, SpecGrace(), "FailedPostStartHook");
+  }
+  post_starts_[index].reset();
+  Sync();
 }
 
 void PodWorker::RecordExit(size_t index, const ContainerExit& exit, bool just_now) {
@@ -237,6 +284,9 @@ void PodWorker::RecordExit(size_t index, const ContainerExit& exit, bool just_no
   container.is = Is::kTerminated;
   container.exit = exit;
   container.exit_attempt = container.attempt;
+  container.post_start_runs = false;
+  endings_[index].reset();
+  post_starts_[index].reset();
   const std::optional<Time> started = ParseTime(exit.started_at);
   const std::optional<Time> finished = ParseTime(exit.finished_at);
   // A program that cannot be started is not worth an immediate second try, but upstream gives it

@@ -26,7 +26,7 @@ json::Value Terminated(const ContainerExit& exit, std::string_view uid, std::str
 }
 
 json::Value State(const ContainerRuntimeState& container, std::string_view uid) {
-  switch (container.is) {
+  switch (container.Shown()) {
     case Is::kRunning: {
       const auto started = ParseTime(container.started_at);
       return json::Obj(
@@ -62,18 +62,16 @@ json::Value DevicesStatus(const std::vector<AllocatedDevice>& devices) {
 
 json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState& container,
                             std::string_view uid) {
-  const bool running = container.is == Is::kRunning;
   json::Value last = json::Obj();
   if (container.last_exit) {
     last = json::Obj({{"terminated", Terminated(*container.last_exit, uid, container.name,
                                                 container.last_exit_attempt)}});
   }
-  const bool ready = container.init && !container.sidecar ? container.Succeeded() : running;
   json::Value out =
       json::Obj({{"name", container.name},
                  {"state", State(container, uid)},
                  {"lastState", last},
-                 {"ready", ready},
+                 {"ready", container.Ready()},
                  {"restartCount", std::max(container.attempt, 0)},
                  {"image", container.image.empty() ? spec["image"].Str() : container.image},
                  {"imageID", container.image_id}});
@@ -81,7 +79,7 @@ json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState
     out = out.Set("containerID", ContainerId(uid, container.name, container.attempt));
   if (!container.devices.empty())
     out = out.Set("allocatedResourcesStatus", DevicesStatus(container.devices));
-  return out.Set("started", running);
+  return out.Set("started", container.Started());
 }
 
 bool RestartsAlways(const json::Value& pod) {
@@ -98,8 +96,12 @@ struct Counts {
 Counts CountContainers(const PodRuntimeState& state) {
   Counts counts;
   for (const ContainerRuntimeState& container : state.containers) {
-    if (container.init) continue;
-    switch (container.is) {
+    if (container.init) {
+      // As upstream: of sidecars only those that run count.
+      if (container.sidecar && container.Shown() == Is::kRunning) ++counts.running;
+      continue;
+    }
+    switch (container.Shown()) {
       case Is::kRunning:
         ++counts.running;
         break;
@@ -122,8 +124,14 @@ bool NothingRuns(const PodRuntimeState& state) {
 }
 
 bool InitDone(const ContainerRuntimeState& container) {
-  return container.sidecar ? container.is == Is::kRunning || container.attempt >= 0
-                           : container.Succeeded();
+  return container.sidecar ? container.Started() : container.Succeeded();
+}
+
+// Once the others have begun, init containers that run again do not take the pod back.
+bool Begun(const PodRuntimeState& state) {
+  return std::any_of(state.containers.begin(), state.containers.end(), [](const auto& container) {
+    return !container.init && container.attempt >= (container.post_start_runs ? 1 : 0);
+  });
 }
 
 struct Condition {
@@ -144,22 +152,47 @@ json::Value ToJson(const json::Value& before, const Condition& condition, Time n
   return out;
 }
 
-std::string Names(const PodRuntimeState& state, bool init) {
+std::string Uninitialized(const PodRuntimeState& state) {
   std::vector<std::string> names;
   for (const ContainerRuntimeState& container : state.containers) {
-    if (container.init != init) continue;
-    const bool fine = init ? InitDone(container) : container.is == Is::kRunning;
-    if (!fine) names.push_back(container.name);
+    if (container.init && !InitDone(container)) names.push_back(container.name);
   }
   return Join(names, " ");
 }
 
-std::vector<Condition> OwnConditions(const PodRuntimeState& state, const std::string& phase) {
+std::string Unready(const PodRuntimeState& state) {
+  std::vector<std::string> names;
+  for (const ContainerRuntimeState& container : state.containers) {
+    const bool counts = container.sidecar || !container.init;
+    if (counts && !container.Ready()) names.push_back(container.name);
+  }
+  return Join(names, " ");
+}
+
+// Why the conditions that the pod's readinessGates name keep it from being ready; "": they do not.
+std::string ClosedGates(const json::Value& pod) {
+  std::vector<std::string> out;
+  for (const json::Value& gate : pod["spec"]["readinessGates"].items()) {
+    const std::string type = gate["conditionType"].Str();
+    const json::Value condition = schema::FindCondition(pod["status"]["conditions"], type);
+    if (condition.IsNull()) {
+      out.push_back(fmt::format(
+          "corresponding condition of pod readiness gate \"{}\" does not exist.", type));
+    } else if (condition["status"].AsString() != "True") {
+      out.push_back(fmt::format("the status of pod readiness gate \"{}\" is not \"True\", but {}",
+                                type, condition["status"].AsString()));
+    }
+  }
+  return Join(out, ", ");
+}
+
+std::vector<Condition> OwnConditions(const json::Value& pod, const PodRuntimeState& state,
+                                     const std::string& phase) {
   Condition initialized = {"Initialized", true, "", ""};
   Condition ready = {"Ready", true, "", ""};
   Condition containers_ready = {"ContainersReady", true, "", ""};
-  const std::string uninitialized = Names(state, true);
-  const std::string unready = Names(state, false);
+  const std::string uninitialized = Begun(state) ? "" : Uninitialized(state);
+  const std::string unready = Unready(state);
   if (phase == "Succeeded") {
     initialized.reason = "PodCompleted";
     for (Condition* condition : {&ready, &containers_ready})
@@ -177,6 +210,8 @@ std::vector<Condition> OwnConditions(const PodRuntimeState& state, const std::st
       for (Condition* condition : {&ready, &containers_ready}) {
         *condition = {condition->type, false, "ContainersNotReady", message};
       }
+    } else if (const std::string closed = ClosedGates(pod); !closed.empty()) {
+      ready = {"Ready", false, "ReadinessGatesNotReady", closed};
     }
   }
   std::vector<Condition> out = {{"PodReadyToStartContainers", state.sandbox_ready, "", ""},
@@ -193,7 +228,7 @@ json::Value Conditions(const json::Value& pod, const PodRuntimeState& state,
                        const json::Value& written, const std::string& phase, Time now) {
   const json::Value& shown = pod["status"]["conditions"];
   json::Array out;
-  const std::vector<Condition> own = OwnConditions(state, phase);
+  const std::vector<Condition> own = OwnConditions(pod, state, phase);
   for (const Condition& condition : own) {
     json::Value before = schema::FindCondition(written, condition.type);
     if (before.IsNull()) before = schema::FindCondition(shown, condition.type);
@@ -235,13 +270,11 @@ std::string PodPhase(const json::Value& pod, const PodRuntimeState& state) {
                ? "Succeeded"
                : "Failed";
   }
-  // Once the others have begun, init containers that run again do not take the pod back to Pending.
-  const bool begun =
-      std::any_of(state.containers.begin(), state.containers.end(),
-                  [](const ContainerRuntimeState& one) { return !one.init && one.attempt >= 0; });
+  const bool begun = Begun(state);
   for (const ContainerRuntimeState& container : state.containers) {
     if (!container.init || InitDone(container)) continue;
-    if (container.is == Is::kTerminated && RestartsNever(pod)) return "Failed";
+    if (!container.sidecar && container.is == Is::kTerminated && RestartsNever(pod))
+      return "Failed";
     if (!begun) return "Pending";
   }
   if (counts.waiting > 0) return counts.stopped > 0 ? "Running" : "Pending";

@@ -45,13 +45,20 @@ struct ContainerRuntimeState {
   // While it starts from an image and afterwards: the name of the image's folder, by which the
   // image cache knows it, and what the status says.
   std::string image_name, image, image_id;
-  int attempt = -1;                        // of the latest start, also the restart count
-  std::string started_at;                  // while running
+  int attempt = -1;        // of the latest start, also the restart count
+  std::string started_at;  // while running
+  // Its postStart hook runs, or failed: it is not shown as running.
+  bool post_start_runs = false;
+  // While it runs: what its startup and its readiness probe say.
+  bool started = true, ready = true;
   std::optional<ContainerExit> exit;       // while terminated
   std::optional<ContainerExit> last_exit;  // the end before the present state
   int exit_attempt = -1, last_exit_attempt = -1;
   std::vector<AllocatedDevice> devices;  // those of one resource side by side
 
+  Is Shown() const { return is == Is::kRunning && post_start_runs ? Is::kWaiting : is; }
+  bool Started() const { return Shown() == Is::kRunning && started; }
+  bool Ready() const { return init && !sidecar ? Succeeded() : Started() && ready; }
   bool Succeeded() const { return is == Is::kTerminated && exit && exit->exit_code == 0; }
 };
 

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <algorithm>
+
 #include "agent/pod_workers/pod_worker.h"
 #include "agent/runtime/files.h"
 #include "base/log.h"
@@ -14,7 +16,7 @@ using Is = ContainerRuntimeState::Is;
 
 bool PodWorker::ShouldStop() const {
   if (object_gone_ || IsDeleted() || !state_.failed_reason.empty()) return true;
-  return schema::IsFinalPhase(PodPhase(pod_, state_));
+  return AppsDone() || schema::IsFinalPhase(PodPhase(pod_, state_));
 }
 
 // Waits for what runs, then: final status, sandbox away, object away.
@@ -25,7 +27,7 @@ void PodWorker::Stop() {
     // A pod that had ended before we saw it has its last status already.
     if (!removed_) MarkStatus();
   }
-  if (AnyRunning()) return SignalAll();
+  if (AnyRunning()) return AdvanceEndings();
   // Before the last status is published: whoever reads it may give the devices away at once.
   context_.devices.Release(uid_);
   if (IsPlain()) context_.plain_ports->Release(uid_);
@@ -41,42 +43,97 @@ void PodWorker::Stop() {
   if (IsDeleted()) DeleteObject();
 }
 
-Time PodWorker::StopDeadline() const {
-  if (object_gone_) return *stop_since_;
-  if (state_.failed_reason == kEvicted) return *stop_since_ + kEvictionGrace;
-  const int64_t of_spec = pod_["spec"]["terminationGracePeriodSeconds"].AsInt(kDefaultGraceSeconds);
-  const int64_t grace =
-      IsDeleted() ? pod_["metadata"]["deletionGracePeriodSeconds"].AsInt(of_spec) : of_spec;
-  return *stop_since_ + seconds(grace);
+Duration PodWorker::SpecGrace() const {
+  const json::Value& of_spec = pod_["spec"]["terminationGracePeriodSeconds"];
+  return seconds((IsDeleted() ? pod_["metadata"]["deletionGracePeriodSeconds"] : of_spec)
+                     .AsInt(of_spec.AsInt(kDefaultGraceSeconds)));
 }
 
-void PodWorker::SignalAll() {
-  const Duration left = StopDeadline() - context_.loop.Now();
-  const bool kill_now = left <= Duration();
-  const bool first = !signalled_;
-  if ((kill_now && !killed_) || first) {
-    for (const ContainerRuntimeState& container : state_.containers) {
-      if (container.is != Is::kRunning) continue;
-      if (first) {
-        Event(client::EventType::kNormal, "Killing",
-              fmt::format("Stopping container {}", container.name));
-      }
-      const ImageRecord* image = container.image_name.empty() || context_.images == nullptr
-                                     ? nullptr
-                                     : context_.images->FindRoot(container.image_name);
-      const int stop = image == nullptr ? SIGTERM : StopSignal(image->config);
-      context_.runtime.SignalContainer(uid_, container.name, kill_now ? SIGKILL : stop);
+// What the pod as a whole has.
+Duration PodWorker::StopGrace() const {
+  if (object_gone_) return Duration();
+  return state_.failed_reason == kEvicted ? kEvictionGrace : SpecGrace();
+}
+
+// Counted from the beginning of the container's own ending.
+Duration PodWorker::GraceNow(size_t index) const {
+  const Ending& ending = *endings_[index];
+  if (object_gone_) return Duration();
+  if (!stop_since_) return ending.grace;
+  return std::min<Duration>(ending.grace, *stop_since_ + StopGrace() - ending.stop.since());
+}
+
+// Sidecars end after the containers that they serve, the first one last.
+bool PodWorker::ItsTurnToEnd(size_t index) const {
+  if (!stop_since_ || !state_.containers[index].sidecar) return true;
+  for (size_t i = index + 1; i < state_.containers.size(); ++i) {
+    const ContainerRuntimeState& other = state_.containers[i];
+    if (other.is == Is::kRunning && (other.sidecar || !other.init)) return false;
+  }
+  return true;
+}
+
+void PodWorker::BeginEnding(size_t index, Duration grace, const std::string& message) {
+  Event(client::EventType::kNormal, "Killing", message);
+  post_starts_[index].reset();
+  const bool has_hook = AllContainers(pod_)[index]["lifecycle"].Has("preStop");
+  endings_[index].emplace(ContainerStop(context_.loop.Now(), has_hook), grace, nullptr);
+}
+
+void PodWorker::AdvanceEndings() {
+  for (size_t i = 0; i < state_.containers.size(); ++i) {
+    const ContainerRuntimeState& container = state_.containers[i];
+    if (container.is != Is::kRunning) continue;
+    if (stop_since_ && !endings_[i])
+      BeginEnding(i, StopGrace(), fmt::format("Stopping container {}", container.name));
+    if (endings_[i]) AdvanceEnding(i);
+  }
+}
+
+void PodWorker::AdvanceEnding(size_t index) {
+  ContainerStop& stop = endings_[index]->stop;
+  const Time now = context_.loop.Now();
+  while (true) {
+    const ContainerStop::Do next = stop.Next(now, GraceNow(index), ItsTurnToEnd(index));
+    if (next == ContainerStop::Do::kWait) break;
+    if (next == ContainerStop::Do::kRunHook) RunPreStop(index);
+    if (next == ContainerStop::Do::kSignal || next == ContainerStop::Do::kKill)
+      Signal(index, next == ContainerStop::Do::kKill);
+    if (next == ContainerStop::Do::kKillSandbox) {
+      // A shim that is stopped or hangs passes no signal on.
+      LOG_WARN("agent: pod {} does not end, its sandbox is killed", uid_);
+      context_.runtime.KillSandbox(uid_);
     }
   }
-  signalled_ = true;
-  if (!kill_now) return ScheduleSync(left);
-  // A shim that is stopped or hangs passes no signal on.
-  if (killed_ && -left >= kKillPatience) {
-    LOG_WARN("agent: pod {} does not end, its sandbox is killed", uid_);
-    context_.runtime.KillSandbox(uid_);
-  }
-  killed_ = true;
-  ScheduleSync(kKillPatience);
+  ScheduleSync(stop.due() - now);
+}
+
+void PodWorker::RunPreStop(size_t index) {
+  const json::Value container = AllContainers(pod_)[index];
+  const Result<HandlerAction> action =
+      HookActionOf(container["lifecycle"]["preStop"], container, state_.pod_ip);
+  const auto done = [this, index](const HandlerResult& result) {
+    if (!result.Good()) {
+      // Without its words: they may be secrets of the server, as upstream has it.
+      Event(client::EventType::kWarning, "FailedPreStopHook", "PreStopHook failed");
+    }
+    endings_[index]->stop.HookDone();
+    endings_[index]->hook.reset();
+    Sync();
+  };
+  if (!action) return done({HandlerResult::Is::kUnknown, action.error().message()});
+  endings_[index]->hook = context_.handlers.Run({uid_, state_.containers[index].name}, *action,
+                                                std::nullopt, lifetime_.Guard(done));
+}
+
+void PodWorker::Signal(size_t index, bool kill) {
+  const ContainerRuntimeState& container = state_.containers[index];
+  endings_[index]->hook.reset();
+  const ImageRecord* image = container.image_name.empty() || context_.images == nullptr
+                                 ? nullptr
+                                 : context_.images->FindRoot(container.image_name);
+  const int stop = image == nullptr ? SIGTERM : StopSignal(image->config);
+  context_.runtime.SignalContainer(uid_, container.name, kill ? SIGKILL : stop);
 }
 
 void PodWorker::RemoveEverything() {

@@ -67,6 +67,8 @@ PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const Recovered
   }
   restarts_.resize(state_.containers.size());
   image_waits_.resize(state_.containers.size());
+  endings_.resize(state_.containers.size());
+  post_starts_.resize(state_.containers.size());
   state_.host_ip = context_.host_ip;
   const json::Value& start_time = pod_["status"]["startTime"];
   state_.start_time = start_time.IsString() ? start_time.Str() : FormatTime(context_.loop.Now());
@@ -114,6 +116,7 @@ void PodWorker::TakeContainers(const RecoveredPod& recovered) {
       entry.last_exit = container.last_exit;
       entry.last_exit_attempt = container.attempt - 1;
     }
+    if (recovered.sandbox_alive && !entry.init) apps_begun_ = true;
     if (container.running && recovered.sandbox_alive) {
       entry.is = ContainerRuntimeState::Is::kRunning;
       entry.started_at = container.started_at;
@@ -163,7 +166,7 @@ void PodWorker::ObjectGone() {
 void PodWorker::OnSandboxGone() {
   LOG_WARN("agent: sandbox of pod {}/{} is gone", pod_["metadata"]["namespace"].AsString(),
            pod_["metadata"]["name"].AsString());
-  sandbox_ready_ = prepared_ = state_.sandbox_ready = false;
+  sandbox_ready_ = prepared_ = state_.sandbox_ready = apps_begun_ = false;
   // Whatever step was under way fails by itself; the next one starts from the beginning.
   after_lost_ = step_ == Step::kLost ? after_lost_ : Step::kInputs;
   step_ = Step::kLost;

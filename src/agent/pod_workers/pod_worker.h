@@ -28,11 +28,13 @@
 #include "agent/node/node_secrets.h"
 #include "agent/pod_workers/backoff.h"
 #include "agent/pod_workers/container_builder.h"
+#include "agent/pod_workers/container_stop.h"
 #include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/gang_sandboxes.h"
 #include "agent/pod_workers/pod_status.h"
 #include "agent/pod_workers/port_allocator.h"
 #include "agent/pod_workers/status_writer.h"
+#include "agent/probes/handler_runner.h"
 #include "agent/runtime/pod_runtime.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -53,7 +55,6 @@ inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
 inline constexpr Duration kDevicesRetry = milliseconds(50);
 inline constexpr int64_t kDefaultGraceSeconds = 30;
 inline constexpr Duration kEvictionGrace = seconds(1);  // as upstream
-inline constexpr Duration kKillPatience = seconds(5);   // SIGKILL to the end of the container
 
 // What all workers of a node share.
 struct PodWorkerContext {
@@ -66,6 +67,7 @@ struct PodWorkerContext {
   IpAllocator& addresses;
   DeviceAllocator& devices;
   GangSandboxes& gangs;
+  HandlerRunner& handlers;
   ImageCache* images = nullptr;  // nullptr: every image name means the machine itself
 
   std::string data_dir, node_name, host_ip, bridge, cluster_domain;
@@ -142,6 +144,7 @@ class PodWorker {
   void SyncContainers();
   bool SyncInitContainer(size_t index);
   void SyncAppContainer(size_t index);
+  bool AppsDone() const;
   bool ShouldRestart(const ContainerRuntimeState& container) const;
   cluster::DeviceLists GangDevices() const;
   void StartContainer(size_t index);
@@ -149,6 +152,9 @@ class PodWorker {
   void OnStarted(size_t index, const Result<std::string>& started_at);
   void RecordExit(size_t index, const ContainerExit& exit, bool just_now = true);
   void WaitWith(size_t index, std::string reason, std::string message);
+  bool AnyPostStart() const;
+  void RunPostStart(size_t index);
+  void OnPostStart(size_t index, const HandlerResult& result);
   std::optional<size_t> IndexOf(const std::string& container) const;
 
   // pod_images.cc: the images that containers start from.
@@ -162,11 +168,18 @@ class PodWorker {
   // pod_stop.cc: ending it.
   bool ShouldStop() const;
   void Stop();
-  void SignalAll();
+  void BeginEnding(size_t index, Duration grace, const std::string& message);
+  void AdvanceEndings();
+  void AdvanceEnding(size_t index);
+  Duration GraceNow(size_t index) const;
+  bool ItsTurnToEnd(size_t index) const;
+  void RunPreStop(size_t index);
+  void Signal(size_t index, bool kill);
   void RemoveEverything();
   void DeleteObject();
   void Finish();
-  Time StopDeadline() const;
+  Duration SpecGrace() const;
+  Duration StopGrace() const;
 
   bool IsDeleted() const { return !pod_["metadata"]["deletionTimestamp"].AsString().empty(); }
   bool AnyRunning() const;
@@ -188,7 +201,8 @@ class PodWorker {
 
   bool busy_ = false;  // a step is under way
   bool sandbox_ready_ = false;
-  bool prepared_ = false;  // layer, /dev/shm and volumes of the present sandbox are made
+  bool prepared_ = false;    // layer, /dev/shm and volumes of the present sandbox are made
+  bool apps_begun_ = false;  // in the present sandbox
   bool object_gone_ = false;
   bool removed_ = false;  // nothing is left on the node
   bool delete_sent_ = false;
@@ -218,7 +232,14 @@ class PodWorker {
   std::string last_failure_;  // so that a retry does not repeat the event
 
   std::optional<Time> stop_since_;
-  bool signalled_ = false, killed_ = false;
+  struct Ending {
+    ContainerStop stop;
+    Duration grace;  // its own; that of the pod may be less
+    std::unique_ptr<HandlerRun> hook;
+  };
+  // By container: those that are being stopped, and the postStart hooks that run.
+  std::vector<std::optional<Ending>> endings_;
+  std::vector<std::unique_ptr<HandlerRun>> post_starts_;
   Time sync_due_{};
   TimerId sync_timer_ = 0, first_status_timer_ = 0, deadline_timer_ = 0, refresh_timer_ = 0;
   json::Value

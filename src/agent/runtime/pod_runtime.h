@@ -71,10 +71,14 @@ class PodRuntime {
                               Function<void(Result<std::string>)> done) = 0;
   virtual void SignalContainer(const std::string& uid, const std::string& container,
                                int signal_number) = 0;
-  // `on_exit` gets the exit code once, or -1 if the sandbox is gone.
-  virtual void Exec(const std::string& uid, const std::string& container,
-                    const std::vector<std::string>& arguments, bool tty, bool stdin_open,
-                    Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) = 0;
+  // `on_exit` gets the exit code once, or -1 if the sandbox is gone. Gives the command's name for
+  // KillExec().
+  virtual std::string Exec(const std::string& uid, const std::string& container,
+                           const std::vector<std::string>& arguments, bool tty, bool stdin_open,
+                           Function<void(Result<ExecStreams>)> done,
+                           Function<void(int)> on_exit) = 0;
+  // SIGKILL to the command and its process group, unless it has ended.
+  virtual void KillExec(const std::string& uid, const std::string& exec) = 0;
   // SIGKILL to the sandbox and all that is in it, past a shim that does not react; on_sandbox_gone
   // follows.
   virtual void KillSandbox(const std::string& uid) = 0;

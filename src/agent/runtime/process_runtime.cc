@@ -192,9 +192,10 @@ void ProcessRuntime::SignalContainer(const std::string& uid, const std::string& 
        [](Result<WireFrame>) {});
 }
 
-void ProcessRuntime::Exec(const std::string& uid, const std::string& container,
-                          const std::vector<std::string>& arguments, bool tty, bool stdin_open,
-                          Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) {
+std::string ProcessRuntime::Exec(const std::string& uid, const std::string& container,
+                                 const std::vector<std::string>& arguments, bool tty,
+                                 bool stdin_open, Function<void(Result<ExecStreams>)> done,
+                                 Function<void(int)> on_exit) {
   const std::string id = std::to_string(next_exec_++);
   execs_[uid][id] = std::move(on_exit);
   json::Value request = json::Obj({{"name", container},
@@ -216,6 +217,11 @@ void ProcessRuntime::Exec(const std::string& uid, const std::string& container,
          if (answer->fds.size() > 2) streams.err = std::move(answer->fds[2]);
          done(std::move(streams));
        });
+  return id;
+}
+
+void ProcessRuntime::KillExec(const std::string& uid, const std::string& exec) {
+  Call(uid, "killExec", json::Obj({{"exec", exec}}), [](Result<WireFrame>) {});
 }
 
 void ProcessRuntime::EndSandbox(const std::string& uid, Function<void(Result<json::Value>)> done) {

@@ -54,9 +54,10 @@ class ProcessRuntime final : public PodRuntime {
                       Function<void(Result<std::string>)> done) override;
   void SignalContainer(const std::string& uid, const std::string& container,
                        int signal_number) override;
-  void Exec(const std::string& uid, const std::string& container,
-            const std::vector<std::string>& arguments, bool tty, bool stdin_open,
-            Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) override;
+  std::string Exec(const std::string& uid, const std::string& container,
+                   const std::vector<std::string>& arguments, bool tty, bool stdin_open,
+                   Function<void(Result<ExecStreams>)> done, Function<void(int)> on_exit) override;
+  void KillExec(const std::string& uid, const std::string& exec) override;
   void KillSandbox(const std::string& uid) override;
   void RemoveSandbox(const std::string& uid, Done done) override;
   void Recover(Function<void(std::vector<RecoveredPod>)> done) override;

@@ -232,11 +232,24 @@ Status EnterContainer(const ExecSpec& spec, int pid_fd, bool shares_pid_namespac
   return Status::Ok();
 }
 
+// What PassOnEnd() waits for; to be blocked before it.
+sigset_t ExecSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, kKillExecSignal);
+  return set;
+}
+
 [[noreturn]] void PassOnEnd(pid_t pid) {
   // The streams belong to the grandchild; whoever reads them must see their end with it.
   syscall(SYS_close_range, 0U, ~0U, 0U);
+  const sigset_t set = ExecSignals();
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(pid, &status, WNOHANG) != pid) {
+    if (sigwaitinfo(&set, nullptr) != kKillExecSignal) continue;
+    kill(-pid, SIGKILL);
+    kill(pid, SIGKILL);  // it may not lead its group yet
   }
   _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
@@ -269,6 +282,8 @@ Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid,
   if (pid == 0) {
     const Status entered = EnterContainer(spec, pid_fd.get(), shares_pid_namespace, cgroups);
     if (!entered.ok()) Report(report, entered);
+    const sigset_t set = ExecSignals();
+    sigprocmask(SIG_BLOCK, &set, nullptr);
     const pid_t inner = Clone(0, nullptr);
     if (inner < 0) Report(report, SystemError("clone", "the command", errno));
     if (inner > 0) PassOnEnd(inner);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "agent/runtime/unique_fd.h"
@@ -48,6 +49,9 @@ struct ExecLaunched {
   pid_t pid = -1;
   UniqueFd in, out, err;  // our ends; with a terminal only `in`, the master, for both directions
 };
+
+// To ExecLaunched::pid: the command and its process group are killed.
+inline constexpr int kKillExecSignal = SIGTERM;
 
 // `container_pid` is the container's first process.
 Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid,

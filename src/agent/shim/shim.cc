@@ -172,6 +172,12 @@ Result<json::Value> Shim::Answer(const json::Value& request, std::vector<UniqueF
   if (op == "start") return Start(request);
   if (op == "signal") return Signal(request);
   if (op == "exec") return StartExec(request, fds);
+  if (op == "killExec") {
+    for (const Exec& exec : execs_) {
+      if (exec.id == request["exec"].AsString()) kill(exec.pid, kKillExecSignal);
+    }
+    return json::Obj();
+  }
   if (op == "shutdown") {
     for (auto& [name, container] : containers_) cgroups_.KillAll(container.spec.cgroup);
     if (config_.plain) (void)EndPlainProcesses(config_.pod_dir);

@@ -23,6 +23,7 @@
 //   start {container: ContainerSpec} -> startedAt, or error
 //   signal {name, signal}
 //   exec {name, exec, ...}           -> descriptors: in, out, err (one with a terminal)
+//   killExec {exec}                  its process group gets SIGKILL
 //   shutdown
 // Events: {"event": "exit", name, attempt, exit}, {"event": "execExit", exec, exitCode}
 

@@ -102,6 +102,31 @@ TEST(HttpClient, NamesTheEndpointThatRefuses) {
   EXPECT_EQ(answer.error().message(), endpoint.ToString() + ": Connection refused");
 }
 
+TEST(HttpClient, ConnectsWithoutHttp) {
+  TestNet net;
+  auto server = net.Serve(
+      [](const Request&, const ResponseWriterPtr& writer) { writer->Send(Text("hello")); });
+  const Endpoint endpoint = net.EndpointOf(*server, false);
+  auto client = net.Client();
+  std::unique_ptr<ByteStream> stream;
+  std::string heard;
+  auto dialing = client->Connect(endpoint, [&](Result<std::unique_ptr<ByteStream>> answer) {
+    ASSERT_TRUE(answer.has_value());
+    stream = std::move(*answer);
+    stream->OnData([&](std::string_view bytes) { heard += bytes; });
+    stream->Write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  });
+  EXPECT_TRUE(net.RunUntil([&] { return heard.ends_with("hello"); })) << heard;
+  stream.reset();
+  EXPECT_TRUE(net.RunUntil([&] { return server->connections() == 0; }));
+  server.reset();
+  Status refused;
+  dialing = client->Connect(
+      endpoint, [&](Result<std::unique_ptr<ByteStream>> answer) { refused = answer.error(); });
+  EXPECT_TRUE(net.RunUntil([&] { return !refused.ok(); }));
+  EXPECT_EQ(refused.message(), endpoint.ToString() + ": Connection refused");
+}
+
 TEST(HttpClient, TimesOut) {
   TestNet net;
   ResponseWriterPtr writer;

@@ -79,6 +79,7 @@ void PodWorker::WaitWith(size_t index, std::string reason, std::string message) 
 }
 
 void PodWorker::SyncContainers() {
+  EndUnhealthy();
   AdvanceEndings();
   if (AnyPostStart()) return;  // as upstream: nothing else begins meanwhile
   bool all_initialized = true;
@@ -244,12 +245,71 @@ void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
   container.started_at = *started_at;
   container.waiting_message.clear();
   container.post_start_runs = AllContainers(pod_)[index]["lifecycle"].Has("postStart");
-  if (container.post_start_runs) container.waiting_reason = "ContainerCreating";
+  if (container.post_start_runs) {
+    container.waiting_reason = "ContainerCreating";
+  } else {
+    BeginProbes(index);
+  }
   WriteStatusNow();  // before the events: it is what others wait for
   Event(client::EventType::kNormal, "Created",
         fmt::format("Created container: {}", container.name));
   Event(client::EventType::kNormal, "Started", fmt::format("Started container {}", container.name));
   if (container.post_start_runs) RunPostStart(index);
+}
+
+PodProbes::Hooks PodWorker::ProbeHooks() {
+  return {[this](size_t index) { LookAtProbes(index); },
+          [this](std::string_view reason, const std::string& message) {
+            Event(client::EventType::kWarning, reason, message);
+          },
+          [this] { return state_.pod_ip; }};
+}
+
+void PodWorker::BeginProbes(size_t index, bool recovered) {
+  ContainerRuntimeState& container = state_.containers[index];
+  probes_.Begin(index, EndedAt(container.started_at, context_.loop.Now(), !recovered),
+                recovered ? KnownOf(index) : std::nullopt);
+  container.started = probes_.Started(index);
+  container.ready = probes_.Ready(index);
+}
+
+// What the object says of this very run of the container.
+std::optional<PodProbes::Known> PodWorker::KnownOf(size_t index) const {
+  const ContainerRuntimeState& container = state_.containers[index];
+  const std::string id = ContainerId(uid_, container.name, container.attempt);
+  const char* list = container.init ? "initContainerStatuses" : "containerStatuses";
+  for (const json::Value& status : pod_["status"][list].items()) {
+    if (status["containerID"].AsString() == id)
+      return PodProbes::Known{status["started"].AsBool(), status["ready"].AsBool()};
+  }
+  return std::nullopt;
+}
+
+void PodWorker::LookAtProbes(size_t index) {
+  ContainerRuntimeState& container = state_.containers[index];
+  const bool started = probes_.Started(index), ready = probes_.Ready(index);
+  if (container.started != started || container.ready != ready) MarkStatus();
+  container.started = started;
+  container.ready = ready;
+  Sync();
+}
+
+// Those that their liveness or startup probe gave up.
+void PodWorker::EndUnhealthy() {
+  for (size_t i = 0; i < state_.containers.size(); ++i) {
+    const ContainerRuntimeState& container = state_.containers[i];
+    if (container.is != Is::kRunning || endings_[i]) continue;
+    const std::optional<ProbeKind> failed = probes_.Failed(i);
+    if (!failed) continue;
+    const bool liveness = *failed == ProbeKind::kLiveness;
+    const bool again =
+        container.sidecar || pod_["spec"]["restartPolicy"].AsString("Always") != "Never";
+    const json::Value probe = AllContainers(pod_)[i][liveness ? "livenessProbe" : "startupProbe"];
+    const json::Value& own_grace = probe["terminationGracePeriodSeconds"];
+    BeginEnding(i, own_grace.IsNull() ? SpecGrace() : Duration(seconds(own_grace.AsInt())),
+                fmt::format("Container {} failed {} probe{}", container.name,
+                            liveness ? "liveness" : "startup", again ? ", will be restarted" : ""));
+  }
 }
 
 bool PodWorker::AnyPostStart() const {
@@ -270,6 +330,7 @@ void PodWorker::RunPostStart(size_t index) {
 void PodWorker::OnPostStart(size_t index, const HandlerResult& result) {
   if (result.Good()) {
     state_.containers[index].post_start_runs = false;
+    BeginProbes(index);
     WriteStatusNow();
   } else {
     Event(client::EventType::kWarning, "FailedPostStartHook", "PostStartHook failed");
@@ -285,6 +346,7 @@ void PodWorker::RecordExit(size_t index, const ContainerExit& exit, bool just_no
   container.exit = exit;
   container.exit_attempt = container.attempt;
   container.post_start_runs = false;
+  probes_.End(index);
   endings_[index].reset();
   post_starts_[index].reset();
   const std::optional<Time> started = ParseTime(exit.started_at);

@@ -291,7 +291,7 @@ json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
   const std::string phase = PodPhase(pod, state);
   json::Array init_statuses, statuses;
   const std::vector<json::Value> specs = AllContainers(pod);
-  for (size_t i = 0; i < state.containers.size() && i < specs.size(); ++i) {
+  for (size_t i = 0; !state.rejected && i < state.containers.size() && i < specs.size(); ++i) {
     const ContainerRuntimeState& container = state.containers[i];
     (container.init ? init_statuses : statuses)
         .push_back(ContainerStatus(specs[i], container, uid));
@@ -306,7 +306,10 @@ json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
               .Set("podIPs", json::List({json::Obj({{"ip", state.pod_ip}})}));
   }
   if (!init_statuses.empty()) out = out.Set("initContainerStatuses", std::move(init_statuses));
-  out = out.Set("containerStatuses", std::move(statuses));
+  // It is a patch: null takes away what was shown while the pod waited.
+  out = out.Set("containerStatuses",
+                state.rejected ? json::Value() : json::Value(std::move(statuses)));
+  if (state.rejected) out = out.Set("initContainerStatuses", json::Value());
   if (!state.failed_reason.empty()) {
     out = out.Set("reason", state.failed_reason).Set("message", state.failed_message);
   }

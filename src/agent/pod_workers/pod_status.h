@@ -71,6 +71,7 @@ struct PodRuntimeState {
   // Set when the node itself ends the pod (DeadlineExceeded, an unsupported field, ...): phase
   // Failed.
   std::string failed_reason, failed_message;
+  bool rejected = false;  // nothing of it ever began, and its containers are not shown
 };
 
 std::string PodPhase(const json::Value& pod, const PodRuntimeState& state);

@@ -106,6 +106,94 @@ TEST(PodStatus, ConditionsFollowTheContainers) {
   EXPECT_EQ(ConditionOf(done, "Initialized"), "True PodCompleted");
 }
 
+ContainerRuntimeState Sidecar(ContainerRuntimeState state) {
+  state.init = state.sidecar = true;
+  return state;
+}
+
+json::Value PodWithSidecar(const std::string& policy = "Never") {
+  return Pod(policy).SetPath({"spec", "initContainers"},
+                             json::List({json::Obj({{"name", "s"}, {"restartPolicy", "Always"}})}));
+}
+
+TEST(PodStatus, ProbesDecideWhatIsStartedAndReady) {
+  ContainerRuntimeState starting = Running("a");
+  starting.started = false;
+  ContainerRuntimeState unready = Running("b");
+  unready.ready = false;
+  const json::Value status = BuildPodStatus(Pod(), With({starting, unready}), {}, kNow);
+  EXPECT_EQ(status["phase"].AsString(), "Running");
+  const json::Value& a = status["containerStatuses"].At(0);
+  EXPECT_FALSE(a["started"].AsBool(true));
+  EXPECT_FALSE(a["ready"].AsBool(true)) << "not before it has started";
+  const json::Value& b = status["containerStatuses"].At(1);
+  EXPECT_TRUE(b["started"].AsBool());
+  EXPECT_FALSE(b["ready"].AsBool(true));
+  EXPECT_EQ(ConditionOf(status, "Ready"), "False ContainersNotReady");
+  EXPECT_EQ(status["conditions"].At(3)["message"].AsString(),
+            "containers with unready status: [a b]");
+}
+
+TEST(PodStatus, IsNotShownAsRunningBeforePostStartIsDone) {
+  ContainerRuntimeState hook = Running("a");
+  hook.post_start_runs = true;
+  const json::Value status = BuildPodStatus(Pod(), With({hook, Running("b")}), {}, kNow);
+  EXPECT_EQ(status["phase"].AsString(), "Pending");
+  EXPECT_TRUE(status["containerStatuses"].At(0)["state"].Has("waiting"));
+  EXPECT_FALSE(status["containerStatuses"].At(0)["started"].AsBool(true));
+}
+
+TEST(PodStatus, SidecarsCountForReadyAndEndWithoutBlame) {
+  ContainerRuntimeState slow = Sidecar(Running("s"));
+  slow.started = false;
+  const json::Value pod = PodWithSidecar();
+  json::Value status = BuildPodStatus(pod, With({slow, Waiting("a"), Waiting("b")}), {}, kNow);
+  EXPECT_EQ(status["phase"].AsString(), "Pending");
+  EXPECT_EQ(ConditionOf(status, "Initialized"), "False ContainersNotInitialized");
+  slow.started = true;
+  slow.ready = false;
+  status = BuildPodStatus(pod, With({slow, Running("a"), Running("b")}), {}, kNow);
+  EXPECT_EQ(status["phase"].AsString(), "Running");
+  EXPECT_EQ(ConditionOf(status, "Initialized"), "True ");
+  EXPECT_EQ(ConditionOf(status, "Ready"), "False ContainersNotReady");
+  // Its others are done, and it is not yet.
+  EXPECT_EQ(PodPhase(pod, With({slow, Ended("a", 0), Ended("b", 0)})), "Running");
+  EXPECT_EQ(PodPhase(pod, With({Sidecar(Ended("s", 137)), Ended("a", 0), Ended("b", 0)})),
+            "Succeeded");
+  // One that starts again does not take the pod back.
+  EXPECT_EQ(PodPhase(pod, With({Sidecar(Ended("s", 1)), Running("a"), Running("b")})), "Running");
+}
+
+TEST(PodStatus, ReadinessGatesAreConditionsOfOthers) {
+  const auto gated = [](const std::string& conditions) {
+    return Pod("Always", R"({"conditions":[)" + conditions + "]}")
+        .SetPath({"spec", "readinessGates"}, json::List({json::Obj({{"conditionType", "x/y"}})}));
+  };
+  const auto ready = [&](const std::string& conditions) {
+    return BuildPodStatus(gated(conditions), With({Running("a"), Running("b")}), {}, kNow);
+  };
+  json::Value status = ready("");
+  EXPECT_EQ(ConditionOf(status, "Ready"), "False ReadinessGatesNotReady");
+  EXPECT_EQ(ConditionOf(status, "ContainersReady"), "True ");
+  EXPECT_EQ(status["conditions"].At(2)["message"].AsString(),
+            "corresponding condition of pod readiness gate \"x/y\" does not exist.");
+  status = ready(R"({"type":"x/y","status":"False"})");
+  EXPECT_EQ(status["conditions"].At(2)["message"].AsString(),
+            "the status of pod readiness gate \"x/y\" is not \"True\", but False");
+  EXPECT_EQ(ConditionOf(ready(R"({"type":"x/y","status":"True"})"), "Ready"), "True ");
+}
+
+TEST(PodStatus, ARejectedPodShowsNoContainers) {
+  PodRuntimeState state = With({Waiting("a"), Waiting("b")});
+  state.rejected = true;
+  state.failed_reason = "NodePorts";
+  state.failed_message = "Pod was rejected: no";
+  const json::Value status = BuildPodStatus(Pod(), state, {}, kNow);
+  EXPECT_EQ(status["phase"].AsString(), "Failed");
+  EXPECT_TRUE(status["containerStatuses"].IsNull());
+  EXPECT_TRUE(status.Has("containerStatuses")) << "the patch takes away what was shown before";
+}
+
 TEST(PodStatus, KeepsTransitionTimesAndForeignConditions) {
   const json::Value pod = Pod("Always", R"({"conditions":[
       {"type":"Ready","status":"True","lastTransitionTime":"2020-01-01T00:00:00Z"},

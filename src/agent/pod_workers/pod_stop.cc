@@ -24,6 +24,7 @@ void PodWorker::Stop() {
   state_.terminal = true;
   if (!stop_since_) {
     stop_since_ = context_.loop.Now();
+    probes_.RetireLivenessAndStartup();
     // A pod that had ended before we saw it has its last status already.
     if (!removed_) MarkStatus();
   }

@@ -55,7 +55,8 @@ PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const Recovered
       uid_(pod_["metadata"]["uid"].Str()),
       gang_(recovered != nullptr && recovered->record.Has("gang") ? recovered->record["gang"].Str()
                                                                   : SharedGangOf(pod_)),
-      status_(context.loop, context.client, pod_, [this] { Sync(); }) {
+      status_(context.loop, context.client, pod_, [this] { Sync(); }),
+      probes_(context.loop, context.handlers, pod_, recovered != nullptr, ProbeHooks()) {
   const size_t init_count = pod_["spec"]["initContainers"].size();
   for (const json::Value& container : AllContainers(pod_)) {
     ContainerRuntimeState entry;
@@ -120,6 +121,7 @@ void PodWorker::TakeContainers(const RecoveredPod& recovered) {
     if (container.running && recovered.sandbox_alive) {
       entry.is = ContainerRuntimeState::Is::kRunning;
       entry.started_at = container.started_at;
+      BeginProbes(*index, /*recovered=*/true);
     } else {
       RecordExit(*index, container.exit.value_or(LostExit(container.started_at, now)),
                  /*just_now=*/false);
@@ -155,6 +157,7 @@ void PodWorker::Update(json::Value pod) {
     MarkStatus();
   }
   WatchDeadline();
+  if (!pod_["spec"]["readinessGates"].IsNull() && !removed_) MarkStatus();
   Sync();
 }
 
@@ -217,10 +220,23 @@ void PodWorker::Sync() {
 
 void PodWorker::Fail(std::string reason, std::string message) {
   Event(client::EventType::kWarning, reason, message);
+  FailAs(std::move(reason), std::move(message));
+}
+
+void PodWorker::FailAs(std::string reason, std::string message) {
   state_.failed_reason = std::move(reason);
   state_.failed_message = std::move(message);
   MarkStatus();
   Sync();
+}
+
+// Refused before anything of it began.
+void PodWorker::Reject(std::string reason, const std::string& message) {
+  state_.rejected = std::all_of(state_.containers.begin(), state_.containers.end(),
+                                [](const auto& container) { return container.attempt < 0; });
+  Event(client::EventType::kWarning, reason, message);
+  FailAs(std::move(reason),
+         state_.rejected ? fmt::format("Pod was rejected: {}", message) : message);
 }
 
 void PodWorker::Evict(const std::string& message) {
@@ -229,11 +245,11 @@ void PodWorker::Evict(const std::string& message) {
 
 bool PodWorker::AdmitPlain(bool is_new) {
   if (const Status status = CheckPlainPod(pod_); !status.ok()) {
-    Fail("UnsupportedField", status.message());
+    Reject("UnsupportedField", status.message());
     return false;
   }
   if (const Status status = context_.plain_ports->Take(pod_, is_new); !status.ok()) {
-    Fail("NodePorts", status.message());  // the kubelet's reason
+    Reject("NodePorts", status.message());  // the kubelet's reason
     return false;
   }
   return true;
@@ -243,10 +259,10 @@ void PodWorker::Admit() {
   const bool is_new = std::all_of(state_.containers.begin(), state_.containers.end(),
                                   [](const auto& container) { return container.attempt < 0; });
   if (context_.disk_pressure && is_new)
-    return Fail(std::string(kEvicted), "The node had condition: [DiskPressure]. ");
+    return Reject(std::string(kEvicted), "The node had condition: [DiskPressure]. ");
   const std::string field = RestrictingField(pod_);
   if (!field.empty()) {
-    return Fail(
+    return Reject(
         "UnsupportedField",
         fmt::format(
             "{} is set, which this node cannot enforce; the pod is not run without it. Remove the "
@@ -259,7 +275,7 @@ void PodWorker::Admit() {
   Result<cluster::AssignedDevices> assigned = context_.devices.Assign(pod_, AnyRunning());
   if (!assigned && assigned.error().reason() == Reason::kServiceUnavailable)
     return WaitForDevices(assigned.error().message());
-  if (!assigned) return Fail("UnexpectedAdmissionError", assigned.error().message());
+  if (!assigned) return Reject("UnexpectedAdmissionError", assigned.error().message());
   WaitForDevices("");
   if (is_new && !context_.limits_not_enforced.empty() && HasLimits(pod_))
     Event(client::EventType::kWarning, "LimitsNotEnforced", context_.limits_not_enforced);

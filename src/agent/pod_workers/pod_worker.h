@@ -35,6 +35,7 @@
 #include "agent/pod_workers/port_allocator.h"
 #include "agent/pod_workers/status_writer.h"
 #include "agent/probes/handler_runner.h"
+#include "agent/probes/pod_probes.h"
 #include "agent/runtime/pod_runtime.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -130,6 +131,8 @@ class PodWorker {
   void RunInitContainersAgain();
   void RetryLater(std::string_view event_reason, const std::string& message);
   void Fail(std::string reason, std::string message);
+  void Reject(std::string reason, const std::string& message);
+  void FailAs(std::string reason, std::string message);
   void WaitForDevices(const std::string& why);
   void WatchDeadline();
   Result<Ipv4> TakeAddress();
@@ -156,6 +159,13 @@ class PodWorker {
   void RunPostStart(size_t index);
   void OnPostStart(size_t index, const HandlerResult& result);
   std::optional<size_t> IndexOf(const std::string& container) const;
+
+  // pod_containers.cc, too: what their probes say.
+  PodProbes::Hooks ProbeHooks();
+  void BeginProbes(size_t index, bool recovered = false);
+  std::optional<PodProbes::Known> KnownOf(size_t index) const;
+  void LookAtProbes(size_t index);
+  void EndUnhealthy();
 
   // pod_images.cc: the images that containers start from.
   bool ImageReady(size_t index);
@@ -245,6 +255,7 @@ class PodWorker {
   json::Value
       own_conditions_;  // as last written: their transition times hold until the object shows them
   StatusWriter status_;
+  PodProbes probes_;
   client::Lifetime lifetime_;
 };
 

@@ -1,6 +1,7 @@
 #include "agent/probes/node_handler_runner.h"
 
 #include "agent/probes/exec_run.h"
+#include "agent/probes/grpc_run.h"
 #include "agent/probes/http_run.h"
 #include "agent/probes/socket_run.h"
 #include "base/check.h"
@@ -47,11 +48,11 @@ std::unique_ptr<HandlerRun> NodeHandlerRunner::Run(const HandlerTarget& target,
     case HandlerAction::Kind::kTcp:
       return RunTcp(loop_, *client_, action, timeout, std::move(done));
     case HandlerAction::Kind::kGrpc:
-      break;
+      return RunGrpc(loop_, *client_, action, timeout, std::move(done));
     case HandlerAction::Kind::kSleep:
-      return std::make_unique<SleepRun>(loop_, action.sleep, std::move(done));
+      break;
   }
-  return std::make_unique<SleepRun>(loop_, Duration(), std::move(done));
+  return std::make_unique<SleepRun>(loop_, action.sleep, std::move(done));
 }
 
 }  // namespace muster::agent

@@ -1,6 +1,10 @@
 // Real pods with lifecycle hooks and sidecars: the order in which things begin and end.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "agent/pod_machine_test_support.h"
+#include "agent/probes/exec_run.h"
 
 namespace muster::agent {
 namespace {
@@ -124,6 +128,77 @@ TEST(PodHooks, APostStartThatFailsKillsTheContainer) {
     EXPECT_TRUE(
         m.Until([&] { return HasEvent(m, "FailedPostStartHook", "PostStartHook failed"); }));
     EXPECT_TRUE(m.Until([&] { return HasEvent(m, "Killing", "FailedPostStartHook"); }));
+  });
+}
+
+// What a command of a probe says is known while its run still exists: whatever gets the number of
+// one of its descriptors then must not lose its watch with the run.
+TEST(PodHooks, ACommandThatEndedLeavesOtherDescriptorsAlone) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("p", "sleep 1000", "Never", "", R"("terminationGracePeriodSeconds":0,)"));
+    ASSERT_TRUE(m.UntilPhase("p", "Running"));
+    HandlerAction action;
+    action.command = {"sh", "-c", "echo out; echo err >&2; exit 3"};
+    const HandlerTarget target = {m.Pod("p")["metadata"]["uid"].Str(), "main"};
+    std::vector<UniqueFd> descriptors;
+    std::vector<std::unique_ptr<FdWatch>> watches;
+    int heard = 0;
+    std::optional<HandlerResult> result;
+    auto run =
+        RunExec(m.loop, m.node->runtime, target, action, seconds(10), [&](HandlerResult answer) {
+          result = std::move(answer);
+          for (int i = 0; i < 4; ++i) {
+            int ends[2];
+            ASSERT_EQ(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+            watches.push_back(m.loop.WatchReadable(ends[0], [&heard, from = ends[0]] {
+              char byte = 0;
+              if (read(from, &byte, 1) == 1) ++heard;
+            }));
+            descriptors.emplace_back(ends[0]);
+            descriptors.emplace_back(ends[1]);
+          }
+        });
+    ASSERT_TRUE(m.Until([&] { return result.has_value(); }));
+    EXPECT_EQ(result->is, HandlerResult::Is::kFailure);
+    EXPECT_EQ(result->output.size(), std::string("out\nerr\n").size());
+    run.reset();
+    for (size_t i = 1; i < descriptors.size(); i += 2)
+      ASSERT_EQ(write(descriptors[i].get(), "x", 1), 1);
+    EXPECT_TRUE(m.Until([&] { return heard == 4; }, seconds(5))) << heard;
+    watches.clear();
+  });
+}
+
+TEST(PodHooks, ACommandThatHangsIsKilledWithItsGroup) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("p", "sleep 1000", "Never", "", R"("terminationGracePeriodSeconds":0,)"));
+    ASSERT_TRUE(m.UntilPhase("p", "Running"));
+    HandlerAction action;
+    action.command = {"sh", "-c", "sleep 999 & sleep 998"};
+    const HandlerTarget target = {m.Pod("p")["metadata"]["uid"].Str(), "main"};
+    std::optional<HandlerResult> result;
+    auto run = RunExec(m.loop, m.node->runtime, target, action, milliseconds(300),
+                       [&](HandlerResult answer) { result = std::move(answer); });
+    ASSERT_TRUE(m.Until([&] { return result.has_value(); }));
+    EXPECT_EQ(result->is, HandlerResult::Is::kFailure);
+    EXPECT_EQ(result->output, R"(command "sh -c sleep 999 & sleep 998" timed out)");
+    run.reset();
+    // What is left in the container: its own process, and the one that looks.
+    action.command = {"sh", "-c", "ls /proc | grep -c '^[0-9]'"};
+    std::string left;
+    EXPECT_TRUE(m.Until([&] {
+      if (run == nullptr) {
+        run = RunExec(m.loop, m.node->runtime, target, action, seconds(10),
+                      [&](HandlerResult answer) {
+                        left = answer.output;
+                        run.reset();
+                      });
+      }
+      return left == "4\n";
+    })) << left;
+    run.reset();
   });
 }
 

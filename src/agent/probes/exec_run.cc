@@ -7,18 +7,11 @@
 
 #include "base/strings.h"
 #include "client/lifetime.h"
-#include "json/write.h"
 
 namespace muster::agent {
 namespace {
 
 using Is = HandlerResult::Is;
-
-std::string Quoted(const std::vector<std::string>& command) {
-  std::string out;
-  json::AppendString(out, Join(command, " "));
-  return out;
-}
 
 class ExecRun final : public HandlerRun {
  public:
@@ -44,14 +37,15 @@ class ExecRun final : public HandlerRun {
     if (!timeout) return;
     timeout_ = loop_.After(*timeout, [this] {
       timeout_ = 0;
-      Finish({Is::kFailure, fmt::format("command {} timed out", Quoted(command_))});
+      Finish({Is::kFailure, fmt::format("command {:?} timed out", Join(command_, " "))});
     });
   }
 
  private:
   struct Stream {
     UniqueFd fd;
-    std::unique_ptr<FdWatch> watch;
+    std::unique_ptr<FdWatch> watch;  // goes before the descriptor does
+    bool open = false;
   };
 
   void OnStarted(Result<ExecStreams> streams) {
@@ -67,19 +61,23 @@ class ExecRun final : public HandlerRun {
     if (!fd.valid()) return;
     fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
     stream.fd = std::move(fd);
+    stream.open = true;
     stream.watch = loop_.WatchReadable(stream.fd.get(), [this, &stream] { Read(stream); });
   }
 
   void Read(Stream& stream) {
     char buffer[16 * 1024];
-    while (stream.fd.valid()) {
+    while (stream.open) {
       const ssize_t n = read(stream.fd.get(), buffer, sizeof buffer);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
       if (n <= 0) {
+        stream.open = false;
         // Not here: the watch is what called us.
-        ended_.push_back(std::move(stream.watch));
-        stream.fd.Reset();
+        loop_.Post(lifetime_.Guard([&stream] {
+          stream.watch.reset();
+          stream.fd.Reset();
+        }));
         break;
       }
       const size_t room = kMaxProbeOutputBytes - output_.size();
@@ -98,7 +96,7 @@ class ExecRun final : public HandlerRun {
   }
 
   void FinishIfDone() {
-    if (!exit_code_ || streams_[0].fd.valid() || streams_[1].fd.valid()) return;
+    if (!exit_code_ || streams_[0].open || streams_[1].open) return;
     if (concluding_) return;
     concluding_ = true;
     loop_.Post(lifetime_.Guard([this] { Conclude(); }));
@@ -123,7 +121,6 @@ class ExecRun final : public HandlerRun {
   HandlerRunner::Done done_;
   std::string exec_;  // the runtime's name of it
   Stream streams_[2];
-  std::vector<std::unique_ptr<FdWatch>> ended_;
   std::string output_;
   std::optional<int> exit_code_;
   bool concluding_ = false;

@@ -48,6 +48,28 @@ TEST(ProcessPods, PassesOnTheExitCode) {
   });
 }
 
+TEST(ProcessPods, TakesTheEndOfTheLogForAMessageWhenAsked) {
+  InNetworkNamespace([] {
+    Machine m;
+    const std::string policy = R"(,"terminationMessagePolicy":"FallbackToLogsOnError")";
+    m.Create(OneContainer("bad", "seq 1 200; echo why >&2; exit 1", "Never", policy));
+    m.Create(OneContainer("said", "echo log; echo mine > /dev/termination-log; exit 1", "Never",
+                          policy));
+    m.Create(OneContainer("good", "echo fine", "Never", policy));
+    m.Create(OneContainer("plain", "echo log; exit 1"));
+    for (const char* name : {"bad", "said", "plain"}) ASSERT_TRUE(m.UntilPhase(name, "Failed"));
+    ASSERT_TRUE(m.UntilPhase("good", "Succeeded"));
+    const auto message = [&m](const char* name) {
+      return m.Status(name)["state"]["terminated"]["message"].Str();
+    };
+    EXPECT_TRUE(message("bad").ends_with("\n199\n200\nwhy\n")) << message("bad");
+    EXPECT_TRUE(message("bad").starts_with("122\n")) << "80 lines";
+    EXPECT_EQ(message("said"), "mine\n");
+    EXPECT_EQ(message("good"), "");
+    EXPECT_EQ(message("plain"), "");
+  });
+}
+
 TEST(ProcessPods, RestartsAtOnceAndThenBacksOff) {
   InNetworkNamespace([] {
     Machine m;

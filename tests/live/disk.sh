@@ -35,7 +35,7 @@ pod later 1
 pod forced 1 "\"nodeName\": \"${node#node/}\","
 eventually 30 pod_phase_is forced Failed
 equals "$(jsonpath pod/forced .status.reason) $(jsonpath pod/forced .status.message)" \
-  "Evicted The node had condition: [DiskPressure]. "
+  "Evicted Pod was rejected: The node had condition: [DiskPressure]. "
 equals "$(jsonpath pod/later .status.phase) $(pressure)" "Pending True"
 contains "$(jsonpath pod/later '.status.conditions[?(@.type=="PodScheduled")].message')" disk-pressure
 

@@ -172,6 +172,8 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
   spec.oom_score_adj = OomScoreAdjust(pod, container, input.node_memory_bytes);
   spec.log_path = ContainerLogPath(input.data_dir, pod, spec.name, attempt);
   spec.termination_message_path = container["terminationMessagePath"].Str("/dev/termination-log");
+  spec.message_from_log =
+      container["terminationMessagePolicy"].AsString() == "FallbackToLogsOnError";
   spec.share_pid_namespace = pod["spec"]["shareProcessNamespace"].AsBool();
   const json::Value& security = container["securityContext"];
   spec.read_only_root = security["readOnlyRootFilesystem"].AsBool();

@@ -32,6 +32,7 @@ json::Value ToJson(const ContainerSpec& spec) {
                     {"devices", json::Strings(spec.devices)},
                     {"logPath", spec.log_path},
                     {"terminationMessagePath", spec.termination_message_path},
+                    {"messageFromLog", spec.message_from_log},
                     {"sharePid", spec.share_pid_namespace},
                     {"readOnlyRoot", spec.read_only_root},
                     {"noNewPrivileges", spec.no_new_privileges},
@@ -62,6 +63,7 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
   spec.devices = json::ToStrings(value["devices"]);
   spec.log_path = value["logPath"].Str();
   spec.termination_message_path = value["terminationMessagePath"].Str();
+  spec.message_from_log = value["messageFromLog"].AsBool();
   spec.share_pid_namespace = value["sharePid"].AsBool();
   spec.read_only_root = value["readOnlyRoot"].AsBool();
   spec.no_new_privileges = value["noNewPrivileges"].AsBool();

@@ -49,6 +49,7 @@ struct ContainerSpec {
   std::vector<std::string> devices;  // device nodes of the node to offer, e.g. /dev/nvidia0
   std::string log_path;
   std::string termination_message_path = "/dev/termination-log";
+  bool message_from_log = false;  // when it fails without a message of its own
   bool share_pid_namespace = false;
   bool read_only_root = false;
   bool no_new_privileges = false;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <vector>
@@ -118,6 +119,25 @@ void CriLogWriter::Rotate() {
   for (size_t i = 0; i + static_cast<size_t>(max_files_) - 1 < numbers.size(); ++i) {
     unlink(RotatedLogPath(path_, numbers[i]).c_str());
   }
+}
+
+std::string LastLogText(const std::string& path) {
+  constexpr size_t kTailBytes = 2 * kMaxCriLineBytes;
+  const Result<std::string> tail = ReadTail(path, kTailBytes);
+  if (!tail) return "";
+  std::vector<std::string_view> lines = SplitNonEmpty(*tail, '\n');
+  const size_t from = lines.size() - std::min(lines.size(), kMaxMessageLogLines);
+  std::string out;
+  for (size_t i = from; i < lines.size(); ++i) {
+    // TIME STREAM TAG TEXT; the first one may have lost its beginning.
+    const size_t stream = lines[i].find(" std");
+    const size_t tag = stream == std::string_view::npos ? stream : lines[i].find(' ', stream + 1);
+    if (tag == std::string_view::npos || lines[i].size() < tag + 3) continue;
+    out += lines[i].substr(std::min(tag + 3, lines[i].size()));
+    if (lines[i][tag + 1] == 'F') out += '\n';
+  }
+  if (out.size() > kMaxMessageLogBytes) out.erase(0, out.size() - kMaxMessageLogBytes);
+  return out;
 }
 
 }  // namespace muster::agent

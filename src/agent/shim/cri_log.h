@@ -28,6 +28,9 @@ namespace muster::agent {
 inline constexpr size_t kMaxCriLineBytes = 16 * 1024;
 inline constexpr size_t kMaxLogFileBytes = 10 * 1024 * 1024;
 inline constexpr int kMaxLogFiles = 5;
+// Of a log as a termination message, as upstream.
+inline constexpr size_t kMaxMessageLogLines = 80;
+inline constexpr size_t kMaxMessageLogBytes = 2048;
 
 class CriLogWriter {
  public:
@@ -53,6 +56,9 @@ class CriLogWriter {
   uint64_t rotations_ = 0;
   std::string partial_[2];  // by stream: what came after the last newline, at most kMaxCriLineBytes
 };
+
+// What the last lines of a log's current file say, within the limits above.
+std::string LastLogText(const std::string& path);
 
 // The files of one log, oldest first, the current one last.
 std::string RotatedLogPath(const std::string& path, uint64_t number);

@@ -178,5 +178,19 @@ TEST_F(CriLog, FindsTheLatestAttempt) {
   EXPECT_EQ(LatestLogAttempt(dir_), 10);
 }
 
+TEST_F(CriLog, ItsEndIsAMessageWithinLimits) {
+  EXPECT_EQ(LastLogText(Path()), "");
+  CriLogWriter log = *CriLogWriter::Open(Path());
+  log.Feed(Stream::kStdout, "one\n\ntwo", kNow);
+  log.Finish(kNow);
+  EXPECT_EQ(LastLogText(Path()), "one\n\ntwo\n");
+  for (int i = 0; i < 100; ++i) log.Feed(Stream::kStdout, "x\n", kNow);
+  EXPECT_EQ(LastLogText(Path()).size(), 2 * kMaxMessageLogLines);
+  log.Feed(Stream::kStderr, std::string(3 * kMaxCriLineBytes, 'x') + "end\n", kNow);
+  const std::string text = LastLogText(Path());
+  EXPECT_EQ(text.size(), kMaxMessageLogBytes);
+  EXPECT_TRUE(text.ends_with("xend\n"));
+}
+
 }  // namespace
 }  // namespace muster::agent

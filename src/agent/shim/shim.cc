@@ -385,6 +385,8 @@ void Shim::OnExit(Container& container, int status) {
       ContainerBase(config_.pod_dir, container.spec.name, container.spec.attempt);
   if (auto message = ReadTail(base + "/termination-log", kMaxTerminationMessageBytes))
     exit.message = std::move(*message);
+  if (exit.message.empty() && exit.exit_code != 0 && container.spec.message_from_log)
+    exit.message = LastLogText(container.spec.log_path);
   const Status written = WriteFileAtomic(ExitPath(container), json::Write(ToJson(exit)), 0600);
   if (!written.ok())
     LOG_ERROR("shim: keep exit of {} in {}: {}", container.spec.name, config_.uid,

@@ -36,6 +36,13 @@ pod client Never "python3 -c 'import urllib.request as r; print(r.urlopen(\\\"ht
 eventually 20 pod_phase_is client Succeeded
 equals "$(kubectl logs client)" hello "through the Service"
 
+say "== probes, which are asked from inside the node's network"
+pod probed Always "cd /srv && exec python3 -m http.server 8001" |
+  sed '/command:/a\      readinessProbe: {httpGet: {port: 8001, path: /}, periodSeconds: 1}' | kubectl apply -f -
+ready() { [ "$(jsonpath pod/probed '.status.containerStatuses[0].ready')" = true ]; }
+eventually 20 ready
+kubectl delete pod probed --grace-period=1 --wait >/dev/null
+
 say "== what a pod sees"
 echo "my secret" >"$HOME/secret"
 chmod 644 "$HOME/secret"

@@ -266,7 +266,8 @@ void Agent::Impl::StartNetwork(const std::string& resolv_conf) {
   publish.network = network;
   publish.cluster_domain = options.cluster_domain;
   publish.resolv_conf = resolv_conf;
-  publish.rules_file = options.data_dir + "/run/services.nft";
+  publish.node_name = options.node_name;
+  publish.table_file = options.data_dir + "/run/services";
   publish.dns = std::move(user_node.dns);
   publisher = std::make_unique<NetworkPublisher>(loop, pool, informers, spawner, std::move(publish),
                                                  [this] { return manager.PodsWithAddresses(); });

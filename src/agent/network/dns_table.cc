@@ -7,7 +7,7 @@
 
 #include "agent/network/dns_message.h"
 #include "agent/network/pod_files.h"
-#include "agent/network/service_rules.h"
+#include "agent/network/service_planner.h"
 #include "base/strings.h"
 #include "schema/conditions.h"
 #include "schema/label_selector.h"

@@ -101,15 +101,110 @@ Result<ProgramResult> RunNft(std::vector<std::string> arguments, std::string_vie
   return result;
 }
 
-Result<bool> TableExists() {
-  ASSIGN_OR_RETURN(const ProgramResult result,
-                   RunNft({"list", "table", "ip", std::string(kNftTable)}, ""));
-  return result.exit_code == 0;
-}
-
 Status NftError(const ProgramResult& result) {
   return Error(Reason::kInternalError, "network: nft exited with {}: {}", result.exit_code,
                Trim(std::string_view(result.err).substr(0, kNftMessageBytes)));
+}
+
+// The sets and maps that Services fill (nft_elements.h), and where packets meet them.
+constexpr std::string_view kServiceRules = R"(  map services {
+    type ipv4_addr . inet_proto . inet_service : verdict
+  }
+  map nodeports {
+    type inet_proto . inet_service : verdict
+  }
+  map endpoints {
+    typeof ip daddr . ip protocol . th dport . numgen random mod 2 : ip daddr . th dport
+  }
+  map node_endpoints {
+    typeof ip protocol . th dport . numgen random mod 2 : ip daddr . th dport
+  }
+  chain no_endpoint {
+    drop
+  }
+  chain services_and_nodeports {
+    ip daddr . ip protocol . th dport vmap @services
+    ip daddr != 127.0.0.0/8 fib daddr type local ip protocol . th dport vmap @nodeports
+  }
+  chain prerouting {
+    type nat hook prerouting priority dstnat; policy accept;
+    jump services_and_nodeports
+  }
+  chain output {
+    type nat hook output priority -100; policy accept;
+    jump services_and_nodeports
+  }
+)";
+
+// A pod that reaches itself through a Service must see another source address than its own: every
+// address of the node's pods, paired with itself.
+std::string Hairpin(const Ipv4Prefix& node_range) {
+  std::string text = "  set hairpin {\n    type ipv4_addr . ipv4_addr\n    elements = {\n";
+  for (uint32_t address = node_range.Network().value; address <= node_range.Broadcast().value;
+       ++address) {
+    const std::string pod = Ipv4{address}.ToString();
+    text += fmt::format("      {0} . {0},\n", pod);
+  }
+  return text + "    }\n  }\n";
+}
+
+std::string NameOfNetwork(const Ipv4Prefix& range) {
+  return Ipv4Prefix{range.Network(), range.length}.ToString();
+}
+
+// The mark of the table with these rules: a table of another version or for other ranges has not
+// this chain.
+std::string LayoutChain(std::string_view rules) {
+  return fmt::format("layout_{:016x}", Hash64(rules));
+}
+
+std::string RulesWithoutLayout(const NodeNetworkConfig& config) {
+  const std::string node = NameOfNetwork(config.node_range);
+  const std::string pods = NameOfNetwork(config.pod_range);
+  const std::string virtual_ips = NameOfNetwork(config.service_range);
+  std::string text = std::string(kServiceRules) + Hairpin(config.node_range);
+  // What leaves for an endpoint elsewhere must come back through here.
+  text += fmt::format(
+      "  chain postrouting {{\n    type nat hook postrouting priority srcnat; policy accept;\n"
+      "    ip saddr . ip daddr @hairpin masquerade\n"
+      "    ip saddr {0} ip daddr != {1} oifname != \"{2}\" masquerade\n"
+      "    meta mark & {3:#x} == {3:#x} ip daddr != {0} masquerade\n  }}\n",
+      node, pods, config.bridge, kFromOutsideMark);
+  // A Service address that was not translated has no endpoint: refused at once instead of silence.
+  // TCP by a reset, because connect() keeps an ICMP error for later when it comes back before it
+  // sleeps. Before the routing: that would tell pods of a shorter way first, and the kernel sends
+  // them no second message at once.
+  text += fmt::format(
+      "  chain refused {{\n    type filter hook prerouting priority filter; policy accept;\n"
+      "    ip daddr {0} meta l4proto tcp reject with tcp reset\n"
+      "    ip daddr {0} reject with icmp port-unreachable\n  }}\n",
+      virtual_ips);
+  text += fmt::format(
+      "  chain forward {{\n    type filter hook forward priority filter; policy accept;\n"
+      "    iifname \"{0}\" accept\n    oifname \"{0}\" accept\n  }}\n",
+      config.bridge);
+  // Pods talk through the node: telling them a shorter way would lead past the translation.
+  text += fmt::format(
+      "  chain own_output {{\n    type filter hook output priority filter; policy accept;\n"
+      "    ip daddr {0} meta l4proto tcp reject with tcp reset\n"
+      "    ip daddr {0} reject with icmp port-unreachable\n"
+      "    oifname \"{1}\" icmp type redirect drop\n  }}\n",
+      virtual_ips, config.bridge);
+  // What listens on the bridge is for pods and the node, wherever the machine is reached from.
+  text += fmt::format(
+      "  chain input {{\n    type filter hook input priority filter; policy accept;\n"
+      "    iifname != {{ \"{}\", \"lo\" }} ip daddr {} drop\n  }}\n",
+      config.bridge, config.BridgeAddress().ToString());
+  return text;
+}
+
+// Whether the table that is there is of these rules.
+Result<bool> HasRules(const NodeNetworkConfig& config) {
+  ASSIGN_OR_RETURN(const ProgramResult result,
+                   RunNft({"list", "chain", "ip", std::string(kNftTable),
+                           LayoutChain(RulesWithoutLayout(config))},
+                          ""));
+  return result.exit_code == 0;
 }
 
 }  // namespace
@@ -140,49 +235,11 @@ Result<std::string> ListNft() {
 }
 
 std::string HostRules(const NodeNetworkConfig& config) {
-  const std::string node =
-      Ipv4Prefix{config.node_range.Network(), config.node_range.length}.ToString();
-  const std::string pods =
-      Ipv4Prefix{config.pod_range.Network(), config.pod_range.length}.ToString();
-  const std::string virtual_ips =
-      Ipv4Prefix{config.service_range.Network(), config.service_range.length}.ToString();
+  const std::string rules = RulesWithoutLayout(config);
   // `add` before `delete`: deleting what is not there would fail.
-  std::string text =
-      fmt::format("add table ip {0}\ndelete table ip {0}\ntable ip {0} {{\n", kNftTable);
-  text +=
-      "  map endpoints {\n"
-      "    typeof ip daddr . ip protocol . th dport . numgen random mod 2 : ip daddr . th dport\n"
-      "  }\n"
-      "  map services {\n    type ipv4_addr . inet_proto . inet_service : verdict\n  }\n"
-      "  set hairpin {\n    type ipv4_addr . ipv4_addr\n  }\n";
-  text +=
-      "  chain prerouting {\n    type nat hook prerouting priority dstnat; policy accept;\n"
-      "    ip daddr . ip protocol . th dport vmap @services\n  }\n"
-      "  chain output {\n    type nat hook output priority -100; policy accept;\n"
-      "    ip daddr . ip protocol . th dport vmap @services\n  }\n";
-  // A pod that reaches itself through a Service must see another source address than its own.
-  text += fmt::format(
-      "  chain postrouting {{\n    type nat hook postrouting priority srcnat; policy accept;\n"
-      "    ip saddr . ip daddr @hairpin masquerade\n"
-      "    ip saddr {} ip daddr != {} oifname != \"{}\" masquerade\n  }}\n",
-      node, pods, config.bridge);
-  // A Service address that was not translated has no endpoint: refused at once instead of silence.
-  // TCP by a reset, because connect() keeps an ICMP error for later when it comes back before it
-  // sleeps.
-  text += fmt::format(
-      "  chain forward {{\n    type filter hook forward priority filter; policy accept;\n"
-      "    ip daddr {0} meta l4proto tcp reject with tcp reset\n"
-      "    ip daddr {0} reject with icmp port-unreachable\n"
-      "    iifname \"{1}\" accept\n    oifname \"{1}\" accept\n  }}\n",
-      virtual_ips, config.bridge);
-  // Pods talk through the node: telling them a shorter way would lead past the translation.
-  text += fmt::format(
-      "  chain own_output {{\n    type filter hook output priority filter; policy accept;\n"
-      "    ip daddr {0} meta l4proto tcp reject with tcp reset\n"
-      "    ip daddr {0} reject with icmp port-unreachable\n"
-      "    oifname \"{1}\" icmp type redirect drop\n  }}\n}}\n",
-      virtual_ips, config.bridge);
-  return text;
+  return fmt::format(
+      "add table ip {0}\ndelete table ip {0}\ntable ip {0} {{\n{1}  chain {2} {{ }}\n}}\n",
+      kNftTable, rules, LayoutChain(rules));
 }
 
 Status EnsureHost(const NodeNetworkConfig& config) {
@@ -201,9 +258,8 @@ Status EnsureHost(const NodeNetworkConfig& config) {
   if (!config.state_file.empty())
     RETURN_IF_ERROR(netlink.SetAlias(config.bridge, config.state_file));
   RETURN_IF_ERROR(netlink.EnsureLinkRoute(config.service_range, config.bridge));
-  // After a restart the table of last time still serves the running pods, until the first
-  // ServiceRules().
-  ASSIGN_OR_RETURN(const bool exists, TableExists());
+  // After a restart the table of last time still serves the running pods.
+  ASSIGN_OR_RETURN(const bool exists, HasRules(config));
   return exists ? Status::Ok() : ApplyNft(HostRules(config));
 }
 

@@ -16,6 +16,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,8 @@ struct NodeNetworkConfig {
 };
 
 inline constexpr std::string_view kNftTable = "muster";
+// On packets that came to a NodePort: the bit that kube-proxy uses for the same.
+inline constexpr uint32_t kFromOutsideMark = 0x4000;
 
 // AlreadyExists, with nothing changed, while another state file owns the network. An owner whose
 // state file is gone owns nothing any more.
@@ -62,7 +65,8 @@ Status ApplyNft(std::string_view rules);
 // Every table of this network namespace as nft prints it.
 Result<std::string> ListNft();
 
-// The text of the whole table without Services, replacing the one that is there (pure).
+// The text of the whole table without Services, replacing the one that is there (pure). What
+// Services add to it: nft_elements.h.
 std::string HostRules(const NodeNetworkConfig& config);
 
 }  // namespace muster::agent

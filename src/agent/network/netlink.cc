@@ -20,6 +20,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/network/netlink_request.h"
 #include "agent/runtime/unique_fd.h"
 #include "base/check.h"
 #include "base/log.h"
@@ -37,67 +38,8 @@ constexpr int kMaxLinkEventTurns = 100;
 constexpr int kLinkEventTurnMs = 10;
 constexpr size_t kReplyBytes = 32 * 1024;
 
-// One rtnetlink request, built from its header on.
-class Request {
- public:
-  template <class Header>
-  Request(uint16_t type, uint16_t flags, const Header& header) {
-    nlmsghdr message{};
-    message.nlmsg_type = type;
-    message.nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | flags);
-    Append(&message, sizeof message);
-    Append(&header, sizeof header);
-  }
-
-  Request& Bytes(uint16_t type, const void* data, size_t size) {
-    const rtattr attribute{static_cast<uint16_t>(RTA_LENGTH(size)), type};
-    Append(&attribute, sizeof attribute);
-    Append(data, size);
-    return *this;
-  }
-  Request& Text(uint16_t type, std::string_view text) {
-    return Bytes(type, std::string(text).c_str(), text.size() + 1);
-  }
-  Request& Number(uint16_t type, uint32_t number) { return Bytes(type, &number, sizeof number); }
-  Request& Address(uint16_t type, Ipv4 address) {
-    const uint32_t wire = htobe32(address.value);
-    return Bytes(type, &wire, sizeof wire);
-  }
-  // Attributes up to the matching End() are inside this one. `header` is what stands before them.
-  Request& Begin(uint16_t type, const void* header = nullptr, size_t size = 0) {
-    open_.push_back(bytes_.size());
-    return Bytes(type, header, size);
-  }
-  Request& End() {
-    rtattr attribute{};
-    std::memcpy(&attribute, bytes_.data() + open_.back(), sizeof attribute);
-    attribute.rta_len = static_cast<uint16_t>(bytes_.size() - open_.back());
-    std::memcpy(bytes_.data() + open_.back(), &attribute, sizeof attribute);
-    open_.pop_back();
-    return *this;
-  }
-
-  std::string_view Finish(uint32_t sequence) {
-    nlmsghdr message{};
-    std::memcpy(&message, bytes_.data(), sizeof message);
-    message.nlmsg_len = static_cast<uint32_t>(bytes_.size());
-    message.nlmsg_seq = sequence;
-    std::memcpy(bytes_.data(), &message, sizeof message);
-    return bytes_;
-  }
-
- private:
-  void Append(const void* data, size_t size) {
-    if (size > 0) bytes_.append(static_cast<const char*>(data), size);
-    bytes_.resize(NLMSG_ALIGN(bytes_.size()), '\0');
-  }
-
-  std::string bytes_;
-  std::vector<size_t> open_;
-};
-
 // Sends and reads replies to the end. Gives links and routes to `on_object`; returns 0 or an errno.
-int Talk(int fd, Request& request, Function<void(const nlmsghdr*)> on_object = {}) {
+int Talk(int fd, NetlinkRequest& request, Function<void(const nlmsghdr*)> on_object = {}) {
   static std::atomic<uint32_t> next_sequence = 1;
   const uint32_t sequence = next_sequence++;
   const std::string_view bytes = request.Finish(sequence);
@@ -181,7 +123,7 @@ RouteInfo ParseRoute(const nlmsghdr* message) {
 
 Result<LinkInfo> GetLink(int fd, const std::string& name) {
   LinkInfo info;
-  Request request(RTM_GETLINK, NLM_F_ACK, Link());
+  NetlinkRequest request(RTM_GETLINK, NLM_F_ACK, Link());
   request.Text(IFLA_IFNAME, name);
   const int error = Talk(fd, request, [&](const nlmsghdr* message) { info = ParseLink(message); });
   if (error != 0) return Error(NetlinkError(error, "find interface " + name));
@@ -205,7 +147,7 @@ Status AddAddress(int fd, int index, Ipv4Prefix address, std::string_view interf
   header.ifa_family = AF_INET;
   header.ifa_prefixlen = static_cast<uint8_t>(address.length);
   header.ifa_index = static_cast<uint32_t>(index);
-  Request request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE | NLM_F_ACK, header);
+  NetlinkRequest request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE | NLM_F_ACK, header);
   request.Address(IFA_LOCAL, address.address).Address(IFA_ADDRESS, address.address);
   const int error = Talk(fd, request);
   if (error == 0) return Status::Ok();
@@ -229,7 +171,7 @@ int ChangeRoute(int fd, uint16_t type, uint16_t flags, const Route& route) {
   header.rtm_protocol = RTPROT_STATIC;
   header.rtm_scope = route.scope;
   header.rtm_type = route.type;
-  Request request(type, static_cast<uint16_t>(flags | NLM_F_ACK), header);
+  NetlinkRequest request(type, static_cast<uint16_t>(flags | NLM_F_ACK), header);
   if (route.to.length > 0) request.Address(RTA_DST, route.to.Network());
   if (route.gateway) request.Address(RTA_GATEWAY, *route.gateway);
   if (route.link != 0) request.Number(RTA_OIF, static_cast<uint32_t>(route.link));
@@ -288,7 +230,7 @@ Result<int> OpenSocketIn(int netns_fd) {
 }
 
 Status SetUp(int fd, int index, std::string_view name) {
-  Request request(RTM_NEWLINK, NLM_F_ACK, Link(index, true));
+  NetlinkRequest request(RTM_NEWLINK, NLM_F_ACK, Link(index, true));
   const int error = Talk(fd, request);
   return error == 0 ? Status::Ok() : NetlinkError(error, fmt::format("set {} up", name));
 }
@@ -315,7 +257,7 @@ Status SetUpInside(const PodAttachment& attachment) {
 int CreatePair(int fd, const PodAttachment& attachment, int bridge) {
   const auto address = LinkAddress(attachment.address);
   const ifinfomsg peer = Link();
-  Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, Link());
+  NetlinkRequest request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, Link());
   request.Text(IFLA_IFNAME, attachment.host_interface)
       .Number(IFLA_NUM_TX_QUEUES, 1)
       .Number(IFLA_NUM_RX_QUEUES, 1)
@@ -341,7 +283,7 @@ Status AllowHairpin(int fd, const LinkInfo& port) {
   const uint8_t on = 1;
   ifinfomsg header = Link(port.index);
   header.ifi_family = AF_BRIDGE;
-  Request request(RTM_SETLINK, NLM_F_ACK, header);
+  NetlinkRequest request(RTM_SETLINK, NLM_F_ACK, header);
   request.Begin(IFLA_PROTINFO | NLA_F_NESTED).Bytes(IFLA_BRPORT_MODE, &on, sizeof on).End();
   const int error = Talk(fd, request);
   return error == 0 ? Status::Ok() : NetlinkError(error, "set up the bridge port " + port.name);
@@ -385,7 +327,7 @@ Status Netlink::EnsureBridge(const std::string& name, Ipv4Prefix address) {
   // A link address of its own: otherwise the bridge takes that of a port and changes it when pods
   // go.
   const auto link_address = LinkAddress(address.address);
-  Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, Link(0, true));
+  NetlinkRequest request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, Link(0, true));
   request.Text(IFLA_IFNAME, name)
       .Bytes(IFLA_ADDRESS, link_address.data(), link_address.size())
       .Begin(IFLA_LINKINFO)
@@ -400,7 +342,7 @@ Status Netlink::EnsureBridge(const std::string& name, Ipv4Prefix address) {
 
 Status Netlink::SetAlias(const std::string& interface, std::string_view alias) {
   ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd_, interface));
-  Request request(RTM_NEWLINK, NLM_F_ACK, Link(link.index));
+  NetlinkRequest request(RTM_NEWLINK, NLM_F_ACK, Link(link.index));
   request.Text(IFLA_IFALIAS, alias);
   const int error = Talk(fd_, request);
   if (error == 0) return Status::Ok();
@@ -409,7 +351,7 @@ Status Netlink::SetAlias(const std::string& interface, std::string_view alias) {
 
 Result<std::string> Netlink::GetAlias(const std::string& interface) {
   LinkInfo info;
-  Request request(RTM_GETLINK, NLM_F_ACK, Link());
+  NetlinkRequest request(RTM_GETLINK, NLM_F_ACK, Link());
   request.Text(IFLA_IFNAME, interface);
   const int error = Talk(fd_, request, [&](const nlmsghdr* message) { info = ParseLink(message); });
   if (error == 0 || error == ENODEV) return info.alias;
@@ -461,7 +403,7 @@ Result<std::vector<Ipv4Prefix>> Netlink::ListDestinations(const std::string& exc
   std::vector<Ipv4Prefix> out;
   rtmsg header{};
   header.rtm_family = AF_INET;
-  Request request(RTM_GETROUTE, NLM_F_DUMP, header);
+  NetlinkRequest request(RTM_GETROUTE, NLM_F_DUMP, header);
   const int error = Talk(fd_, request, [&](const nlmsghdr* message) {
     const RouteInfo route = ParseRoute(message);
     const bool leads_somewhere = route.type == RTN_UNICAST || route.type == RTN_LOCAL;
@@ -474,7 +416,7 @@ Result<std::vector<Ipv4Prefix>> Netlink::ListDestinations(const std::string& exc
 
 Result<std::vector<std::string>> Netlink::ListInterfaces(std::string_view name_prefix) {
   std::vector<std::string> names;
-  Request request(RTM_GETLINK, NLM_F_DUMP, Link());
+  NetlinkRequest request(RTM_GETLINK, NLM_F_DUMP, Link());
   const int error = Talk(fd_, request, [&](const nlmsghdr* message) {
     LinkInfo link = ParseLink(message);
     if (link.name.starts_with(name_prefix)) names.push_back(std::move(link.name));
@@ -484,7 +426,7 @@ Result<std::vector<std::string>> Netlink::ListInterfaces(std::string_view name_p
 }
 
 Status Netlink::DeleteInterface(const std::string& name) {
-  Request request(RTM_DELLINK, NLM_F_ACK, Link());
+  NetlinkRequest request(RTM_DELLINK, NLM_F_ACK, Link());
   request.Text(IFLA_IFNAME, name);
   const int error = Talk(fd_, request);
   if (error == 0 || error == ENODEV) return Status::Ok();

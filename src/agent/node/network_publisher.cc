@@ -1,7 +1,6 @@
 #include "agent/node/network_publisher.h"
 
 #include "agent/network/dns_table.h"
-#include "agent/network/service_rules.h"
 #include "agent/runtime/files.h"
 #include "base/log.h"
 
@@ -15,6 +14,24 @@ std::vector<json::Value> ObjectsOf(const client::Informer& informer) {
   return out;
 }
 
+// Far below what one message to the spawner may have.
+constexpr size_t kMaxTableInMessage = kMaxSpawnerMessageBytes / 4;
+constexpr char kByService[] = "network/service";
+
+client::ObjectKey ServiceOf(const json::Value& slice) {
+  return {slice["metadata"]["namespace"].Str(),
+          slice["metadata"]["labels"]["kubernetes.io/service-name"].Str()};
+}
+
+std::string IndexKey(const client::ObjectKey& service) { return service.ns + "/" + service.name; }
+
+// One Service with its slices, as the pool needs it.
+struct ServiceInput {
+  client::ObjectKey key;
+  json::Value service;
+  std::vector<json::Value> slices;
+};
+
 }  // namespace
 
 NetworkPublisher::NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& informers,
@@ -26,7 +43,11 @@ NetworkPublisher::NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& 
       slices_(informers.Get(client::resources::kEndpointSlices, json::Fields::Whole())),
       spawner_(spawner),
       options_(std::move(options)),
-      local_pods_(std::move(local_pods)) {}
+      local_pods_(std::move(local_pods)) {
+  slices_.AddIndex(kByService, [](const json::Value& slice) {
+    return std::vector<std::string>{IndexKey(ServiceOf(slice))};
+  });
+}
 
 NetworkPublisher::~NetworkPublisher() {
   loop_.Cancel(dns_timer_);
@@ -46,19 +67,25 @@ Status NetworkPublisher::Start() {
     ASSIGN_OR_RETURN(dns_, DnsServer::Start(dns));
   }
   started_ = true;
-  for (client::Informer* informer : {&services_, &slices_}) {
-    client::InformerEvents events;
-    events.on_change =
-        lifetime_.Guard([this](const client::ObjectKey&, const json::Value&, const json::Value&) {
-          PublishDns();
-          PublishRules();
-        });
-    events.on_synced = lifetime_.Guard([this] {
-      PublishDns();
-      PublishRules();
-    });
-    informer->Subscribe(std::move(events));
-  }
+  client::InformerEvents of_services;
+  of_services.on_change =
+      lifetime_.Guard([this](const client::ObjectKey& key, const json::Value&, const json::Value&) {
+        PublishDns();
+        NoteService(key);
+      });
+  client::InformerEvents of_slices;
+  of_slices.on_change = lifetime_.Guard(
+      [this](const client::ObjectKey&, const json::Value& before, const json::Value& after) {
+        PublishDns();
+        NoteSlice(before);
+        NoteSlice(after);
+      });
+  of_services.on_synced = of_slices.on_synced = lifetime_.Guard([this] {
+    PublishDns();
+    PublishRules(kRulesDelay);
+  });
+  services_.Subscribe(std::move(of_services));
+  slices_.Subscribe(std::move(of_slices));
   PublishDns();
   return Status::Ok();
 }
@@ -89,41 +116,72 @@ void NetworkPublisher::PublishDnsNow() {
             }));
 }
 
-void NetworkPublisher::PublishRules() {
+void NetworkPublisher::NoteService(const client::ObjectKey& service) {
+  changed_services_.insert(service);
+  PublishRules(kRulesDelay);
+}
+
+void NetworkPublisher::NoteSlice(const json::Value& slice) {
+  if (!slice.IsNull()) NoteService(ServiceOf(slice));
+}
+
+void NetworkPublisher::PublishRules(Duration delay) {
   if (!started_ || rules_timer_ != 0 || !services_.Synced() || !slices_.Synced()) return;
-  rules_timer_ = loop_.After(kRulesPeriod, [this] {
+  rules_timer_ = loop_.After(delay, [this] {
     rules_timer_ = 0;
-    ApplyRules();
+    PlanRules();
   });
 }
 
-void NetworkPublisher::ApplyRules() {
-  if (applying_) return PublishRules();
-  auto rules = std::make_shared<std::string>();
-  auto status = std::make_shared<Status>();
-  applying_ = true;
+void NetworkPublisher::PlanRules() {
+  if (planning_) return;  // OnApplied() looks again
+  planning_ = true;
+  std::vector<ServiceInput> inputs;
+  for (const client::ObjectKey& key : std::exchange(changed_services_, {})) {
+    ServiceInput& input = inputs.emplace_back();
+    input.key = key;
+    if (const json::Value* service = services_.Find(key)) input.service = *service;
+    for (const client::ObjectKey& slice : slices_.Lookup(kByService, IndexKey(key)))
+      input.slices.push_back(*slices_.Find(slice));
+  }
+  auto table = std::make_shared<std::string>();
   pool_.Run(
-      [services = ObjectsOf(services_), slices = ObjectsOf(slices_), network = options_.network,
-       before = applied_rules_, file = options_.rules_file, rules, status] {
-        *rules = ServiceRules(network, ServicePorts(services, slices));
-        if (*rules != before) *status = WriteFileAtomic(file, *rules, 0600);
-      },
-      loop_, lifetime_.Guard([this, rules, status] {
-        if (*rules == applied_rules_ || !status->ok()) {
-          applying_ = false;
-          if (!status->ok()) LOG_WARN("agent: write service rules: {}", status->message());
-          return;
+      [inputs = std::move(inputs), node = options_.node_name, rows = rows_, whole = whole_table_,
+       table] {
+        for (const ServiceInput& input : inputs) {
+          rows->Set({input.key.ns, input.key.name}, PlanService(input.service, input.slices, node));
         }
-        spawner_.Call("applyRules", json::Obj({{"file", options_.rules_file}}),
-                      lifetime_.Guard([this, rules](Result<json::Value> answer) {
-                        applying_ = false;
-                        if (answer) {
-                          applied_rules_ = *rules;
-                        } else {
-                          LOG_WARN("agent: apply service rules: {}", answer.error().message());
-                        }
-                      }));
-      }));
+        const ServiceTable changes = rows->TakeChanges();
+        *table = ToText(whole ? rows->Whole() : changes);
+      },
+      loop_, lifetime_.Guard([this, table] { ApplyRules(*table); }));
+}
+
+void NetworkPublisher::ApplyRules(const std::string& table) {
+  if (table.empty() && !whole_table_) return OnApplied(Status::Ok());
+  json::Value request = json::Obj({{"whole", whole_table_}});
+  if (table.size() <= kMaxTableInMessage) {
+    request = request.Set("table", table);
+  } else {
+    // The text of thousands of Services does not fit a message.
+    const Status written = WriteFile(options_.table_file, table, 0600);
+    if (!written.ok()) return OnApplied(written);
+    request = request.Set("file", options_.table_file);
+  }
+  spawner_.Call("applyServices", std::move(request),
+                lifetime_.Guard([this](Result<json::Value> answer) {
+                  OnApplied(answer ? Status::Ok() : answer.error());
+                }));
+}
+
+void NetworkPublisher::OnApplied(const Status& status) {
+  planning_ = false;
+  whole_table_ = !status.ok();
+  if (!status.ok()) {
+    LOG_WARN("agent: apply service rules: {}", status.message());
+    return PublishRules(kRulesRetry);
+  }
+  if (!changed_services_.empty()) PublishRules(kRulesDelay);
 }
 
 }  // namespace muster::agent

@@ -1,21 +1,25 @@
 // src/agent/node/network_publisher.h
 //
 // NetworkPublisher: keeps the node's DNS and Service rules equal to what the API server and the pod
-// workers say. Changes of one moment become one table; rules are applied at most every
-// kRulesPeriod.
+// workers say. Changes of one moment become one DNS table and one change of rules; a change of
+// rules is planned for the Services that it concerns.
 //
 // Life cycle: made before the informers are started; Start() once the host network exists; destroy
-// to stop. Thread:     the loop thread; the DNS server has its own, the spawner applies the rules.
+//             to stop.
+// Thread:     the loop thread; plans on the pool, the DNS server has its own thread, the spawner
+//             applies the rules.
 
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/network/dns_server.h"
 #include "agent/network/host_network.h"
+#include "agent/network/service_planner.h"
 #include "agent/spawner/spawner_client.h"
 #include "client/informer.h"
 #include "client/lifetime.h"
@@ -23,16 +27,18 @@
 
 namespace muster::agent {
 
-inline constexpr Duration kRulesPeriod = milliseconds(100);
+inline constexpr Duration kRulesDelay = milliseconds(2);
+inline constexpr Duration kRulesRetry = seconds(1);
 inline constexpr Duration kDnsDelay = milliseconds(1);
 
 class NetworkPublisher {
  public:
   struct Options {
     NodeNetworkConfig network;
+    std::string node_name;
     std::string cluster_domain;
     std::string resolv_conf;  // the host's
-    std::string rules_file;   // DIR/run/services.nft
+    std::string table_file;   // DIR/run/services, for a table that does not fit a message
     DnsSockets dns;           // not valid: bound by Start()
   };
   // `local_pods`: pods of this node with their addresses in status.podIP.
@@ -47,8 +53,12 @@ class NetworkPublisher {
  private:
   void PublishDns();
   void PublishDnsNow();
-  void PublishRules();
-  void ApplyRules();
+  void NoteService(const client::ObjectKey& service);
+  void NoteSlice(const json::Value& slice);
+  void PublishRules(Duration delay);
+  void PlanRules();
+  void ApplyRules(const std::string& table);
+  void OnApplied(const Status& status);
 
   Loop& loop_;
   Pool& pool_;
@@ -58,8 +68,11 @@ class NetworkPublisher {
   Options options_;
   std::function<std::vector<json::Value>()> local_pods_;
   std::unique_ptr<DnsServer> dns_;
-  std::string applied_rules_;
-  bool started_ = false, applying_ = false, building_dns_ = false;
+  std::set<client::ObjectKey> changed_services_;  // not planned yet
+  std::shared_ptr<ServiceRows> rows_ =
+      std::make_shared<ServiceRows>();  // the pool's while planning_
+  bool whole_table_ = true;             // the spawner must hear everything, not the changes alone
+  bool started_ = false, planning_ = false, building_dns_ = false;
   TimerId dns_timer_ = 0, rules_timer_ = 0;
   client::Lifetime lifetime_;
 };

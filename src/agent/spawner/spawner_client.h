@@ -35,7 +35,7 @@ class SpawnerClient {
   SpawnerClient(AsioLoop& loop, SpawnerHandle handle, Respawn respawn);
   ~SpawnerClient();
 
-  // `op` as in spawner_process.cc: createSandbox, removeSandbox, setupNetwork, applyRules.
+  // `op` as in spawner_process.cc: createSandbox, removeSandbox, setupNetwork, applyServices.
   void Call(const std::string& op, json::Value request, Done done);
 
   pid_t pid() const { return handle_.pid(); }

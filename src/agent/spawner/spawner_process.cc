@@ -20,6 +20,7 @@
 #include "agent/cgroups/cgroups.h"
 #include "agent/network/host_network.h"
 #include "agent/network/netlink.h"
+#include "agent/network/service_dataplane.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_lock.h"
 #include "agent/runtime/unique_fd.h"
@@ -96,15 +97,11 @@ class Spawner {
     if (op == "createSandbox") return Create(request);
     if (op == "removeSandbox") return Remove(request["podDir"].Str(), request["cgroup"].Str());
     if (op == "setupNetwork") {
+      services_.reset();
       RETURN_IF_ERROR(EnsureHost(NetworkConfigFromJson(request)));
       return json::Obj();
     }
-    if (op == "applyRules") {
-      // The text of thousands of Services does not fit a message.
-      ASSIGN_OR_RETURN(const std::string rules, ReadSmallFile(request["file"].Str()));
-      RETURN_IF_ERROR(ApplyNft(rules));
-      return json::Obj();
-    }
+    if (op == "applyServices") return ApplyServices(request);
     return Error(Reason::kBadRequest, "spawner: unknown request {:?}", op);
   }
 
@@ -130,6 +127,27 @@ class Spawner {
     return json::Obj();
   }
 
+  // "table" or, when it does not fit a message, "file" with a ServiceTable; "whole": there are no
+  // other frontends.
+  Result<json::Value> ApplyServices(const json::Value& request) {
+    std::string text = request["table"].Str();
+    if (request.Has("file")) {
+      ASSIGN_OR_RETURN(text, ReadSmallFile(request["file"].Str(), kMaxServiceTableBytes));
+    }
+    ASSIGN_OR_RETURN(const ServiceTable table, ParseServiceTable(text));
+    if (!services_) {
+      ASSIGN_OR_RETURN(services_, ServiceDataplane::Open());
+    }
+    auto applied = request["whole"].AsBool() ? services_->Replace(table) : services_->Apply(table);
+    if (!applied) {
+      services_.reset();
+      return Error(std::move(applied.error()));
+    }
+    LOG_DEBUG("spawner: services changed added={} removed={} transactions={}", applied->added,
+              applied->removed, applied->transactions);
+    return json::Obj();
+  }
+
   void ReapShims() {
     signalfd_siginfo ignored;
     while (read(signals_.get(), &ignored, sizeof ignored) > 0) {
@@ -144,6 +162,7 @@ class Spawner {
   const bool plain_;
   const bool user_namespace_;
   std::optional<Netlink> netlink_;
+  std::optional<ServiceDataplane> services_;
   std::set<pid_t> shims_;
 };
 

@@ -1,0 +1,125 @@
+#include "agent/network/nft_elements.h"
+
+#include <endian.h>
+#include <fmt/core.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/strings.h"
+
+namespace muster::agent {
+
+namespace {
+
+constexpr std::string_view kRandom = "random", kClient = "client", kNode = "_node";
+
+// A word begins with the bytes that a register gets; the rest of it is zero.
+uint32_t AddressWord(Ipv4 address) { return htobe32(address.value); }
+uint32_t PortWord(uint16_t port) { return htole32(htobe16(port)); }
+uint32_t ByteWord(uint8_t byte) { return htole32(byte); }
+
+std::optional<ServiceProtocol> ProtocolOf(uint32_t word) {
+  for (const auto protocol : {ServiceProtocol::kTcp, ServiceProtocol::kUdp, ServiceProtocol::kSctp})
+    if (ByteWord(ProtocolNumber(protocol)) == word) return protocol;
+  return std::nullopt;
+}
+
+uint16_t PortOf(uint32_t word) { return be16toh(static_cast<uint16_t>(le32toh(word))); }
+
+}  // namespace
+
+std::string_view NameOf(NftSet set) {
+  switch (set) {
+    case NftSet::kServices:
+      return "services";
+    case NftSet::kNodePorts:
+      return "nodeports";
+    case NftSet::kEndpoints:
+      return "endpoints";
+    default:
+      return "node_endpoints";
+  }
+}
+
+size_t KeyWords(NftSet set) {
+  switch (set) {
+    case NftSet::kNodePorts:
+      return 2;
+    case NftSet::kEndpoints:
+      return 4;
+    default:
+      return 3;
+  }
+}
+
+bool HasVerdict(NftSet set) { return set == NftSet::kServices || set == NftSet::kNodePorts; }
+
+std::string ServiceChain::Name() const {
+  if (endpoints == 0) return std::string(kDropChain);
+  return fmt::format("{}_{}{}", by_client ? kClient : kRandom, endpoints, node_port ? kNode : "");
+}
+
+std::optional<ServiceChain> ServiceChain::Parse(std::string_view name) {
+  ServiceChain chain;
+  if (name == kDropChain) return chain;
+  std::string_view number = name;
+  chain.node_port = number.ends_with(kNode);
+  if (chain.node_port) number.remove_suffix(kNode.size());
+  chain.by_client = number.starts_with(kClient);
+  number.remove_prefix(std::min(number.size(), number.find('_') + 1));
+  chain.endpoints = static_cast<uint32_t>(ParseInt(number).value_or(0));
+  // Written otherwise it would be another chain.
+  if (chain.endpoints == 0 || chain.Name() != name) return std::nullopt;
+  return chain;
+}
+
+NftElements ElementsOf(const ServiceFrontend& frontend, const ServiceBackend& backend) {
+  NftElements elements;
+  if (backend.IsNone()) return elements;
+  const bool node = frontend.IsNodePort();
+  std::vector<uint32_t> key;
+  if (!node) key.push_back(AddressWord(frontend.address));
+  key.push_back(ByteWord(ProtocolNumber(frontend.protocol)));
+  key.push_back(PortWord(frontend.port));
+  const auto add = [&](NftSet set) -> NftElement& {
+    NftElement& element = elements.emplace_back();
+    element.set = set;
+    std::ranges::copy(key, element.key.begin());
+    return element;
+  };
+  const auto count = static_cast<uint32_t>(backend.endpoints.size());
+  NftElement& entry = add(node ? NftSet::kNodePorts : NftSet::kServices);
+  if (count == 0) return elements;
+  entry.chain = {count, backend.by_client, node};
+  for (uint32_t i = 0; i < count; ++i) {
+    NftElement& element = add(node ? NftSet::kNodeEndpoints : NftSet::kEndpoints);
+    element.key[key.size()] = i;
+    element.data = {AddressWord(backend.endpoints[i].address), PortWord(backend.endpoints[i].port)};
+  }
+  std::ranges::sort(elements);
+  return elements;
+}
+
+std::optional<ServiceFrontend> FrontendOf(const NftElement& element) {
+  const bool node = element.set == NftSet::kNodePorts || element.set == NftSet::kNodeEndpoints;
+  const size_t first = node ? 0 : 1;  // the protocol
+  const auto protocol = ProtocolOf(element.key[first]);
+  if (!protocol) return std::nullopt;
+  const uint32_t address = node ? 0 : element.key[first - 1];
+  return ServiceFrontend{{be32toh(address)}, *protocol, PortOf(element.key[first + 1])};
+}
+
+ServiceEndpoint EndpointOf(const NftElement& element) {
+  return {{be32toh(element.data[0])}, PortOf(element.data[1])};
+}
+
+NftChange Difference(const NftElements& have, const NftElements& want) {
+  NftChange change;
+  std::ranges::set_difference(have, want, std::back_inserter(change.remove));
+  std::ranges::set_difference(want, have, std::back_inserter(change.add));
+  return change;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,58 @@
+#include "agent/network/nft_elements.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::agent {
+namespace {
+
+const ServiceFrontend kFrontend{{0x0A2B000A}, ServiceProtocol::kTcp, 80};
+const ServiceEndpoint kOne{{0x0A2A0002}, 8080}, kTwo{{0x0A2A0003}, 8081};
+
+TEST(NftElements, OneForTheFrontendAndOneForEachEndpoint) {
+  const NftElements elements = ElementsOf(kFrontend, {.endpoints = {kOne, kTwo}});
+  ASSERT_EQ(elements.size(), 3U);
+  EXPECT_EQ(elements[0].chain.Name(), "random_2");
+  EXPECT_EQ(EndpointOf(elements[1]), kOne);
+  EXPECT_EQ(EndpointOf(elements[2]), kTwo);
+  for (const NftElement& element : elements) EXPECT_EQ(FrontendOf(element), kFrontend);
+}
+
+TEST(NftElements, NodePortsHaveSetsOfTheirOwn) {
+  ServiceFrontend node_port = kFrontend;
+  node_port.address = {};
+  const NftElements elements = ElementsOf(node_port, {.by_client = true, .endpoints = {kOne}});
+  ASSERT_EQ(elements.size(), 2U);
+  EXPECT_EQ(elements[0].set, NftSet::kNodePorts);
+  EXPECT_EQ(elements[0].chain.Name(), "client_1_node");
+  EXPECT_EQ(EndpointOf(elements[1]), kOne);
+  for (const NftElement& element : elements) EXPECT_EQ(FrontendOf(element), node_port);
+}
+
+TEST(NftElements, NothingForNothing) {
+  EXPECT_TRUE(ElementsOf(kFrontend, {}).empty());
+  const NftElements dropped = ElementsOf(kFrontend, {.drop = true});
+  ASSERT_EQ(dropped.size(), 1U);
+  EXPECT_EQ(dropped[0].chain.Name(), kDropChain);
+}
+
+TEST(NftElements, DifferenceIsWhatChanged) {
+  const NftElements have = ElementsOf(kFrontend, {.endpoints = {kOne, kTwo}});
+  EXPECT_TRUE(Difference(have, have).empty());
+  // One endpoint less: the last number, what stands behind the first, and where the frontend leads.
+  const NftChange change = Difference(have, ElementsOf(kFrontend, {.endpoints = {kTwo}}));
+  EXPECT_EQ(change.remove.size(), 3U);
+  EXPECT_EQ(change.add.size(), 2U);
+}
+
+TEST(ServiceChain, NamesAreReadBack) {
+  for (const ServiceChain& chain :
+       {ServiceChain{0, false, false}, ServiceChain{3, false, false},
+        ServiceChain{1000, false, true}, ServiceChain{2, true, false}, ServiceChain{2, true, true}})
+    EXPECT_EQ(ServiceChain::Parse(chain.Name()), chain) << chain.Name();
+  for (const char* name : {"", "random", "random_", "random_0", "random_x", "random_03", "client_",
+                           "prerouting", "layout_1", "random_3_60", "client_0", "_node"})
+    EXPECT_EQ(ServiceChain::Parse(name), std::nullopt) << name;
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,269 @@
+// Services with real packets, and the dataplane's picture of the kernel.
+
+#include "agent/network/service_dataplane.h"
+
+#include <algorithm>
+#include <set>
+
+#include "agent/network/node_test_support.h"
+#include "base/rng.h"
+
+namespace muster::agent {
+namespace {
+
+const Ipv4 kClient = *Ipv4::Parse("10.42.0.4");
+
+// How many connections wait at a listener; each must come from `from`.
+int CountAccepted(int listener, Ipv4 from) {
+  fcntl(listener, F_SETFL, O_NONBLOCK);
+  int accepted = 0;
+  sockaddr_in peer{};
+  socklen_t size = sizeof peer;
+  for (int fd; (fd = accept(listener, reinterpret_cast<sockaddr*>(&peer), &size)) >= 0; close(fd)) {
+    EXPECT_EQ(Ipv4{ntohl(peer.sin_addr.s_addr)}, from);
+    ++accepted;
+  }
+  return accepted;
+}
+
+TEST(ServiceDataplane, LeadsToEveryEndpointAndKeepsTheClientsAddress) {
+  AsNode([] {
+    Node node;
+    const int in_first = node.first.Inside([] { return Listen(8080); });
+    const int in_second = node.second.Inside([] { return Listen(8081); });
+    ExpectOk(ReplaceServices({{kHttp, {.endpoints = {{kFirst, 8080}, {kSecond, 8081}}}}}));
+    NetworkNamespace client;
+    node.Attach(client, kClient, "client");
+    client.Inside([&] {
+      for (int i = 0; i < 14; ++i) EXPECT_EQ(Connect(kService, 80), 0);
+      return 0;
+    });
+    const int first = CountAccepted(in_first, kClient);
+    const int second = CountAccepted(in_second, kClient);
+    EXPECT_EQ(first + second, 14);
+    EXPECT_GT(first, 0);
+    EXPECT_GT(second, 0);
+    EXPECT_EQ(Connect(kService, 80), 0);  // from the node itself
+    EXPECT_EQ(Connect(kService, 81), ECONNREFUSED);
+  });
+}
+
+TEST(ServiceDataplane, PodReachesItself) {
+  AsNode([] {
+    Node node;
+    const int in_first = node.first.Inside([] { return Listen(8080); });
+    ExpectOk(ReplaceServices({{kHttp, {.endpoints = {{kFirst, 8080}}}}}));
+    Ipv4 from;
+    node.first.Inside([&] {
+      EXPECT_EQ(Connect(kService, 80, in_first, &from), 0);
+      return 0;
+    });
+    EXPECT_EQ(from, node.config().BridgeAddress());
+  });
+}
+
+TEST(ServiceDataplane, NodePortsAreReachedAtTheNodesAddresses) {
+  AsNode([] {
+    Node node;
+    const ServiceFrontend port{Ipv4{}, ServiceProtocol::kTcp, 30080};
+    const int in_first = node.first.Inside([] { return Listen(8080); });
+    ExpectOk(ReplaceServices({{port, {.endpoints = {{kFirst, 8080}}}}}));
+    Ipv4 from;
+    node.second.Inside([&] {
+      EXPECT_EQ(Connect(node.config().BridgeAddress(), 30080, in_first, &from), 0);
+      EXPECT_EQ(Connect(node.config().BridgeAddress(), 30081), ECONNREFUSED);
+      EXPECT_EQ(Connect(kFirst, 30080), ECONNREFUSED);  // no address of the node
+      return 0;
+    });
+    EXPECT_EQ(from, kSecond);
+    EXPECT_EQ(Connect(node.config().BridgeAddress(), 30080), 0);  // from the node itself
+    ExpectOk(ReplaceServices({}));
+    EXPECT_EQ(Connect(node.config().BridgeAddress(), 30080), ECONNREFUSED);
+  });
+}
+
+// With the endpoint chosen anew each time, ten connections to two would meet one in 1 of 512 runs;
+// with eight it is 8 ^ -9.
+TEST(ServiceDataplane, AClientKeepsItsEndpointUntilThatIsGone) {
+  AsNode([] {
+    Node node;
+    const int in_first = node.first.Inside([] { return Listen(8080); });
+    std::vector<ServiceEndpoint> endpoints;
+    std::vector<int> listeners = {in_first};
+    for (uint16_t port = 8080; port < 8088; ++port) {
+      endpoints.push_back({kFirst, port});
+      if (port > 8080) listeners.push_back(node.first.Inside([&] { return Listen(port); }));
+    }
+    for (const ServiceFrontend& frontend :
+         {kHttp, ServiceFrontend{Ipv4{}, ServiceProtocol::kTcp, 30080}}) {
+      std::vector<ServiceEndpoint> left = endpoints;
+      const Ipv4 address = frontend.IsNodePort() ? node.config().BridgeAddress() : kService;
+      for (int round = 0; round < 3; ++round) {
+        ExpectOk(ReplaceServices({{frontend, {.by_client = true, .endpoints = left}}}));
+        for (int i = 0; i < 10; ++i) EXPECT_EQ(Connect(address, frontend.port), 0);
+        std::vector<size_t> chosen;
+        for (size_t i = 0; i < listeners.size(); ++i) {
+          const int accepted = CountAccepted(listeners[i], node.config().BridgeAddress());
+          if (accepted > 0) chosen.push_back(i);
+        }
+        ASSERT_EQ(chosen.size(), 1U);
+        std::erase(left, endpoints[chosen[0]]);
+      }
+    }
+  });
+}
+
+TEST(ServiceDataplane, ChangesTakeEffectAtOnce) {
+  AsNode([] {
+    Node node;
+    const int in_first = node.first.Inside([] { return Listen(8080); });
+    const int in_second = node.second.Inside([] { return Listen(9090); });
+    ServiceDataplane dataplane = *ServiceDataplane::Open();
+    ASSERT_TRUE(dataplane.Apply({{kHttp, {.endpoints = {{kFirst, 8080}, {kSecond, 9090}}}}}));
+    ASSERT_TRUE(dataplane.Apply({{kHttp, {.endpoints = {{kSecond, 9090}}}}}));
+    close(in_first);
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(Connect(kService, 80), 0);
+    ASSERT_TRUE(dataplane.Apply({{kHttp, {}}}));
+    EXPECT_EQ(Connect(kService, 80), ECONNREFUSED);
+    close(in_second);
+  });
+}
+
+TEST(ServiceDataplane, NoEndpointForThisNodeIsSilence) {
+  InNetworkNamespace([] {
+    Node node;
+    ExpectOk(ReplaceServices({{{kService, ServiceProtocol::kUdp, 9}, {.drop = true}}}));
+    EXPECT_EQ(node.first.Inside([] { return SendDatagram(kService); }), 0);
+    ExpectOk(ReplaceServices({}));
+    EXPECT_EQ(node.first.Inside([] { return SendDatagram(kService); }), ECONNREFUSED);
+  });
+}
+
+// Users list their rules with it, and so does `muster doctor`.
+TEST(ServiceDataplane, NftCanListTheRules) {
+  InNetworkNamespace([] {
+    ExpectOk(ApplyNft(HostRules(NodeNetworkConfig())));
+    ServiceTable table;
+    for (const Ipv4 address : {kService, Ipv4{}}) {
+      for (const bool by_client : {false, true}) {
+        table[{address, ServiceProtocol::kTcp, static_cast<uint16_t>(80 + by_client)}] = {
+            .by_client = by_client, .endpoints = {{kFirst, 80}, {kSecond, 80}}};
+      }
+    }
+    ExpectOk(ReplaceServices(table));
+    const auto rules = ListNft();
+    ASSERT_TRUE(rules) << rules.error().ToString();
+    for (const char* rule :
+         {"dnat ip to ip daddr . ip protocol . th dport . numgen random mod 2 map @endpoints",
+          "dnat ip to ip protocol . th dport . numgen random mod 2 map @node_endpoints",
+          "dnat ip to ip daddr . ip protocol . th dport . jhash ip saddr mod 2",
+          "meta mark set meta mark | 0x00004000"})
+      EXPECT_NE(rules->find(rule), std::string::npos) << rule << "\n" << *rules;
+  });
+}
+
+uint32_t Below(Rng& rng, uint32_t bound) { return static_cast<uint32_t>(rng.Below(bound)); }
+
+ServiceTable RandomTable(Rng& rng) {
+  ServiceTable table;
+  for (uint32_t i = Below(rng, 12); i > 0; --i) {
+    ServiceBackend backend;
+    backend.by_client = Below(rng, 3) == 0;
+    std::set<ServiceEndpoint> endpoints;
+    for (uint32_t e = Below(rng, 6); e > 0; --e)
+      endpoints.insert({{0x0A2A0002 + Below(rng, 8)}, static_cast<uint16_t>(80 + Below(rng, 2))});
+    backend.endpoints.assign(endpoints.begin(), endpoints.end());
+    backend.drop = endpoints.empty() && Below(rng, 2) == 0;
+    const auto protocol = static_cast<ServiceProtocol>(Below(rng, 3));
+    const Ipv4 address{Below(rng, 3) == 0 ? 0 : kService.value + Below(rng, 4)};
+    table[{address, protocol, static_cast<uint16_t>(30000 + Below(rng, 2))}] = backend;
+  }
+  return table;
+}
+
+// Whatever was there before (also of an agent that was killed), the kernel has what is wanted, and
+// a second pass writes nothing.
+TEST(ServiceDataplane, TheKernelHasWhatIsWantedAfterAnyChange) {
+  InNetworkNamespace([] {
+    ExpectOk(ApplyNft(HostRules(NodeNetworkConfig())));
+    Rng rng(7);
+    ServiceDataplane dataplane = *ServiceDataplane::Open();
+    ServiceTable now;
+    for (int round = 0; round < 200; ++round) {
+      if (round % 7 == 0) dataplane = *ServiceDataplane::Open();
+      if (rng.Below(2) == 0) {
+        now = RandomTable(rng);
+        ASSERT_TRUE(dataplane.Replace(now));
+      } else {
+        ServiceTable changes = RandomTable(rng);
+        for (const auto& [frontend, backend] : now)
+          if (rng.Below(4) == 0) changes[frontend] = {};
+        ASSERT_TRUE(dataplane.Apply(changes));
+        for (auto& [frontend, backend] : changes) now[frontend] = std::move(backend);
+      }
+      NftElements want;
+      std::set<ServiceChain> chains;
+      for (const auto& [frontend, backend] : now) {
+        for (const NftElement& element : ElementsOf(frontend, backend)) {
+          want.push_back(element);
+          if (HasVerdict(element.set) && !element.chain.IsFixed()) chains.insert(element.chain);
+        }
+      }
+      std::ranges::sort(want);
+      NftSocket socket = *NftSocket::Open();
+      NftElements have;
+      for (const NftSet set : kNftSets) {
+        const NftElements elements = *socket.ListSet(set);
+        have.insert(have.end(), elements.begin(), elements.end());
+      }
+      std::ranges::sort(have);
+      ASSERT_EQ(have, want) << "round " << round;
+      ASSERT_EQ(*socket.ListChains(), chains) << "round " << round;
+      const auto again = ServiceDataplane::Open()->Replace(now);
+      ASSERT_TRUE(again);
+      ASSERT_EQ(again->transactions, 0U);
+    }
+  });
+}
+
+TEST(ServiceDataplane, ManyServicesTakeSeveralTransactionsAndWhatTheNodeSaysIsReadBack) {
+  InNetworkNamespace([] {
+    ExpectOk(ApplyNft(HostRules(NodeNetworkConfig())));
+    ServiceTable table;
+    for (uint32_t i = 0; i < 600; ++i) {
+      ServiceBackend& backend = table[{{kService.value + i}, ServiceProtocol::kTcp, 80}];
+      for (uint32_t e = 0; e < 10; ++e) backend.endpoints.push_back({{0x0A2A0002 + e}, 80});
+    }
+    ServiceDataplane dataplane = *ServiceDataplane::Open();
+    const auto applied = dataplane.Replace(table);
+    ASSERT_TRUE(applied) << applied.error().ToString();
+    EXPECT_EQ(applied->added, 600U * 11);
+    EXPECT_GT(applied->transactions, 1U);
+    EXPECT_EQ(ServiceDataplane::Open()->Replace(table)->transactions, 0U);
+  });
+}
+
+TEST(ServiceDataplane, TellsOfLostEndpointsOfDatagrams) {
+  InNetworkNamespace([] {
+    ExpectOk(ApplyNft(HostRules(NodeNetworkConfig())));
+    const ServiceFrontend dns{kService, ServiceProtocol::kUdp, 53};
+    ServiceDataplane dataplane = *ServiceDataplane::Open();
+    ASSERT_TRUE(dataplane.Apply({{dns, {.endpoints = {{kFirst, 53}, {kSecond, 53}}}},
+                                 {kHttp, {.endpoints = {{kFirst, 80}}}}}));
+    const auto applied = dataplane.Apply({{dns, {.endpoints = {{kSecond, 53}}}}, {kHttp, {}}});
+    ASSERT_TRUE(applied);
+    EXPECT_EQ(applied->lost_datagram_endpoints,
+              (std::map<ServiceFrontend, std::set<ServiceEndpoint>>{{dns, {{kFirst, 53}}}}));
+  });
+}
+
+TEST(ServiceDataplane, WithoutATableItSaysSo) {
+  InNetworkNamespace([] {
+    const auto opened = ServiceDataplane::Open();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().reason(), Reason::kNotFound);
+  });
+}
+
+}  // namespace
+}  // namespace muster::agent

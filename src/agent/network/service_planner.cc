@@ -1,0 +1,144 @@
+#include "agent/network/service_planner.h"
+
+#include <algorithm>
+#include <set>
+
+namespace muster::agent {
+
+namespace {
+
+// The endpoints of one port of a Service, by what may be done with them.
+struct PortEndpoints {
+  std::set<ServiceEndpoint> ready, local_ready, serving, local_serving;
+};
+
+// A missing condition counts as ready and serving, as the API says.
+void AddEndpoint(const json::Value& endpoint, uint16_t port, std::string_view node_name,
+                 PortEndpoints& out) {
+  const auto address = Ipv4::Parse(endpoint["addresses"].At(0).AsString());
+  if (!address) return;
+  const json::Value& conditions = endpoint["conditions"];
+  const bool local = endpoint["nodeName"].AsString() == node_name;
+  const ServiceEndpoint target{*address, port};
+  if (conditions["ready"].AsBool(true)) {
+    out.ready.insert(target);
+    if (local) out.local_ready.insert(target);
+  } else if (conditions["terminating"].AsBool() && conditions["serving"].AsBool(true)) {
+    out.serving.insert(target);
+    if (local) out.local_serving.insert(target);
+  }
+}
+
+std::map<std::string, PortEndpoints> EndpointsByPort(const std::vector<json::Value>& slices,
+                                                     std::string_view node_name) {
+  std::map<std::string, PortEndpoints> by_port;
+  for (const json::Value& slice : slices) {
+    if (slice["addressType"].AsString("IPv4") != "IPv4") continue;
+    for (const json::Value& port : slice["ports"].items()) {
+      const std::optional<uint16_t> number = ParsePort(port["port"]);
+      if (!number) continue;
+      PortEndpoints& endpoints = by_port[port["name"].Str()];
+      for (const json::Value& endpoint : slice["endpoints"].items())
+        AddEndpoint(endpoint, *number, node_name, endpoints);
+    }
+  }
+  return by_port;
+}
+
+ServiceBackend Choose(const PortEndpoints& endpoints, bool local, bool by_client) {
+  ServiceBackend backend{.by_client = by_client};
+  const std::set<ServiceEndpoint>& ready = local ? endpoints.local_ready : endpoints.ready;
+  const std::set<ServiceEndpoint>& serving = local ? endpoints.local_serving : endpoints.serving;
+  for (const ServiceEndpoint& endpoint : ready.empty() ? serving : ready) {
+    if (backend.endpoints.size() == kMaxEndpointsPerServicePort) break;
+    backend.endpoints.push_back(endpoint);
+  }
+  backend.drop =
+      backend.endpoints.empty() && !(endpoints.ready.empty() && endpoints.serving.empty());
+  return backend;
+}
+
+// Addresses that are no node's: inside the cluster, or outside.
+std::set<Ipv4> Addresses(const json::Value& first, const json::Value& more) {
+  std::set<Ipv4> addresses;
+  if (const auto address = Ipv4::Parse(first.AsString())) addresses.insert(*address);
+  for (const json::Value& text : more.items()) {
+    if (const auto address = Ipv4::Parse(text.AsString())) addresses.insert(*address);
+  }
+  addresses.erase(Ipv4{});
+  return addresses;
+}
+
+}  // namespace
+
+std::optional<uint16_t> ParsePort(const json::Value& value) {
+  const int64_t port = value.AsInt();
+  if (port < 1 || port > 65535) return std::nullopt;
+  return static_cast<uint16_t>(port);
+}
+
+ServiceTable PlanService(const json::Value& service, const std::vector<json::Value>& slices,
+                         std::string_view node_name) {
+  ServiceTable rows;
+  const json::Value& spec = service["spec"];
+  if (spec["type"].AsString() == "ExternalName") return rows;
+  const std::set<Ipv4> inside = Addresses(spec["clusterIP"], spec["clusterIPs"]);
+  if (inside.empty()) return rows;  // headless
+  const std::set<Ipv4> outside = Addresses({}, spec["externalIPs"]);
+  const bool inside_local = spec["internalTrafficPolicy"].AsString() == "Local";
+  const bool outside_local = spec["externalTrafficPolicy"].AsString() == "Local";
+  const bool by_client = spec["sessionAffinity"].AsString() == "ClientIP";
+  const auto endpoints = EndpointsByPort(slices, node_name);
+  const auto add = [&](Ipv4 address, ServiceProtocol protocol, uint16_t port,
+                       const ServiceBackend& backend) {
+    if (!backend.IsNone()) rows.try_emplace({address, protocol, port}, backend);
+  };
+  for (const json::Value& port : spec["ports"].items()) {
+    const std::optional<uint16_t> number = ParsePort(port["port"]);
+    const std::optional<ServiceProtocol> protocol = ParseProtocol(port["protocol"].AsString());
+    const auto found = endpoints.find(port["name"].Str());
+    if (!number || !protocol || found == endpoints.end()) continue;
+    const ServiceBackend of_inside = Choose(found->second, inside_local, by_client);
+    const ServiceBackend of_outside = Choose(found->second, outside_local, by_client);
+    for (const Ipv4 address : inside) add(address, *protocol, *number, of_inside);
+    for (const Ipv4 address : outside) add(address, *protocol, *number, of_outside);
+    if (const auto node_port = ParsePort(port["nodePort"]))
+      add(Ipv4{}, *protocol, *node_port, of_outside);
+  }
+  return rows;
+}
+
+void ServiceRows::Set(const Key& service, ServiceTable rows) {
+  std::vector<ServiceFrontend>& own = frontends_[service];
+  std::map<ServiceFrontend, ServiceBackend> before;
+  for (const ServiceFrontend& frontend : own) before.emplace(frontend, Effective(frontend));
+  for (const auto& [frontend, backend] : rows) before.emplace(frontend, Effective(frontend));
+  for (const ServiceFrontend& frontend : own) claims_[frontend].erase(service);
+  own.clear();
+  for (auto& [frontend, backend] : rows) {
+    own.push_back(frontend);
+    claims_[frontend][service] = std::move(backend);
+  }
+  if (own.empty()) frontends_.erase(service);
+  for (const auto& [frontend, backend] : before) {
+    ServiceBackend now = Effective(frontend);
+    if (now.IsNone()) claims_.erase(frontend);
+    if (now != backend) changes_[frontend] = std::move(now);
+  }
+}
+
+ServiceBackend ServiceRows::Effective(const ServiceFrontend& frontend) const {
+  const auto claims = claims_.find(frontend);
+  if (claims == claims_.end() || claims->second.empty()) return {};
+  return claims->second.begin()->second;
+}
+
+ServiceTable ServiceRows::TakeChanges() { return std::exchange(changes_, {}); }
+
+ServiceTable ServiceRows::Whole() const {
+  ServiceTable table;
+  for (const auto& [frontend, claims] : claims_) table.emplace(frontend, claims.begin()->second);
+  return table;
+}
+
+}  // namespace muster::agent

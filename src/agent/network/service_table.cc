@@ -1,0 +1,109 @@
+#include "agent/network/service_table.h"
+
+#include <fmt/core.h>
+#include <netinet/in.h>
+
+#include <iterator>
+
+#include "base/strings.h"
+
+namespace muster::agent {
+
+namespace {
+
+constexpr std::string_view kDrop = "drop", kRandom = "random", kByClient = "client";
+
+std::string_view ProtocolName(ServiceProtocol protocol) {
+  switch (protocol) {
+    case ServiceProtocol::kUdp:
+      return "UDP";
+    case ServiceProtocol::kSctp:
+      return "SCTP";
+    default:
+      return "TCP";
+  }
+}
+
+std::optional<uint16_t> ParsePort(std::string_view text) {
+  const auto port = ParseInt(text);
+  if (!port || *port < 1 || *port > 65535) return std::nullopt;
+  return static_cast<uint16_t>(*port);
+}
+
+std::optional<ServiceEndpoint> ParseEndpoint(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == text.npos) return std::nullopt;
+  const auto address = Ipv4::Parse(text.substr(0, colon));
+  const auto port = ParsePort(text.substr(colon + 1));
+  if (!address || !port) return std::nullopt;
+  return ServiceEndpoint{*address, *port};
+}
+
+bool ParseLine(std::string_view line, ServiceTable& table) {
+  const std::vector<std::string_view> words = Split(line, ' ');
+  if (words.size() < 4) return false;
+  const auto address = Ipv4::Parse(words[0]);
+  const auto protocol = ParseProtocol(words[1]);
+  const auto port = ParsePort(words[2]);
+  if (!address || !protocol || !port || (words[3] != kRandom && words[3] != kByClient))
+    return false;
+  ServiceBackend& backend = table[{*address, *protocol, *port}];
+  backend = {.by_client = words[3] == kByClient};
+  for (size_t i = 4; i < words.size(); ++i) {
+    if (words[i] == kDrop) {
+      backend.drop = true;
+      continue;
+    }
+    const auto endpoint = ParseEndpoint(words[i]);
+    if (!endpoint || backend.endpoints.size() == kMaxEndpointsPerServicePort) return false;
+    backend.endpoints.push_back(*endpoint);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<ServiceProtocol> ParseProtocol(std::string_view text) {
+  if (text.empty() || text == "TCP") return ServiceProtocol::kTcp;
+  if (text == "UDP") return ServiceProtocol::kUdp;
+  if (text == "SCTP") return ServiceProtocol::kSctp;
+  return std::nullopt;
+}
+
+uint8_t ProtocolNumber(ServiceProtocol protocol) {
+  switch (protocol) {
+    case ServiceProtocol::kUdp:
+      return IPPROTO_UDP;
+    case ServiceProtocol::kSctp:
+      return IPPROTO_SCTP;
+    default:
+      return IPPROTO_TCP;
+  }
+}
+
+std::string ToText(const ServiceTable& table) {
+  std::string text;
+  for (const auto& [frontend, backend] : table) {
+    fmt::format_to(std::back_inserter(text), "{} {} {} {}", frontend.address.ToString(),
+                   ProtocolName(frontend.protocol), frontend.port,
+                   backend.by_client ? kByClient : kRandom);
+    if (backend.drop) fmt::format_to(std::back_inserter(text), " {}", kDrop);
+    for (const ServiceEndpoint& endpoint : backend.endpoints)
+      fmt::format_to(std::back_inserter(text), " {}:{}", endpoint.address.ToString(),
+                     endpoint.port);
+    text += '\n';
+  }
+  return text;
+}
+
+Result<ServiceTable> ParseServiceTable(std::string_view text) {
+  ServiceTable table;
+  for (const std::string_view line : SplitNonEmpty(text, '\n')) {
+    if (!ParseLine(line, table))
+      return Error(Reason::kInvalid, "network: not a line of a service table: {:?}",
+                   line.substr(0, 200));
+  }
+  return table;
+}
+
+}  // namespace muster::agent

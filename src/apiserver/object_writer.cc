@@ -166,12 +166,12 @@ void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json:
   auto shared_done = std::make_shared<WriteDone>(std::move(done));
   const Result<store::Revision> written = core.store.Write(
       std::move(put), [resource, watches, object, shared_done](Result<store::EntryPtr> entry) {
-        if (!entry) resource->strategy->Abandon(object);
+        if (!entry) resource->strategy->Abandon(nullptr, object);
         if (entry && watches) resource->strategy->Committed(nullptr, &object);
         (*shared_done)(std::move(entry));
       });
   if (!written) {
-    resource->strategy->Abandon(object);
+    resource->strategy->Abandon(nullptr, object);
     return (*shared_done)(Error(written.error()));
   }
   RememberLatest(core, key, object);
@@ -202,10 +202,14 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
   const Result<store::Revision> written = core.store.Write(
       std::move(put),
       [resource, watches, old = before.object, after, shared_done](Result<store::EntryPtr> entry) {
+        if (!entry) resource->strategy->Abandon(&old, after);
         if (entry && watches) resource->strategy->Committed(&old, &after);
         (*shared_done)(std::move(entry));
       });
-  if (!written) return (*shared_done)(Error(written.error()));
+  if (!written) {
+    resource->strategy->Abandon(&before.object, after);
+    return (*shared_done)(Error(written.error()));
+  }
   RememberLatest(core, key, after);
 }
 

@@ -8,6 +8,7 @@
 #include "apiserver/errors.h"
 #include "apiserver/fake_writer.h"
 #include "apiserver/kinds/ip_allocator.h"
+#include "apiserver/kinds/node_port_allocator.h"
 #include "apiserver/list_parameters.h"
 #include "apiserver/metrics.h"
 #include "apiserver/negotiation.h"
@@ -85,6 +86,22 @@ TEST(IpAllocator, GivesEachAddressOnce) {
   EXPECT_EQ(range->AllocateNext().value_or(""), "10.0.0.3");
   EXPECT_FALSE(IpAllocator::Make("10.0.0.0").has_value());
   EXPECT_FALSE(IpAllocator::Make("10.0.0.0/31").has_value());
+}
+
+TEST(NodePortAllocator, GivesEachPortOnceAndTheFirstOnesLast) {
+  NodePortAllocator ports;
+  EXPECT_TRUE(ports.Allocate(30000));
+  EXPECT_FALSE(ports.Allocate(30000));
+  std::set<int64_t> given;
+  for (int64_t port = kFirstChosenNodePort; port <= kLastNodePort; ++port)
+    given.insert(ports.AllocateNext().value_or(0));
+  EXPECT_EQ(*given.begin(), kFirstChosenNodePort);
+  EXPECT_EQ(*given.rbegin(), kLastNodePort);
+  for (int64_t port = kFirstNodePort + 1; port < kFirstChosenNodePort; ++port)
+    EXPECT_EQ(ports.AllocateNext(), port);
+  EXPECT_EQ(ports.AllocateNext(), std::nullopt);
+  ports.Release(30100);
+  EXPECT_EQ(ports.AllocateNext(), 30100);
 }
 
 TEST(ContinueToken, ReadsBackWhatItWrote) {

@@ -6,7 +6,7 @@ Status Strategy::PrepareCreate(WriteContext&, json::Value&) { return Status::Ok(
 
 Status Strategy::Reserve(WriteContext&, const json::Value*, json::Value&) { return Status::Ok(); }
 
-void Strategy::Abandon(const json::Value&) {}
+void Strategy::Abandon(const json::Value*, const json::Value&) {}
 
 Status Strategy::PrepareUpdate(WriteContext&, const json::Value&, json::Value&) {
   return Status::Ok();

@@ -61,8 +61,8 @@ class Strategy {
   // After validation, last before the write: reservations (cluster addresses) happen here, so
   // nothing else can fail.
   virtual Status Reserve(WriteContext& context, const json::Value* before, json::Value& object);
-  // Gives back what Reserve took when the write failed after all.
-  virtual void Abandon(const json::Value& object);
+  // Gives back what Reserve took for `object` and `before` has not when the write failed after all.
+  virtual void Abandon(const json::Value* before, const json::Value& object);
 
   virtual Status PrepareUpdate(WriteContext& context, const json::Value& before,
                                json::Value& after);

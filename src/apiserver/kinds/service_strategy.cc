@@ -50,6 +50,46 @@ bool IsOutside(const json::Value& service) {
   return type == "NodePort" || type == "LoadBalancer";
 }
 
+// The node ports of a service, by number: its protocols may share one.
+std::set<int64_t> NodePortsOf(const json::Value& service) {
+  std::set<int64_t> ports;
+  if (!IsOutside(service)) return ports;
+  for (const json::Value& port : service["spec"]["ports"].items()) {
+    if (const int64_t number = port["nodePort"].AsInt(); number != 0) ports.insert(number);
+  }
+  return ports;
+}
+
+bool WantsNodePorts(const json::Value& service) {
+  const json::Value& spec = service["spec"];
+  return spec["type"].AsString() == "NodePort" ||
+         (spec["type"].AsString() == "LoadBalancer" &&
+          spec["allocateLoadBalancerNodePorts"].AsBool(true));
+}
+
+// The node port of the same port and protocol (given: of another protocol) of `service`; 0 if none.
+int64_t NodePortOf(const json::Value& service, const json::Value& like, bool same_protocol) {
+  for (const json::Value& port : service["spec"]["ports"].items()) {
+    if (port["port"] == like["port"] &&
+        (port["protocol"].AsString("TCP") == like["protocol"].AsString("TCP")) == same_protocol &&
+        port["nodePort"].AsInt() != 0)
+      return port["nodePort"].AsInt();
+  }
+  return 0;
+}
+
+// A client that leaves node ports out keeps them.
+void KeepNodePorts(const json::Value& before, json::Value& after) {
+  if (!WantsNodePorts(before) || !WantsNodePorts(after)) return;
+  std::set<int64_t> named = NodePortsOf(after);
+  json::Array ports;
+  for (const json::Value& port : after["spec"]["ports"].items()) {
+    const int64_t kept = port["nodePort"].AsInt() == 0 ? NodePortOf(before, port, true) : 0;
+    ports.push_back(kept != 0 && named.insert(kept).second ? port.Set("nodePort", kept) : port);
+  }
+  if (!ports.empty()) after = after.SetPath({"spec", "ports"}, json::Value(std::move(ports)));
+}
+
 // A change of type takes along the fields that mean nothing any more, if the client left them as
 // they were.
 void DropFieldsOfOldType(const json::Value& before, json::Value& after) {
@@ -84,6 +124,7 @@ ServiceStrategy::ServiceStrategy(IpAllocator allocator, const store::Store& stor
   if (!range) return;
   for (const store::EntryPtr& entry : range->entries) {
     const json::Value service = DecodeStored(*kind, *entry->value);
+    for (const int64_t port : NodePortsOf(service)) node_ports_.Allocate(port);
     const std::string_view address = AddressOf(service);
     if (address.empty()) continue;
     if (const Status status = allocator_.Allocate(address); !status.ok()) {
@@ -114,6 +155,7 @@ Status ServiceStrategy::PrepareUpdate(WriteContext&, const json::Value& before,
     after = after.SetPath({"spec", "clusterIP"}, before["spec"]["clusterIP"]);
     after = after.SetPath({"spec", "clusterIPs"}, before["spec"]["clusterIPs"]);
   }
+  KeepNodePorts(before, after);
   JoinAddresses(after);
   SetFamilies(after);
   return Status::Ok();
@@ -137,7 +179,56 @@ void ServiceStrategy::Validate(const WriteContext&, const json::Value*, const js
 
 Status ServiceStrategy::Reserve(WriteContext& context, const json::Value* before,
                                 json::Value& object) {
-  if (!NeedsAddress(object) || context.dry_run) return Status::Ok();
+  if (context.dry_run) return Status::Ok();
+  const std::set<int64_t> own = before == nullptr ? std::set<int64_t>() : NodePortsOf(*before);
+  RETURN_IF_ERROR(ReservePorts(context, own, object));
+  Status status = ReserveAddress(context, before, object);
+  if (!status.ok()) {
+    for (const int64_t port : NodePortsOf(object))
+      if (!own.contains(port)) node_ports_.Release(port);
+  }
+  return status;
+}
+
+// All of them or none.
+Status ServiceStrategy::ReservePorts(WriteContext& context, const std::set<int64_t>& own,
+                                     json::Value& object) {
+  if (!IsOutside(object)) return Status::Ok();
+  std::set<int64_t> taken;  // for this write
+  const auto fail = [&](size_t index, std::string why) {
+    for (const int64_t port : taken) node_ports_.Release(port);
+    return schema::InvalidError(
+        context.kind, context.name,
+        {{"FieldValueInvalid", fmt::format("spec.ports[{}].nodePort", index), std::move(why)}});
+  };
+  const json::Value& ports = object["spec"]["ports"];
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const int64_t number = ports.At(i)["nodePort"].AsInt();
+    if (number == 0 || own.contains(number) || taken.contains(number)) continue;
+    if (!node_ports_.Allocate(number))
+      return fail(i, fmt::format("Invalid value: {}: provided port is already allocated", number));
+    taken.insert(number);
+  }
+  if (!WantsNodePorts(object)) return Status::Ok();
+  for (size_t i = 0; i < object["spec"]["ports"].size(); ++i) {
+    const json::Value port = object["spec"]["ports"].At(i);
+    if (port["nodePort"].AsInt() != 0) continue;
+    int64_t number = NodePortOf(object, port, /*same_protocol=*/false);
+    if (number == 0) {
+      const std::optional<int64_t> next = node_ports_.AllocateNext();
+      if (!next) return fail(i, "Internal error: failed to allocate a nodePort: range is full");
+      taken.insert(number = *next);
+    }
+    json::Array changed = object["spec"]["ports"].items();
+    changed[i] = port.Set("nodePort", number);
+    object = object.SetPath({"spec", "ports"}, json::Value(std::move(changed)));
+  }
+  return Status::Ok();
+}
+
+Status ServiceStrategy::ReserveAddress(WriteContext& context, const json::Value* before,
+                                       json::Value& object) {
+  if (!NeedsAddress(object)) return Status::Ok();
   const std::string address = object["spec"]["clusterIP"].Str();
   if (before != nullptr && !address.empty() && AddressOf(*before) == address) return Status::Ok();
   if (!address.empty()) {
@@ -155,15 +246,17 @@ Status ServiceStrategy::Reserve(WriteContext& context, const json::Value* before
   return Status::Ok();
 }
 
-void ServiceStrategy::Abandon(const json::Value& object) {
-  if (const std::string_view address = AddressOf(object); !address.empty())
-    allocator_.Release(address);
+void ServiceStrategy::Abandon(const json::Value* before, const json::Value& object) {
+  Committed(&object, before);  // as if it had been there and were no more
 }
 
 void ServiceStrategy::Committed(const json::Value* before, const json::Value* after) {
   if (before == nullptr) return;
   const std::string_view old = AddressOf(*before);
   if (!old.empty() && (after == nullptr || AddressOf(*after) != old)) allocator_.Release(old);
+  const std::set<int64_t> kept = after == nullptr ? std::set<int64_t>() : NodePortsOf(*after);
+  for (const int64_t port : NodePortsOf(*before))
+    if (!kept.contains(port)) node_ports_.Release(port);
 }
 
 }  // namespace muster::apiserver

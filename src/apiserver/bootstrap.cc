@@ -29,12 +29,23 @@ json::Value Object(std::string_view api_version, std::string_view kind, json::Va
       {{"apiVersion", api_version}, {"kind", kind}, {"metadata", std::move(metadata)}});
 }
 
+// Where pods reach this server.
+struct Endpoint {
+  std::string address;
+  uint16_t port = 0;
+};
+
+Endpoint EndpointOf(const ServerOptions& options) {
+  if (!options.pod_address.empty()) return {options.pod_address, options.pod_port};
+  return {options.advertise_address, options.advertise_port};
+}
+
 json::Value KubernetesService(const ServerOptions& options) {
   const Result<IpAllocator> range = IpAllocator::Make(options.service_cidr);
   const json::Value port = json::Obj({{"name", "https"},
                                       {"port", 443},
                                       {"protocol", "TCP"},
-                                      {"targetPort", options.advertise_port}});
+                                      {"targetPort", EndpointOf(options).port}});
   return Object("v1", "Service",
                 json::Obj({{"name", "kubernetes"},
                            {"namespace", "default"},
@@ -46,17 +57,16 @@ json::Value KubernetesService(const ServerOptions& options) {
 }
 
 json::Value KubernetesEndpoints(const ServerOptions& options) {
+  const Endpoint endpoint = EndpointOf(options);
   return Object("discovery.k8s.io/v1", "EndpointSlice",
                 json::Obj({{"name", "kubernetes"},
                            {"namespace", "default"},
                            {"labels", json::Obj({{"kubernetes.io/service-name", "kubernetes"}})}}))
       .Set("addressType", "IPv4")
-      .Set("endpoints",
-           json::List({json::Obj({{"addresses", json::List({options.advertise_address})},
-                                  {"conditions", json::Obj({{"ready", true}})}})}))
-      .Set("ports",
-           json::List({json::Obj(
-               {{"name", "https"}, {"port", options.advertise_port}, {"protocol", "TCP"}})}));
+      .Set("endpoints", json::List({json::Obj({{"addresses", json::List({endpoint.address})},
+                                               {"conditions", json::Obj({{"ready", true}})}})}))
+      .Set("ports", json::List({json::Obj(
+                        {{"name", "https"}, {"port", endpoint.port}, {"protocol", "TCP"}})}));
 }
 
 json::Value PriorityClass(std::string_view name, int64_t value, std::string_view description) {
@@ -78,7 +88,7 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
   objects.push_back(KubernetesService(options));
   // A loopback address is no endpoint: in a pod it would be the pod itself.
   if (schema::Problems problems;
-      schema::CheckOrdinaryIp(options.advertise_address, problems), problems.empty()) {
+      schema::CheckOrdinaryIp(EndpointOf(options).address, problems), problems.empty()) {
     objects.push_back(KubernetesEndpoints(options));
   }
   for (const json::Value& seed : options.seed_objects) objects.push_back(seed);

@@ -44,10 +44,13 @@ struct VersionInfo {
 struct ServerOptions {
   VersionInfo version;
   uint64_t seed = 1;  // of names, UIDs and time-out jitter: SeedFromSystem() in production
-  // Where pods and clients reach this server: becomes the EndpointSlice of default/kubernetes. ""
-  // leaves it out.
+  // Where clients reach this server; "" is not told.
   std::string advertise_address;
   uint16_t advertise_port = 6443;
+  // Where pods reach this server: the endpoint of default/kubernetes. "": at the address above, if
+  // that is no loopback address, else nowhere.
+  std::string pod_address;
+  uint16_t pod_port = 0;
   std::string service_cidr = "10.43.0.0/16";  // its first address is default/kubernetes
   // nullptr: logs and exec answer ServiceUnavailable. REQUIRES: outlives the server.
   NodeProxy* node_proxy = nullptr;

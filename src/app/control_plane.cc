@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "agent/agent.h"
+#include "agent/network/pod_api_socket.h"
 #include "agent/simulated/simulated_nodes.h"
 #include "apiserver/server.h"
 #include "app/loop_metrics.h"
@@ -82,6 +83,7 @@ struct ControlPlane::Impl {
   LoopMetrics loop_metrics{loop};
   std::unique_ptr<apiserver::ApiServer> api;
   std::unique_ptr<net::HttpServer> listener;
+  std::unique_ptr<net::HttpServer> pod_listener;  // null where pods have no network of their own
 
   std::unique_ptr<Part> informer_part, controller_part, scheduler_part, agent_part;
   std::unique_ptr<client::InformerSet> informers;
@@ -98,6 +100,10 @@ struct ControlPlane::Impl {
   Status MakeKeys(const net::Pki& pki, net::TlsServerOptions& tls);
   Status OpenStore();
   Status StartServer(net::TlsServerOptions tls);
+  Result<agent::UniqueFd> PodApiSocket();
+  bool ListensEverywhere() const {
+    return options.listen_host == "0.0.0.0" || options.listen_host == "::";
+  }
   Status WriteKubeconfig(const net::Pki& pki);
   void BuildParts();
   void StartParts(Function<void(Status)> ready);
@@ -107,9 +113,10 @@ Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& 
   ca_pem = pki.ca_pem();
   const Time now = loop.Now();
   std::vector<std::string> ips;
-  const bool wildcard = options.listen_host == "0.0.0.0" || options.listen_host == "::";
-  if (!wildcard && options.listen_host != "127.0.0.1") ips.push_back(options.listen_host);
+  if (!ListensEverywhere() && options.listen_host != "127.0.0.1")
+    ips.push_back(options.listen_host);
   ips.push_back(options.ranges.ApiAddress().ToString());
+  ips.push_back(options.ranges.DnsAddress().ToString());
   ASSIGN_OR_RETURN(
       const net::KeyPair server,
       pki.LoadOrIssueServer("apiserver", net::DefaultServerNames(options.node_name, ips), now));
@@ -165,11 +172,21 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
     if (informers != nullptr && informers->AllSynced()) return Status::Ok();
     return Error(Reason::kServiceUnavailable, "informers have not synced yet");
   });
-  api = std::make_unique<apiserver::ApiServer>(loop, *store, std::move(api_options));
   net::ServerOptions server_options;
+  server_options.tls = std::move(tls);
+  ASSIGN_OR_RETURN(agent::UniqueFd pod_socket, PodApiSocket());
+  if (pod_socket.valid()) {
+    api_options.pod_address = options.ranges.DnsAddress().ToString();
+    ASSIGN_OR_RETURN(api_options.pod_port, agent::PortOfSocket(pod_socket.get()));
+  }
+  api = std::make_unique<apiserver::ApiServer>(loop, *store, std::move(api_options));
+  if (pod_socket.valid()) {
+    net::ServerOptions pod_options = server_options;
+    pod_options.bound_socket = pod_socket.Release();
+    ASSIGN_OR_RETURN(pod_listener, net::HttpServer::Start(loop, io, *api, std::move(pod_options)));
+  }
   server_options.host = options.listen_host;
   server_options.port = options.listen_port;
-  server_options.tls = std::move(tls);
   auto started = net::HttpServer::Start(loop, io, *api, std::move(server_options));
   if (!started) {
     return started.error().WithPrefix(
@@ -180,12 +197,19 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   return Status::Ok();
 }
 
+// Not valid where pods have no network of their own.
+Result<agent::UniqueFd> ControlPlane::Impl::PodApiSocket() {
+  if (user_node.plain) return agent::UniqueFd();
+  if (user_node.valid()) return std::move(user_node.pod_api);
+  const bool taken = ListensEverywhere() && options.listen_port == agent::kPodApiPort;
+  return agent::BindPodApi(options.ranges.DnsAddress(), taken ? 0 : agent::kPodApiPort);
+}
+
 Status ControlPlane::Impl::WriteKubeconfig(const net::Pki& pki) {
   ASSIGN_OR_RETURN(const net::KeyPair admin,
                    pki.LoadOrIssueClient("admin", "muster-admin", {"system:masters"}, loop.Now()));
-  const bool wildcard = options.listen_host == "0.0.0.0" || options.listen_host == "::";
-  const std::string url =
-      fmt::format("https://{}:{}", wildcard ? "127.0.0.1" : HostPart(address), listener->port());
+  const std::string url = fmt::format(
+      "https://{}:{}", ListensEverywhere() ? "127.0.0.1" : HostPart(address), listener->port());
   kubeconfig_path = Dir("kubeconfig");
   return client::WriteKubeconfig(
       kubeconfig_path,
@@ -276,6 +300,7 @@ void ControlPlane::Start(Function<void(Status)> ready) {
 void ControlPlane::Stop(Task done) {
   impl_->api->BeginShutdown();
   impl_->agent->Stop([this, done = std::move(done)]() mutable {
+    if (impl_->pod_listener != nullptr) impl_->pod_listener->Stop(seconds(2), [] {});
     impl_->listener->Stop(seconds(2), std::move(done));
   });
 }

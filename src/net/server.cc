@@ -120,7 +120,9 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(Loop& loop, IoThreads& io, Handler& handler,
                                                       ServerOptions options) {
   auto impl = std::make_unique<Impl>(io);
-  ASSIGN_OR_RETURN(Listening listening, ListenOn(options.host, options.port));
+  ASSIGN_OR_RETURN(Listening listening, options.bound_socket >= 0
+                                            ? ListenAt(UniqueFd(options.bound_socket))
+                                            : ListenOn(options.host, options.port));
   impl->core = std::make_shared<ServerCore>(loop, handler, std::move(options));
   if (impl->core->options.tls) {
     ASSIGN_OR_RETURN(impl->core->tls, MakeServerTls(*impl->core->options.tls));

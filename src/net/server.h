@@ -70,6 +70,9 @@ struct TlsServerOptions {
 struct ServerOptions {
   std::string host = "127.0.0.1";  // an IP address; "0.0.0.0" and "::" for all
   uint16_t port = 0;               // 0 = any free one
+  // A bound TCP socket, e.g. of another network namespace, that the server takes over: then `host`
+  // and `port` say nothing. -1: none.
+  int bound_socket = -1;
   std::optional<TlsServerOptions> tls;
   size_t max_body_bytes = kMaxBodyBytes;
   size_t max_connections = kMaxConnections;

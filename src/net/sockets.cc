@@ -1,5 +1,6 @@
 #include "net/sockets.h"
 
+#include <fcntl.h>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -58,6 +59,19 @@ void SetInt(int fd, int level, int option, int value) {
   setsockopt(fd, level, option, &value, sizeof value);
 }
 
+Result<Listening> Describe(UniqueFd fd) {
+  Listening out;
+  Address address;
+  address.size = sizeof address.storage;
+  if (getsockname(fd.get(), address.get(), &address.size) != 0) {
+    return Error(Reason::kInternalError, "getsockname: {}", strerror(errno));
+  }
+  out.fd = std::move(fd);
+  out.port = PortOf(address);
+  out.address = Printed(address);
+  return out;
+}
+
 }  // namespace
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
@@ -91,13 +105,16 @@ Result<Listening> ListenOn(const std::string& ip, uint16_t port) {
     return Error(Reason::kServiceUnavailable, "cannot listen on {}: {}{}", Printed(address),
                  strerror(errno), hint);
   }
-  address.size = sizeof address.storage;
-  if (getsockname(out.fd.get(), address.get(), &address.size) != 0) {
-    return Error(Reason::kInternalError, "getsockname: {}", strerror(errno));
+  return Describe(std::move(out.fd));
+}
+
+Result<Listening> ListenAt(UniqueFd bound) {
+  if (fcntl(bound.get(), F_SETFL, fcntl(bound.get(), F_GETFL) | O_NONBLOCK) != 0 ||
+      listen(bound.get(), kListenBacklog) != 0) {
+    return Error(Reason::kServiceUnavailable, "cannot listen on a given socket: {}",
+                 strerror(errno));
   }
-  out.port = PortOf(address);
-  out.address = Printed(address);
-  return out;
+  return Describe(std::move(bound));
 }
 
 int AcceptOne(int listening_fd, std::string& peer_address) {

@@ -37,6 +37,8 @@ struct Listening {
   std::string address;  // "127.0.0.1:6443"
 };
 Result<Listening> ListenOn(const std::string& ip, uint16_t port);
+// On a socket that is bound already.
+Result<Listening> ListenAt(UniqueFd bound);
 
 // EAGAIN and failures alike give -1 with errno.
 int AcceptOne(int listening_fd, std::string& peer_address);

@@ -17,6 +17,7 @@
 
 #include "agent/cgroups/delegated_group.h"
 #include "agent/network/netlink.h"
+#include "agent/network/pod_api_socket.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_lock.h"
 #include "agent/runtime/process_runtime.h"
@@ -158,9 +159,22 @@ Status EndOrphans(const std::string& data_dir) {
   return Status::Ok();
 }
 
+// The sockets that our parts serve in there.
+struct NodeSockets {
+  DnsSockets dns;
+  UniqueFd pod_api;
+};
+
+Result<NodeSockets> BindHere(const DnsEndpoint& dns) {
+  NodeSockets sockets;
+  ASSIGN_OR_RETURN(sockets.dns, BindDns(dns, /*free=*/true));
+  ASSIGN_OR_RETURN(sockets.pod_api, BindPodApi(dns.address));
+  return sockets;
+}
+
 // Opens the sockets in a child that shares our descriptors: to go to another network and back takes
 // rights in both.
-Result<DnsSockets> BindInNetwork(int network, const DnsEndpoint& dns) {
+Result<NodeSockets> BindInNetwork(int network, const DnsEndpoint& dns) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return SystemError("make", "a pipe", errno);
   const UniqueFd read_end(fds[0]);
@@ -171,12 +185,13 @@ Result<DnsSockets> BindInNetwork(int network, const DnsEndpoint& dns) {
   const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
   if (pid < 0) return SystemError("clone", "a helper", errno);
   if (pid == 0) {
-    Result<DnsSockets> sockets =
+    Result<NodeSockets> sockets =
         setns(network, CLONE_NEWNET) == 0
-            ? BindDns(dns, /*free=*/true)
-            : Result<DnsSockets>(SystemError("enter", "the node's network", errno));
+            ? BindHere(dns)
+            : Result<NodeSockets>(SystemError("enter", "the node's network", errno));
     const std::string text =
-        sockets ? fmt::format("{} {}", sockets->udp.Release(), sockets->tcp.Release())
+        sockets ? fmt::format("{} {} {}", sockets->dns.udp.Release(), sockets->dns.tcp.Release(),
+                              sockets->pod_api.Release())
                 : sockets.error().message();
     (void)!write(write_end.get(), text.data(), text.size());
     _exit(sockets ? 0 : 1);
@@ -189,8 +204,10 @@ Result<DnsSockets> BindInNetwork(int network, const DnsEndpoint& dns) {
   if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
     return Error(Reason::kInternalError, "{}", text);
   const auto numbers = Split(text, ' ');
-  return DnsSockets{UniqueFd(static_cast<int>(ParseInt(numbers[0]).value_or(-1))),
-                    UniqueFd(static_cast<int>(ParseInt(numbers[1]).value_or(-1)))};
+  const auto socket_of = [&](size_t i) {
+    return UniqueFd(static_cast<int>(ParseInt(numbers[i]).value_or(-1)));
+  };
+  return NodeSockets{{socket_of(0), socket_of(1)}, socket_of(2)};
 }
 
 }  // namespace
@@ -209,7 +226,9 @@ Result<UserNode> EnterUserNode(const std::string& data_dir, const DnsEndpoint& d
   if (setns(holder.process.get(), CLONE_NEWUSER) != 0)
     return SystemError("enter", "the node's user namespace", errno);
   UserNode node;
-  ASSIGN_OR_RETURN(node.dns, BindInNetwork(holder.network.get(), dns));
+  ASSIGN_OR_RETURN(NodeSockets sockets, BindInNetwork(holder.network.get(), dns));
+  node.dns = std::move(sockets.dns);
+  node.pod_api = std::move(sockets.pod_api);
   node.network = std::move(holder.network);
   return node;
 }

@@ -27,6 +27,7 @@ namespace muster::agent {
 struct UserNode {
   UniqueFd network;  // the node's network namespace
   DnsSockets dns;    // bound in there
+  UniqueFd pod_api;  // too (pod_api_socket.h)
 
   // As Cgroups::At() wants it: "" is the machine's.
   std::string cgroup = {};

@@ -12,38 +12,22 @@
 #include <cstring>
 
 #include "agent/network/host_network.h"
+#include "agent/network/netfilter_socket.h"
 #include "agent/network/netlink_request.h"
-#include "base/task.h"
 
 namespace muster::agent {
 
 namespace {
 
-constexpr int kSendBytes = 1024 * 1024;
-constexpr int kReceiveBytes = 4 * 1024 * 1024;  // nothing of an answer may be lost
 constexpr size_t kReplyBytes = 64 * 1024;
 constexpr int kMaxListAttempts = 20;  // somebody else changes his own tables meanwhile
+
+constexpr uint16_t kNewElement = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWSETELEM;
+constexpr uint16_t kNewChain = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWCHAIN;
 
 Status NftError(int error, std::string_view doing) {
   return Error(error == ENOENT ? Reason::kNotFound : Reason::kInternalError,
                "network: {} of the table {}: {}", doing, kNftTable, std::strerror(error));
-}
-
-// Attributes one after the other.
-template <class Visit>
-void ForEach(const void* begin, size_t size, Visit visit) {
-  const auto* at = static_cast<const char*>(begin);
-  while (size >= NLA_HDRLEN) {
-    nlattr header{};
-    std::memcpy(&header, at, sizeof header);
-    if (header.nla_len < NLA_HDRLEN || header.nla_len > size) return;
-    visit(header.nla_type & NLA_TYPE_MASK, at + NLA_HDRLEN,
-          static_cast<size_t>(header.nla_len - NLA_HDRLEN));
-    const size_t step = NLA_ALIGN(header.nla_len);
-    if (step >= size) return;
-    at += step;
-    size -= step;
-  }
 }
 
 std::string_view TextOf(const char* data, size_t size) { return {data, strnlen(data, size)}; }
@@ -52,11 +36,11 @@ std::string_view TextOf(const char* data, size_t size) { return {data, strnlen(d
 template <size_t kWords>
 void ReadData(const char* data, size_t size, std::array<uint32_t, kWords>& words,
               ServiceChain& chain) {
-  ForEach(data, size, [&](int type, const char* value, size_t length) {
+  ForEachAttribute(data, size, [&](int type, const char* value, size_t length) {
     if (type == NFTA_DATA_VALUE) {
       std::memcpy(words.data(), value, std::min(length, sizeof words));
     } else if (type == NFTA_DATA_VERDICT) {
-      ForEach(value, length, [&](int part, const char* text, size_t bytes) {
+      ForEachAttribute(value, length, [&](int part, const char* text, size_t bytes) {
         if (part == NFTA_VERDICT_CHAIN)
           chain = ServiceChain::Parse(TextOf(text, bytes)).value_or(ServiceChain());
       });
@@ -68,36 +52,11 @@ NftElement ReadElement(NftSet set, const char* data, size_t size) {
   NftElement element;
   element.set = set;
   ServiceChain none;
-  ForEach(data, size, [&](int type, const char* value, size_t length) {
+  ForEachAttribute(data, size, [&](int type, const char* value, size_t length) {
     if (type == NFTA_SET_ELEM_KEY) ReadData(value, length, element.key, none);
     if (type == NFTA_SET_ELEM_DATA) ReadData(value, length, element.data, element.chain);
   });
   return element;
-}
-
-// Asks and gives each message of the answer; 0 or an errno.
-template <class Visit>
-int Dump(int fd, NetlinkRequest& request, uint16_t wanted, Visit visit) {
-  const std::string_view bytes = request.Finish(0);
-  if (send(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return errno;
-  alignas(nlmsghdr) std::array<char, kReplyBytes> buffer;
-  bool interrupted = false;
-  while (true) {
-    const ssize_t size = recv(fd, buffer.data(), buffer.size(), 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return errno;
-    auto left = static_cast<uint32_t>(size);
-    for (auto* message = reinterpret_cast<nlmsghdr*>(buffer.data()); NLMSG_OK(message, left);
-         message = NLMSG_NEXT(message, left)) {
-      if ((message->nlmsg_flags & NLM_F_DUMP_INTR) != 0) interrupted = true;
-      if (message->nlmsg_type == NLMSG_DONE) return interrupted ? EINTR : 0;
-      if (message->nlmsg_type == NLMSG_ERROR)
-        return -static_cast<nlmsgerr*>(NLMSG_DATA(message))->error;
-      if (message->nlmsg_type != (NFNL_SUBSYS_NFTABLES << 8 | wanted)) continue;
-      const auto* begin = static_cast<const char*>(NLMSG_DATA(message)) + sizeof(nfgenmsg);
-      visit(begin, NLMSG_PAYLOAD(message, sizeof(nfgenmsg)));
-    }
-  }
 }
 
 NetlinkRequest Question(uint16_t type) {
@@ -108,19 +67,7 @@ NetlinkRequest Question(uint16_t type) {
 }  // namespace
 
 Result<NftSocket> NftSocket::Open() {
-  UniqueFd fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER));
-  if (!fd.valid()) return Error(NftError(errno, "open a socket for changes"));
-  const int on = 1;
-  // As much as we may: root by force, a user up to the system's limit.
-  for (const auto& [force, plain, bytes] : {std::array{SO_SNDBUFFORCE, SO_SNDBUF, kSendBytes},
-                                            std::array{SO_RCVBUFFORCE, SO_RCVBUF, kReceiveBytes}}) {
-    if (setsockopt(fd.get(), SOL_SOCKET, force, &bytes, sizeof bytes) != 0)
-      setsockopt(fd.get(), SOL_SOCKET, plain, &bytes, sizeof bytes);
-  }
-  setsockopt(fd.get(), SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof on);
-  const sockaddr_nl here{.nl_family = AF_NETLINK, .nl_pad = 0, .nl_pid = 0, .nl_groups = 0};
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0)
-    return Error(NftError(errno, "open a socket for changes"));
+  ASSIGN_OR_RETURN(UniqueFd fd, OpenNetfilter());
   return NftSocket(std::move(fd));
 }
 
@@ -155,10 +102,10 @@ Result<NftElements> NftSocket::ListSet(NftSet set) {
     NetlinkRequest request = Question(NFT_MSG_GETSETELEM);
     request.Text(NFTA_SET_ELEM_LIST_TABLE, kNftTable).Text(NFTA_SET_ELEM_LIST_SET, NameOf(set));
     const int error =
-        Dump(fd_.get(), request, NFT_MSG_NEWSETELEM, [&](const char* message, size_t size) {
-          ForEach(message, size, [&](int type, const char* list, size_t bytes) {
+        DumpNetfilter(fd_.get(), request, kNewElement, [&](const char* message, size_t size) {
+          ForEachAttribute(message, size, [&](int type, const char* list, size_t bytes) {
             if (type != NFTA_SET_ELEM_LIST_ELEMENTS) return;
-            ForEach(list, bytes, [&](int, const char* element, size_t length) {
+            ForEachAttribute(list, bytes, [&](int, const char* element, size_t length) {
               elements.push_back(ReadElement(set, element, length));
             });
           });
@@ -178,9 +125,9 @@ Result<std::set<ServiceChain>> NftSocket::ListChains() {
     std::set<ServiceChain> chains;
     NetlinkRequest request = Question(NFT_MSG_GETCHAIN);
     const int error =
-        Dump(fd_.get(), request, NFT_MSG_NEWCHAIN, [&](const char* message, size_t size) {
+        DumpNetfilter(fd_.get(), request, kNewChain, [&](const char* message, size_t size) {
           std::string_view table, name;
-          ForEach(message, size, [&](int type, const char* text, size_t bytes) {
+          ForEachAttribute(message, size, [&](int type, const char* text, size_t bytes) {
             if (type == NFTA_CHAIN_TABLE) table = TextOf(text, bytes);
             if (type == NFTA_CHAIN_NAME) name = TextOf(text, bytes);
           });

@@ -2,9 +2,12 @@
 
 #include "agent/network/service_dataplane.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <set>
 
+#include "agent/network/connection_tracking.h"
 #include "agent/network/node_test_support.h"
 #include "base/rng.h"
 
@@ -254,6 +257,43 @@ TEST(ServiceDataplane, TellsOfLostEndpointsOfDatagrams) {
     ASSERT_TRUE(applied);
     EXPECT_EQ(applied->lost_datagram_endpoints,
               (std::map<ServiceFrontend, std::set<ServiceEndpoint>>{{dns, {{kFirst, 53}}}}));
+  });
+}
+
+// One client, one socket, that goes on sending: what it sends second.
+TEST(ServiceDataplane, AFlowOfDatagramsLeavesALostEndpoint) {
+  InNetworkNamespace([] {
+    Node node;
+    const auto bind_udp = [] {
+      const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      const sockaddr_in here = ToSocketAddress(Ipv4{}, 5353);
+      CHECK(bind(fd, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0);
+      return fd;
+    };
+    const auto arrived = [](int fd, int patience_ms) {
+      pollfd readable{fd, POLLIN, 0};
+      char byte = 0;
+      return poll(&readable, 1, patience_ms) == 1 && recv(fd, &byte, 1, 0) == 1;
+    };
+    constexpr int kPatienceMs = 5000;
+    const int in_first = node.first.Inside(bind_udp), in_second = node.second.Inside(bind_udp);
+    const ServiceFrontend dns{kService, ServiceProtocol::kUdp, 53};
+    ServiceDataplane dataplane = *ServiceDataplane::Open();
+    ASSERT_TRUE(dataplane.Apply({{dns, {.endpoints = {{kFirst, 5353}}}}}));
+    const int client = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in there = ToSocketAddress(kService, 53);
+    ASSERT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&there), sizeof there), 0);
+    ASSERT_EQ(send(client, "1", 1, 0), 1);
+    EXPECT_TRUE(arrived(in_first, kPatienceMs));
+    const auto applied = dataplane.Apply({{dns, {.endpoints = {{kSecond, 5353}}}}});
+    ASSERT_TRUE(applied);
+    const auto forgotten = ForgetDatagrams(applied->lost_datagram_endpoints);
+    ASSERT_TRUE(forgotten) << forgotten.error().ToString();
+    EXPECT_EQ(*forgotten, 1U);
+    ASSERT_EQ(send(client, "2", 1, 0), 1);
+    EXPECT_TRUE(arrived(in_second, kPatienceMs));
+    EXPECT_FALSE(arrived(in_first, 0));
+    EXPECT_EQ(*ForgetDatagrams(applied->lost_datagram_endpoints), 0U);
   });
 }
 

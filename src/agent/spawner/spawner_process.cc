@@ -18,6 +18,7 @@
 #include <set>
 
 #include "agent/cgroups/cgroups.h"
+#include "agent/network/connection_tracking.h"
 #include "agent/network/host_network.h"
 #include "agent/network/netlink.h"
 #include "agent/network/service_dataplane.h"
@@ -143,6 +144,8 @@ class Spawner {
       services_.reset();
       return Error(std::move(applied.error()));
     }
+    const auto forgotten = ForgetDatagrams(applied->lost_datagram_endpoints);
+    if (!forgotten) LOG_WARN("spawner: {}", forgotten.error().message());
     LOG_DEBUG("spawner: services changed added={} removed={} transactions={}", applied->added,
               applied->removed, applied->transactions);
     return json::Obj();

@@ -78,6 +78,14 @@ void AdviseOnManyIndexes(const json::Value& job_spec, std::vector<std::string>& 
       "fail");
 }
 
+void AdviseOnLoadBalancer(const json::Value& spec, std::vector<std::string>& out) {
+  if (spec["type"].AsString() != "LoadBalancer") return;
+  out.emplace_back(
+      "spec.type: no load balancer is made for this Service and its EXTERNAL-IP stays <pending>, "
+      "unless a controller of your own sees to it; it is reached at the nodes' addresses, at its "
+      "node ports");
+}
+
 }  // namespace
 
 std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
@@ -87,6 +95,7 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
     AdviseOnMinAvailable(object, out);
   }
   const json::Value& spec = object["spec"];
+  if (kind.group.empty() && kind.kind == "Service") AdviseOnLoadBalancer(spec, out);
   const bool job = kind.group == "batch" && kind.kind == "Job";
   const bool cron_job = kind.group == "batch" && kind.kind == "CronJob";
   if (job || cron_job) AdviseOnManyIndexes(job ? spec : spec["jobTemplate"]["spec"], out);

@@ -33,6 +33,15 @@ TEST(Advice, OneGpuPodsOfAGangDoNotReachNvlink) {
   EXPECT_EQ(Told(Pod(R"("1")"), 1).size(), 1u);
 }
 
+TEST(Advice, ALoadBalancerIsNotMade) {
+  Kind kind;
+  kind.kind = "Service";
+  const auto told = Advise(kind, *json::Parse(R"({"spec":{"type":"LoadBalancer"}})"));
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("at its node ports"), std::string::npos) << told[0];
+  EXPECT_TRUE(Advise(kind, *json::Parse(R"({"spec":{"type":"NodePort"}})")).empty());
+}
+
 TEST(Advice, MoreMinAvailableThanReplicasNeverStarts) {
   Kind kind;
   kind.group = "kubeflow.org";

@@ -29,7 +29,7 @@ bool HasEndpoint(const json::Value& pod) {
   return !pod["status"]["podIP"].AsString().empty() && !schema::IsFinalPhase(phase);
 }
 
-json::Value EndpointOf(const json::Value& service, const json::Value& pod) {
+json::Value EndpointOf(const json::Value& service, const json::Value& pod, const ZoneOf& zone_of) {
   const json::Value& metadata = pod["metadata"];
   const bool terminating = metadata.Has("deletionTimestamp");
   const bool serving = IsReady(pod);
@@ -48,6 +48,8 @@ json::Value EndpointOf(const json::Value& service, const json::Value& pod) {
                                                 {"namespace", metadata["namespace"]},
                                                 {"name", metadata["name"]},
                                                 {"uid", metadata["uid"]}}));
+  const std::string zone = zone_of ? zone_of(pod["spec"]["nodeName"].Str()) : "";
+  if (!zone.empty()) endpoint.emplace_back("zone", zone);
   return json::Value(std::move(endpoint));
 }
 
@@ -146,7 +148,8 @@ bool SameSlice(const json::Value& have, const json::Value& want) {
 }  // namespace
 
 std::vector<json::Value> MakeEndpointSlices(const json::Value& service,
-                                            const std::vector<json::Value>& pods) {
+                                            const std::vector<json::Value>& pods,
+                                            const ZoneOf& zone_of) {
   // Pods whose named ports have other numbers need a slice of their own.
   std::map<std::string, std::pair<json::Value, json::Array>> by_ports;
   for (const json::Value& pod : pods) {
@@ -154,7 +157,7 @@ std::vector<json::Value> MakeEndpointSlices(const json::Value& service,
     json::Value ports = PortsOf(service, pod);
     auto& [slice_ports, endpoints] = by_ports[json::Write(ports)];
     slice_ports = std::move(ports);
-    endpoints.push_back(EndpointOf(service, pod));
+    endpoints.push_back(EndpointOf(service, pod, zone_of));
   }
   std::vector<json::Value> slices;
   for (auto& [text, group] : by_ports) {
@@ -184,6 +187,7 @@ std::vector<client::Trigger> EndpointSliceController::Setup(client::InformerSet&
                              {"status", "podIP"},
                              {"status", "conditions"}};
   IndexByLabels(informers.Get(resources::kPods, of_pods));
+  informers.Get(resources::kNodes, {{"metadata", "labels"}});
   client::IndexByController(informers.Get(resources::kEndpointSlices, json::Fields::Whole()));
   return {client::OnSelf(resources::kServices), OnSelectedPod(services),
           client::OnControlledBy(resources::kEndpointSlices, "Service", "")};
@@ -202,8 +206,15 @@ client::Reconciled EndpointSliceController::Reconcile(const client::View& view,
   }
   const client::Informer& slices = view.Of(resources::kEndpointSlices);
   std::set<client::ObjectKey> wanted;
+  // A node's zone does not change while it has pods, so nodes start no pass.
+  const client::Informer& nodes = view.Of(resources::kNodes);
+  const ZoneOf zone_of = [&](const std::string& name) {
+    const json::Value* node = nodes.Find({"", name});
+    return node == nullptr ? ""
+                           : (*node)["metadata"]["labels"]["topology.kubernetes.io/zone"].Str();
+  };
   for (json::Value& slice :
-       MakeEndpointSlices(*service, PodsOf(view.Of(resources::kPods), *service))) {
+       MakeEndpointSlices(*service, PodsOf(view.Of(resources::kPods), *service), zone_of)) {
     const client::ObjectKey slice_key = client::KeyOf(slice);
     const client::Target target{resources::kEndpointSlices, slice_key.ns, slice_key.name, ""};
     wanted.insert(slice_key);

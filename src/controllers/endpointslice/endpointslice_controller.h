@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,12 @@ class EndpointSliceController final : public client::Controller {
                                const client::ObjectKey& key, Time now, uint64_t seed) override;
 };
 
+// The zone of a node by its name, "" if it has none.
+using ZoneOf = std::function<std::string(const std::string& node)>;
+
 // The slices that `service` should have, given the pods that it selects. Pure.
 std::vector<json::Value> MakeEndpointSlices(const json::Value& service,
-                                            const std::vector<json::Value>& pods);
+                                            const std::vector<json::Value>& pods,
+                                            const ZoneOf& zone_of = {});
 
 }  // namespace muster::controllers

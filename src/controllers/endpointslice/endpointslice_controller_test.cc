@@ -89,6 +89,14 @@ TEST(MakeEndpointSlices, HostnameUnderItsSubdomain) {
             "h0");
 }
 
+TEST(MakeEndpointSlices, TheZoneIsThatOfTheNode) {
+  const auto zone_of = [](const std::string& node) { return node == "n1" ? "west" : ""; };
+  const json::Value elsewhere = Pod("b", kReady).SetPath({"spec", "nodeName"}, "n2");
+  const auto slices = MakeEndpointSlices(Service(), {Pod("a", kReady), elsewhere}, zone_of);
+  EXPECT_EQ(slices[0]["endpoints"].At(0)["zone"].AsString(), "west");
+  EXPECT_FALSE(slices[0]["endpoints"].At(1).Has("zone"));
+}
+
 TEST(MakeEndpointSlices, SplitsAtTheLimitUnderFixedNames) {
   std::vector<json::Value> pods;
   for (size_t i = 0; i < kMaxEndpointsPerSlice + 1; ++i) {

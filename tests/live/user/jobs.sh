@@ -27,6 +27,30 @@ for name in one two; do
   equals "$(kubectl logs "$name-worker-0")" "hello from $name-master-0"
 done
 
+# Pods of his reach the API server by its name, too: translation and the listener work in his network.
+kubectl apply -f - >/dev/null <<'YAML'
+apiVersion: v1
+kind: Pod
+metadata: {name: api}
+spec:
+  restartPolicy: Never
+  volumes: [{name: ca, configMap: {name: kube-root-ca.crt}}]
+  containers:
+    - name: main
+      image: none
+      volumeMounts: [{name: ca, mountPath: /ca}]
+      command:
+        - python3
+        - -c
+        - |
+          import ssl, urllib.request
+          context = ssl.create_default_context(cafile="/ca/ca.crt")
+          print(urllib.request.urlopen("https://kubernetes.default.svc/readyz", context=context, timeout=20).status)
+YAML
+kubectl wait --for=jsonpath='{.status.phase}'=Succeeded pod/api --timeout=60s >/dev/null ||
+  fail "kubernetes.default: $(kubectl logs api; kubectl describe pod api)"
+equals "$(kubectl logs api)" 200 "the API server, from a pod"
+
 "$MUSTER" down --purge --data-dir "$DATA"
 [ ! -e "$DATA" ] || fail "$DATA is still there: $(find "$DATA")"
 say "result: an ordinary user: quickstart $took s, two jobs at once on port 23456"

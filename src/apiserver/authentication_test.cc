@@ -3,19 +3,24 @@
 #include <gtest/gtest.h>
 
 #include "apiserver/apiserver_testing.h"
+#include "apiserver/identity/token_authenticator.h"
 
 namespace muster::apiserver {
 namespace {
 
 // Upstream: only who presents nothing is anonymous.
 TEST(Authentication, ACertificateThatDoesNotHoldIsNoAnonymousUser) {
-  net::Request request;
-  ASSERT_TRUE(Authenticate(request).has_value());
-  EXPECT_EQ(Authenticate(request)->name, kAnonymousUser);
-  request.peer.refused = "certificate has expired";
-  EXPECT_EQ(Authenticate(request).error().reason(), Reason::kUnauthorized);
-
   TestServer test;
+  TokenAuthenticator tokens(*test.store, net::SigningKey::Generate());
+  const auto authenticate = [&](const net::Request& request) {
+    return Authenticate(request, tokens, test.loop.Now());
+  };
+  net::Request request;
+  ASSERT_TRUE(authenticate(request).has_value());
+  EXPECT_EQ(authenticate(request)->name, kAnonymousUser);
+  request.peer.refused = "certificate has expired";
+  EXPECT_EQ(authenticate(request).error().reason(), Reason::kUnauthorized);
+
   for (const char* target : {"/api/v1/pods", "/healthz", "/version"}) {
     request.method = "GET";
     request.target = target;

@@ -4,7 +4,6 @@
 #include <array>
 
 namespace muster::apiserver {
-namespace {
 
 bool IsPublic(const RequestInfo& info) {
   if (info.is_resource || info.verb != "get" || info.parts.empty()) return false;
@@ -12,12 +11,11 @@ bool IsPublic(const RequestInfo& info) {
   return std::find(kPublic.begin(), kPublic.end(), info.parts[0]) != kPublic.end();
 }
 
-}  // namespace
-
-Status AuthorizationError(const User& user, const RequestInfo& info) {
+Status AuthorizationError(const User& user, const RequestInfo& info, std::string_view reason) {
+  const std::string why = reason.empty() ? "" : fmt::format(": {}", reason);
   if (!info.is_resource) {
-    return Error(Reason::kForbidden, "forbidden: User \"{}\" cannot {} path \"{}\"", user.name,
-                 info.verb, info.path);
+    return Error(Reason::kForbidden, "forbidden: User \"{}\" cannot {} path \"{}\"{}", user.name,
+                 info.verb, info.path, why);
   }
   StatusDetails details;
   details.name = info.name;
@@ -30,19 +28,18 @@ Status AuthorizationError(const User& user, const RequestInfo& info) {
   const std::string resource = info.subresource.empty()
                                    ? info.resource
                                    : fmt::format("{}/{}", info.resource, info.subresource);
-  const std::string scope = info.ns.empty() || info.resource == "namespaces"
-                                ? "at the cluster scope"
-                                : fmt::format("in the namespace \"{}\"", info.ns);
+  const std::string scope =
+      info.ns.empty() ? "at the cluster scope" : fmt::format("in the namespace \"{}\"", info.ns);
   return Status(
       Reason::kForbidden,
-      fmt::format("{} is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}",
-                  subject, user.name, info.verb, resource, info.group, scope),
+      fmt::format("{} is forbidden: User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}{}",
+                  subject, user.name, info.verb, resource, info.group, scope, why),
       std::move(details));
 }
 
-Status PrivilegedGroupAuthorizer::Authorize(const User& user, const RequestInfo& info) const {
-  if (user.InGroup(kMastersGroup) || IsPublic(info)) return Status::Ok();
-  return AuthorizationError(user, info);
+Status Authorizer::Authorize(const User& user, const RequestInfo& info) const {
+  const Decision decision = Decide(user, info);
+  return decision.allowed ? Status::Ok() : AuthorizationError(user, info, decision.reason);
 }
 
 }  // namespace muster::apiserver

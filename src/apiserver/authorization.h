@@ -1,10 +1,14 @@
 // src/apiserver/authorization.h
 //
-// Authorizer: may this user do this? One question per request; RBAC becomes another implementation.
+// Authorizer: may this user do this? One question per request, and of whoever asks beforehand
+// (SubjectAccessReview). RBAC answers it (identity/rbac_authorizer.h).
 //
 // Thread: the loop thread.
 
 #pragma once
+
+#include <string>
+#include <string_view>
 
 #include "apiserver/authentication.h"
 #include "apiserver/request_info.h"
@@ -12,21 +16,24 @@
 
 namespace muster::apiserver {
 
+struct Decision {
+  bool allowed = false;
+  std::string reason = {};  // in upstream's words; often ""
+};
+
 class Authorizer {
  public:
   virtual ~Authorizer() = default;
+  virtual Decision Decide(const User& user, const RequestInfo& info) const = 0;
+
   // Ok, or Forbidden with the reason in upstream's words.
-  virtual Status Authorize(const User& user, const RequestInfo& info) const = 0;
+  Status Authorize(const User& user, const RequestInfo& info) const;
 };
 
-// system:masters may do everything; everybody may read health and version; nobody else may do
-// anything.
-class PrivilegedGroupAuthorizer : public Authorizer {
- public:
-  Status Authorize(const User& user, const RequestInfo& info) const override;
-};
+// Health and version, which everybody may read.
+bool IsPublic(const RequestInfo& info);
 
 // The refusal, as upstream words it.
-Status AuthorizationError(const User& user, const RequestInfo& info);
+Status AuthorizationError(const User& user, const RequestInfo& info, std::string_view reason);
 
 }  // namespace muster::apiserver

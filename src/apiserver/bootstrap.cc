@@ -1,6 +1,7 @@
 #include "apiserver/bootstrap.h"
 
 #include "apiserver/errors.h"
+#include "apiserver/identity/default_roles.h"
 #include "apiserver/kinds/ip_allocator.h"
 #include "apiserver/object_writer.h"
 #include "apiserver/stored_object.h"
@@ -84,6 +85,7 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
       PriorityClass("system-node-critical", 2000001000, "For what a node cannot do without."));
   objects.push_back(PriorityClass("system-cluster-critical", 2000000000,
                                   "For what the cluster cannot do without."));
+  for (json::Value& object : DefaultRbac()) objects.push_back(std::move(object));
   for (json::Value& crd : schema::OwnCrds()) objects.push_back(std::move(crd));
   objects.push_back(KubernetesService(options));
   // A loopback address is no endpoint: in a pod it would be the pod itself.
@@ -95,10 +97,14 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
   return objects;
 }
 
+bool IsRbac(const json::Value& object) {
+  return object["apiVersion"].AsString() == "rbac.authorization.k8s.io/v1";
+}
+
 // What a restart with other options, or a newer program, may change.
 bool IsKeptUpToDate(const json::Value& object) {
   const std::string_view kind = object["kind"].AsString();
-  return kind == "CustomResourceDefinition" || kind == "EndpointSlice";
+  return kind == "CustomResourceDefinition" || kind == "EndpointSlice" || IsRbac(object);
 }
 
 ResourcePtr ResourceOf(const Core& core, const json::Value& object) {
@@ -113,6 +119,7 @@ ResourcePtr ResourceOf(const Core& core, const json::Value& object) {
 
 // The parts that `wanted` says, over what is there.
 json::Value Merge(json::Value there, const json::Value& wanted) {
+  if (IsRbac(wanted)) return ReconcileRbac(there, wanted);
   for (const auto& [field, value] : wanted.members()) {
     if (field != "metadata") there = there.Set(field, value);
   }

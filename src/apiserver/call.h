@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/authentication.h"
 #include "apiserver/negotiation.h"
 #include "apiserver/request_info.h"
 #include "base/status.h"
@@ -35,6 +36,7 @@ class Call {
 
   const net::Request& request() const { return request_; }
   const RequestInfo& info() const { return info_; }
+  const User& user() const { return user_; }
   const net::ResponseWriterPtr& writer() const { return writer_; }
 
   // Becomes a `Warning: 299 - "text"` header of the answer. Equal texts are sent once.
@@ -51,6 +53,7 @@ class Call {
   // Before StartStream or Upgrade: adds the warnings and counts the answer.
   net::Headers StreamHeaders(int code, std::string_view content_type);
 
+  void set_user(User user) { user_ = std::move(user); }
   void set_yaml(bool yaml) { yaml_ = yaml; }
 
  private:
@@ -59,6 +62,7 @@ class Call {
 
   net::Request request_;
   RequestInfo info_;
+  User user_;
   net::ResponseWriterPtr writer_;
   Function<void(int code)> on_answer_;
   std::vector<std::string> warnings_;

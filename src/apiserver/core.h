@@ -9,6 +9,9 @@
 
 #include <memory>
 
+#include "apiserver/identity/rbac_authorizer.h"
+#include "apiserver/identity/rbac_index.h"
+#include "apiserver/identity/token_authenticator.h"
 #include "apiserver/metrics.h"
 #include "apiserver/recent_trees.h"
 #include "apiserver/resource_registry.h"
@@ -34,6 +37,9 @@ struct Core {
   ServerOptions options;
   Rng rng;
   Metrics metrics;
+  TokenAuthenticator tokens;
+  RbacIndex rbac;
+  RbacAuthorizer authorizer;
   ResourceRegistry registry;
   RecentTrees trees;
   EventHubs hubs;

@@ -47,7 +47,8 @@ Status Create(Core& core, const CallPtr& call, const ResourcePtr& resource) {
                        object["metadata"]["name"].Str(),
                        core.loop.Now(),
                        dry_run,
-                       {}};
+                       {},
+                       &call->user()};
   RETURN_IF_ERROR(CheckNamespace(core, kind, context.ns, context.name));
   ASSIGN_OR_RETURN(object, PrepareCreate(core, *resource, context, std::move(object)));
   call->Warn(context.warnings);

@@ -21,6 +21,9 @@ void HandlePatch(Core& core, const CallPtr& call, const ResourcePtr& resource);
 void HandleDelete(Core& core, const CallPtr& call, const ResourcePtr& resource);
 void HandleDeleteCollection(Core& core, const CallPtr& call, const ResourcePtr& resource);
 
+// Kinds that are questions.
+void HandleReview(Core& core, const CallPtr& call, const ResourcePtr& resource);
+
 // Subresources.
 void HandleFinalizeNamespace(Core& core, const CallPtr& call, const ResourcePtr& resource);
 void HandleBinding(Core& core, const CallPtr& call, const ResourcePtr& pods);
@@ -28,6 +31,7 @@ void HandleEviction(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleLog(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleExec(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleNodeProxy(Core& core, const CallPtr& call);
+void HandleTokenRequest(Core& core, const CallPtr& call, const ResourcePtr& accounts);
 void HandleScale(Core& core, const CallPtr& call, const ResourcePtr& resource);
 
 }  // namespace muster::apiserver

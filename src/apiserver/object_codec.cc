@@ -2,10 +2,12 @@
 
 #include "apiserver/errors.h"
 #include "apiserver/negotiation.h"
+#include "base/strings.h"
 #include "json/parse.h"
 #include "json/write.h"
 #include "schema/conform.h"
 #include "schema/protobuf_codec.h"
+#include "schema/registry.h"
 
 namespace muster::apiserver {
 namespace {
@@ -102,6 +104,18 @@ Result<json::Value> ConformObject(Call& call, const schema::Kind& kind, const js
     call.Warn(schema::StrictDecodingWarnings(unknown, duplicate_keys));
   }
   return conforming;
+}
+
+schema::Kind UnservedKind(std::string_view group, std::string_view version, std::string_view kind) {
+  schema::Kind made;
+  made.group = group;
+  made.version = version;
+  made.kind = kind;
+  made.plural = ToLower(kind) + "s";
+  // The registry lives for ever.
+  made.schema = schema::SchemaPtr(
+      schema::SchemaPtr(), schema::Registry::BuiltIn().FindMessage(made.GroupVersion(), kind));
+  return made;
 }
 
 Result<bool> DryRunOf(const RequestInfo& info, std::string_view options) {

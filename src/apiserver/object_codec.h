@@ -39,6 +39,9 @@ Result<json::Value> DecodeObject(Call& call, const schema::Kind& kind);
 Result<json::Value> ConformObject(Call& call, const schema::Kind& kind, const json::Value& object,
                                   const std::vector<std::string>& duplicate_keys);
 
+// A kind of which objects are sent and not stored, so that the registry of kinds does not have it.
+schema::Kind UnservedKind(std::string_view group, std::string_view version, std::string_view kind);
+
 // dryRun=All; Invalid for another value.
 Result<bool> DryRunOf(const RequestInfo& info, std::string_view options);
 

@@ -12,6 +12,8 @@
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/health.h"
+#include "apiserver/identity/openid.h"
+#include "apiserver/identity/rbac_strategy.h"
 #include "apiserver/kinds/core_strategies.h"
 #include "apiserver/kinds/crd_lifecycle.h"
 #include "apiserver/kinds/crd_strategy.h"
@@ -41,6 +43,19 @@ IpAllocator MakeAllocator(const ServerOptions& options) {
   Result<IpAllocator> allocator = IpAllocator::Make(options.service_cidr);
   CHECK_MSG(allocator.has_value(), "ServerOptions.service_cidr is not an IPv4 range");
   return std::move(*allocator);
+}
+
+std::map<std::string, std::unique_ptr<Strategy>> AllStrategies(Core& core) {
+  auto strategies = MakeStrategies(core.store, MakeAllocator(core.options), MakeCrdStrategy(core));
+  for (const char* plural : {"roles", "clusterroles", "rolebindings", "clusterrolebindings"}) {
+    strategies[fmt::format("{}.rbac.authorization.k8s.io", plural)] =
+        std::make_unique<RbacStrategy>(core.authorizer);
+  }
+  return strategies;
+}
+
+std::shared_ptr<const net::SigningKey> TokenKey(const ServerOptions& options) {
+  return options.token_key != nullptr ? options.token_key : net::SigningKey::Generate();
 }
 
 std::string ServerAddress(const ServerOptions& options) {
@@ -76,7 +91,10 @@ Core::Core(Loop& the_loop, store::Store& the_store, ServerOptions the_options)
       store(the_store),
       options(std::move(the_options)),
       rng(options.seed),
-      registry(MakeStrategies(store, MakeAllocator(options), MakeCrdStrategy(*this))),
+      tokens(store, TokenKey(options)),
+      rbac(store),
+      authorizer(rbac),
+      registry(AllStrategies(*this)),
       hubs(loop, store, trees),
       crds(std::make_unique<CrdLifecycle>(*this)) {}
 
@@ -138,7 +156,7 @@ struct ApiServer::Impl {
 
   void KeepKubernetesService();
   void Handle(net::Request request, net::ResponseWriterPtr writer);
-  void Route(const CallPtr& call, const User& user);
+  void Route(const CallPtr& call);
   void RouteResource(const CallPtr& call);
   void RouteVerb(const CallPtr& call, const ResourcePtr& resource);
   void RouteSubresource(const CallPtr& call, const ResourcePtr& resource);
@@ -146,7 +164,6 @@ struct ApiServer::Impl {
   Function<void(int)> Observer(const RequestInfo& info);
 
   Core core;
-  PrivilegedGroupAuthorizer authorizer;
   Discovery discovery;
   OpenApi openapi;
   Health health;
@@ -217,26 +234,29 @@ Function<void(int)> ApiServer::Impl::Observer(const RequestInfo& info) {
 void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer) {
   Result<RequestInfo> info = ParseRequestInfo(request);
   if (!info) return writer->Send(ErrorResponse(info.error()));
-  Result<User> user = Authenticate(request);
+  Result<User> user = Authenticate(request, core.tokens, core.loop.Now());
+  if (user) user = Impersonate(*std::move(user), request, core.authorizer);
   if (!user) return writer->Send(ErrorResponse(user.error()));
-  const Status allowed = authorizer.Authorize(*user, *info);
+  const Status allowed = core.authorizer.Authorize(*user, *info);
   Function<void(int)> observer = Observer(*info);
   const bool from_outside = !request.peer.address.empty();
   auto call = std::make_shared<Call>(std::move(request), std::move(*info), std::move(writer),
                                      std::move(observer));
+  call->set_user(*std::move(user));
   if (!allowed.ok()) return call->Fail(allowed);
   // The parts of this process must go on, and whoever asks for our health or what we serve is
   // answered at once.
-  if (!from_outside || !call->info().is_resource) return Route(call, *user);
+  if (!from_outside || !call->info().is_resource) return Route(call);
   const bool one_object = call->info().verb == "get" && call->info().subresource.empty();
   Turns& turns = one_object ? reads : others;
-  const auto route = [this, call, user = *user] { Route(call, user); };
-  if (!turns.Wait(user->name, route)) call->Fail(TooManyRequestsError());
+  if (!turns.Wait(call->user().name, [this, call] { Route(call); }))
+    call->Fail(TooManyRequestsError());
 }
 
-void ApiServer::Impl::Route(const CallPtr& call, const User& user) {
+void ApiServer::Impl::Route(const CallPtr& call) {
   if (call->info().is_resource) return RouteResource(call);
-  if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call, user) ||
+  if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call, call->user()) ||
+      HandleOpenId(*call, core.tokens.key(), ServerAddress(core.options)) ||
       HandleSmallPages(*call))
     return;
   call->Fail(NoSuchResourceError());
@@ -266,9 +286,9 @@ bool ApiServer::Impl::HandleSmallPages(Call& call) {
     call.Send(std::move(response));
   } else {
     call.Reply(
-        200,
-        json::Obj({{"paths", json::List({"/api", "/apis", "/healthz", "/livez", "/metrics",
-                                         "/openapi/v2", "/openapi/v3", "/readyz", "/version"})}}));
+        200, json::Obj({{"paths", json::List({"/.well-known/openid-configuration", "/api", "/apis",
+                                              "/healthz", "/livez", "/metrics", "/openapi/v2",
+                                              "/openapi/v3", "/readyz", "/version"})}}));
   }
   return true;
 }
@@ -288,6 +308,7 @@ void ApiServer::Impl::RouteResource(const CallPtr& call) {
   if (resource->kind->namespaced && info.ns.empty() && !info.name.empty())
     return call->Fail(NoSuchResourceError());
   if (!info.subresource.empty()) return RouteSubresource(call, resource);
+  if (resource->kind->create_only) return HandleReview(core, call, resource);
   RouteVerb(call, resource);
 }
 
@@ -320,6 +341,7 @@ void ApiServer::Impl::RouteSubresource(const CallPtr& call, const ResourcePtr& r
     if (sub.name == "proxy") return HandleNodeProxy(core, call);
     if (sub.name == "binding") return HandleBinding(core, call, resource);
     if (sub.name == "eviction") return HandleEviction(core, call, resource);
+    if (sub.name == "token") return HandleTokenRequest(core, call, resource);
     if (sub.name == "scale") return HandleScale(core, call, resource);
     if (sub.name == "finalize" && info.verb == "update")
       return HandleFinalizeNamespace(core, call, resource);

@@ -29,6 +29,7 @@
 #include "json/value.h"
 #include "loop/loop.h"
 #include "net/http.h"
+#include "net/signing_key.h"
 #include "store/store.h"
 
 namespace muster::apiserver {
@@ -56,6 +57,8 @@ struct ServerOptions {
   NodeProxy* node_proxy = nullptr;
   // nullptr: work that would go to the pool runs on the loop. REQUIRES: outlives the server.
   Pool* pool = nullptr;
+  // Signs service account tokens. nullptr: a new key, so that tokens do not outlive this server.
+  std::shared_ptr<const net::SigningKey> token_key;
   // Objects that Start() creates when they are missing, besides the ones that every cluster has.
   std::vector<json::Value> seed_objects;
   // Further checks of /readyz, e.g. {"informer-sync", ...}. Called on the loop thread; Ok or why

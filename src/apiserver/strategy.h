@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/authentication.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "json/value.h"
@@ -30,6 +31,7 @@ struct WriteContext {
   Time now;
   bool dry_run = false;
   std::vector<std::string> warnings;
+  const User* user = nullptr;  // who writes; nullptr: this server itself
 };
 
 // How a DELETE is carried out for an object without finalizers.

@@ -16,9 +16,10 @@ UpdateScope ScopeOf(const RequestInfo& info) {
   return info.subresource == "status" ? UpdateScope::kStatus : UpdateScope::kMain;
 }
 
-WriteContext ContextOf(Core& core, const schema::Kind& kind, const RequestInfo& info,
-                       bool dry_run) {
-  return {kind, kind.namespaced ? info.ns : "", info.name, core.loop.Now(), dry_run, {}};
+WriteContext ContextOf(Core& core, const schema::Kind& kind, const Call& call, bool dry_run) {
+  const RequestInfo& info = call.info();
+  return {kind,        kind.namespaced ? info.ns : "", info.name, core.loop.Now(), dry_run, {},
+          &call.user()};
 }
 
 void Replace(Core& core, const CallPtr& call, const ResourcePtr& resource, WriteContext& context,
@@ -34,7 +35,7 @@ Status Update(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "UpdateOptions"));
   ASSIGN_OR_RETURN(json::Value object, DecodeObject(*call, *resource->kind));
-  WriteContext context = ContextOf(core, *resource->kind, call->info(), dry_run);
+  WriteContext context = ContextOf(core, *resource->kind, *call, dry_run);
   ASSIGN_OR_RETURN(const Found found, FindObject(core, *resource->kind, context.ns, context.name));
   ASSIGN_OR_RETURN(json::Value after, PrepareUpdate(*resource, context, found.object,
                                                     std::move(object), ScopeOf(call->info())));
@@ -78,7 +79,7 @@ Status Patch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "PatchOptions"));
   ASSIGN_OR_RETURN(const std::string type, PatchTypeOf(kind, call->request()));
   ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody("application/json", call->request()));
-  WriteContext context = ContextOf(core, kind, call->info(), dry_run);
+  WriteContext context = ContextOf(core, kind, *call, dry_run);
   ASSIGN_OR_RETURN(const Found found, FindObject(core, kind, context.ns, context.name));
   ASSIGN_OR_RETURN(json::Value patched, ApplyPatch(kind, type, found.object, body.value));
   if (!patched.IsObject()) return Error(Reason::kBadRequest, "the patch leaves no object");

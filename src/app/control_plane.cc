@@ -29,6 +29,7 @@
 #include "net/io_threads.h"
 #include "net/pki.h"
 #include "net/server.h"
+#include "net/signing_key.h"
 #include "scheduler/scheduler.h"
 #include "store/compactor.h"
 #include "store/sqlite_store.h"
@@ -43,8 +44,7 @@ constexpr char kKubeletCert[] = "kubelet";
 // One part's identity and client: who writes what stays visible in user agents and logs.
 struct Part {
   Part(AsioLoop& loop, net::Handler& handler, const std::string& user)
-      // RBAC roles for each part come with the authorizer; until then every part is an
-      // administrator.
+      // Its own parts are administrators of a process that is one: RBAC is for everybody else.
       : transport(loop, handler, net::Peer{"", user, {"system:masters"}}),
         client(loop, transport, user) {}
   client::InProcessTransport transport;
@@ -71,6 +71,7 @@ struct ControlPlane::Impl {
   agent::SpawnerHandle spawner;
   agent::UserNode user_node;
   std::string ca_pem;
+  std::shared_ptr<const net::SigningKey> token_key;
   std::string address, kubeconfig_path;
 
   net::IoThreads io{kIoThreads};
@@ -121,6 +122,7 @@ Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& 
       const net::KeyPair server,
       pki.LoadOrIssueServer("apiserver", net::DefaultServerNames(options.node_name, ips), now));
   tls = {server.certificate_pem, server.key_pem, ca_pem};
+  ASSIGN_OR_RETURN(token_key, net::SigningKey::LoadOrCreate(Dir("pki/sa.key")));
   ASSIGN_OR_RETURN(
       const net::KeyPair kubelet,
       pki.LoadOrIssueServer(kKubeletCert, net::DefaultServerNames(options.node_name, {}), now));
@@ -157,6 +159,7 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   api_options.advertise_port = options.listen_port;
   api_options.node_proxy = node_connector.get();
   api_options.pool = &pool;
+  api_options.token_key = token_key;
   api_options.extra_metrics.push_back([this] { return loop_metrics.Text(); });
   api_options.extra_metrics.push_back([this] {
     return HistogramText("etcd_disk_backend_commit_duration_seconds",

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "controllers/clusterroles/cluster_role_aggregation_controller.h"
 #include "controllers/cronjob/cronjob_controller.h"
 #include "controllers/daemonset/daemonset_controller.h"
 #include "controllers/deployment/deployment_controller.h"
@@ -23,6 +24,7 @@ namespace muster::controllers {
 
 void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Options options) {
   runtime.Add(std::make_unique<NamespaceFurnitureController>(std::move(options.root_ca_pem)));
+  runtime.Add(std::make_unique<ClusterRoleAggregationController>());
   runtime.Add(std::make_unique<EndpointSliceController>());
   runtime.Add(std::make_unique<NodeLifecycleController>());
   runtime.Add(std::make_unique<TaintEvictionController>());

@@ -40,9 +40,10 @@ struct Kind {
   bool namespaced = true;
   bool status_subresource = false;
   std::unique_ptr<ScaleSubresource> scale;
-  bool custom = false;  // from a CRD: no protobuf, no strategic merge
-  bool storage = true;  // the version that is stored
-  SchemaPtr schema;     // of the whole object
+  bool create_only = false;  // a question that POST answers: nothing is stored
+  bool custom = false;       // from a CRD: no protobuf, no strategic merge
+  bool storage = true;       // the version that is stored
+  SchemaPtr schema;          // of the whole object
   std::vector<PrinterColumn> columns;
   std::vector<std::string>
       selectable_fields;  // "spec.nodeName", besides metadata.name and metadata.namespace

@@ -25,7 +25,9 @@ json::Value Inline(const Schema& schema, const std::vector<std::string>& enum_va
 
 // A reference or the inline form.
 json::Value Use(const Schema& schema, const std::vector<std::string>& enum_values) {
-  return schema.name.empty() ? Inline(schema, enum_values) : ComponentRef(schema.name);
+  const bool inline_list = schema.wire_form == WireForm::kStrings;
+  return schema.name.empty() || inline_list ? Inline(schema, enum_values)
+                                            : ComponentRef(schema.name);
 }
 
 json::Value Inline(const Schema& schema, const std::vector<std::string>& enum_values) {

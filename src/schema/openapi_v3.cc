@@ -78,6 +78,10 @@ class Paths {
   }
 
   void AddAll(const std::vector<Subresource>& subresources) {
+    if (kind_.create_only) {
+      AddPath(collection_, json::Obj({{"post", Creation()}}), kind_.namespaced, false);
+      return;
+    }
     AddCollection();
     AddItem(collection_ + "/{name}", "", component_, gvk_, {"get", "put", "patch", "delete"});
     if (kind_.status_subresource)
@@ -94,7 +98,7 @@ class Paths {
     const json::Value list = ComponentRef(ComponentName(kind_) + "List");
     json::Value item = json::Obj(
         {{"get", Operation("list", "list", "List", ListParameters(), nullptr, list, gvk_)},
-         {"post", Operation("create", "post", "", WriteParameters(), component_, component_, gvk_)},
+         {"post", Creation()},
          {"delete",
           Operation("delete", "deletecollection", "Collection", ListParameters(),
                     ComponentRef(kDeleteOptionsSchema), ComponentRef(kStatusSchema), gvk_)}});
@@ -105,6 +109,10 @@ class Paths {
                                            nullptr, list, gvk_)}}),
               false, false);
     }
+  }
+
+  json::Value Creation() const {
+    return Operation("create", "post", "", WriteParameters(), component_, component_, gvk_);
   }
 
   void AddItem(const std::string& path, std::string_view suffix, const json::Value& component,
@@ -239,6 +247,9 @@ json::Value OpenApiV3(std::string_view group, std::string_view version,
     for (const Subresource& subresource : served.subresources) {
       if (subresource.kind == "Binding") schemas.AddNamed("io.k8s.api.core.v1.Binding");
       if (subresource.kind == "Eviction") schemas.AddNamed("io.k8s.api.policy.v1.Eviction");
+      if (subresource.kind == "TokenRequest") {
+        schemas.AddNamed("io.k8s.api.authentication.v1.TokenRequest");
+      }
       if (subresource.kind == "Scale") schemas.AddNamed(kScaleSchema);
     }
     Paths(served, paths).AddAll(served.subresources);

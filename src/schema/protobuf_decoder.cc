@@ -20,6 +20,8 @@ constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
 bool IsMessage(const Schema& schema) {
   switch (schema.type) {
+    case Type::kArray:
+      return schema.wire_form == WireForm::kStrings;
     case Type::kObject:
     case Type::kAny:
     case Type::kIntOrString:
@@ -173,6 +175,8 @@ Result<json::Value> ProtobufDecoder::Message(const Schema& schema, std::string_v
   switch (schema.type) {
     case Type::kObject:
       return Object(schema, bytes);
+    case Type::kArray:
+      return Strings(bytes);
     case Type::kAny:
       return schema.wire_form == WireForm::kRaw ? Raw(bytes) : SchemaOr(schema, bytes);
     case Type::kQuantity: {
@@ -240,6 +244,20 @@ Result<json::Value> ProtobufDecoder::SchemaOr(const Schema& schema, std::string_
   }
   if (!single.IsNull()) return single;
   if (schema.wire_form == WireForm::kSchemaOrBool) return json::Value(allows);
+  return json::Value(std::move(list));
+}
+
+Result<json::Value> ProtobufDecoder::Strings(std::string_view bytes) {
+  WireReader reader(bytes);
+  json::Array list;
+  while (!reader.AtEnd()) {
+    const std::optional<WireField> field = reader.Next();
+    if (!field) return Bad("malformed message");
+    if (field->number != 1) continue;
+    if (field->type != WireType::kBytes) return Bad("expected a string");
+    RETURN_IF_ERROR(Count());
+    list.push_back(Text(field->bytes));
+  }
   return json::Value(std::move(list));
 }
 

@@ -46,6 +46,7 @@ class ProtobufDecoder {
   Result<json::Value> FieldValue(const Field& field, Slot& slot);
   Result<json::Value> Single(const Schema& schema, const WireField& wire);
   Result<json::Value> Raw(std::string_view bytes);
+  Result<json::Value> Strings(std::string_view bytes);
   Result<json::Value> SchemaOr(const Schema& schema, std::string_view bytes);
   Status Count();
   ErrorStatus Bad(std::string_view what) const;

@@ -45,6 +45,13 @@ Status ProtobufEncoder::Message(const Schema& schema, const json::Value& value, 
       return Status::Ok();
     case Type::kIntOrString:
       return IntOrString(value, out);
+    case Type::kArray:
+      if (!value.IsNull() && !value.IsArray()) return Bad("a list");
+      for (const json::Value& item : value.items()) {
+        if (!item.IsString()) return Bad("a string");
+        PutBytesField(out, 1, item.AsString());
+      }
+      return Status::Ok();
     case Type::kTime:
     case Type::kMicroTime:
       return Timestamp(value, out);

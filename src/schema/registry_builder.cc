@@ -54,6 +54,8 @@ Type TypeOf(muster::JsonForm form) {
       return Type::kTime;
     case muster::MICRO_TIME:
       return Type::kMicroTime;
+    case muster::STRINGS:
+      return Type::kArray;
     default:
       return Type::kAny;
   }
@@ -69,12 +71,16 @@ WireForm WireFormOf(muster::JsonForm form) {
       return WireForm::kSchemaOrBool;
     case muster::SCHEMA_OR_STRINGS:
       return WireForm::kSchemaOrStrings;
+    case muster::STRINGS:
+      return WireForm::kStrings;
     default:
       return WireForm::kPlain;
   }
 }
 
-bool HasSchemaInside(WireForm form) { return form != WireForm::kPlain && form != WireForm::kRaw; }
+bool HasSchemaInside(WireForm form) {
+  return form != WireForm::kPlain && form != WireForm::kRaw && form != WireForm::kStrings;
+}
 
 ListType ListTypeOf(muster::ListType type) {
   switch (type) {
@@ -128,6 +134,7 @@ RegistryBuilder::Known RegistryBuilder::AddMessage(const File& file, const Messa
   schema.name = OpenApiName(file.package() + "." + message.name());
   schema.description = message.options().GetExtension(muster::description);
   if (schema.type == Type::kTime || schema.type == Type::kMicroTime) schema.format = "date-time";
+  if (schema.wire_form == WireForm::kStrings) schema.items = Scalar(Type::kString, "");
   registry_.by_name_.emplace(schema.name, &schema);
   if (HasTypeMeta(message)) {
     const muster::File& api = file.options().GetExtension(muster::file);
@@ -152,6 +159,7 @@ void RegistryBuilder::AddKind(const std::string& group, const std::string& versi
   kind->categories.assign(options.categories().begin(), options.categories().end());
   kind->namespaced = !options.cluster_scoped();
   kind->status_subresource = options.status();
+  kind->create_only = options.create_only();
   kind->custom = options.custom();
   if (options.has_scale()) {
     kind->scale = std::make_unique<ScaleSubresource>(

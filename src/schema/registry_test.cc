@@ -61,12 +61,18 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
            {"rbac.authorization.k8s.io", "rolebindings"},
            {"rbac.authorization.k8s.io", "clusterroles"},
            {"rbac.authorization.k8s.io", "clusterrolebindings"},
+           {"authentication.k8s.io", "selfsubjectreviews"},
+           {"authentication.k8s.io", "tokenreviews"},
+           {"authorization.k8s.io", "localsubjectaccessreviews"},
+           {"authorization.k8s.io", "selfsubjectaccessreviews"},
+           {"authorization.k8s.io", "selfsubjectrulesreviews"},
+           {"authorization.k8s.io", "subjectaccessreviews"},
            {"networking.k8s.io", "ingresses"},
            {"networking.k8s.io", "ingressclasses"}}) {
     EXPECT_NE(registry.Find(group, "v1", plural), nullptr) << group << " " << plural;
   }
   EXPECT_NE(registry.Find("autoscaling", "v2", "horizontalpodautoscalers"), nullptr);
-  EXPECT_EQ(registry.kinds().size(), 37u);
+  EXPECT_EQ(registry.kinds().size(), 43u);
   ASSERT_EQ(registry.own_custom_kinds().size(), 3u);
 }
 

@@ -82,14 +82,15 @@ struct Bounds {
   bool unique_items = false;
 };
 
-// How protobuf carries what is no plain value or object in JSON (kAny schemas of built-in kinds,
-// see options.proto).
+// How protobuf carries what is no plain value or object in JSON (kAny schemas of built-in kinds and
+// lists that are messages of their own, see options.proto).
 enum class WireForm : uint8_t {
   kPlain,
   kRaw,              // a message whose field 1 holds JSON bytes
   kSchemaOrArray,    // JSONSchemaPropsOrArray
   kSchemaOrBool,     // JSONSchemaPropsOrBool
   kSchemaOrStrings,  // JSONSchemaPropsOrStringArray
+  kStrings,          // a message whose field 1 holds the strings of a list
 };
 
 // Lets field names be looked up by a view, without making a string.

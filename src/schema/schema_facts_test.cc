@@ -29,6 +29,8 @@ const std::map<std::string, std::string>& Prefixes() {
       {"discovery/v1", "io.k8s.api.discovery.v1."},
       {"coordination/v1", "io.k8s.api.coordination.v1."},
       {"scheduling/v1", "io.k8s.api.scheduling.v1."},
+      {"authentication/v1", "io.k8s.api.authentication.v1."},
+      {"authorization/v1", "io.k8s.api.authorization.v1."},
       {"autoscaling/v1", "io.k8s.api.autoscaling.v1."},
       {"autoscaling/v2", "io.k8s.api.autoscaling.v2."},
       {"apps/v1", "io.k8s.api.apps.v1."},
@@ -105,18 +107,12 @@ class SchemaFactsTest : public testing::Test {
       return;
     }
     const std::string bare = type.substr(type.rfind('.') + 1);
-    static const std::set<std::string> by_hand = {"Quantity",
-                                                  "IntOrString",
-                                                  "Time",
-                                                  "MicroTime",
-                                                  "RawExtension",
-                                                  "FieldsV1",
-                                                  "JSONSchemaProps",
-                                                  "CustomResourceSubresourceStatus",
-                                                  // Without a field, so the table has none of them.
-                                                  "WorkloadPodGroupSingleDisruptionMode",
-                                                  "WorkloadPodGroupAllDisruptionMode",
-                                                  "WorkloadPodGroupBasicSchedulingPolicy"};
+    static const std::set<std::string> by_hand = {
+        "Quantity", "IntOrString", "Time", "MicroTime", "RawExtension", "FieldsV1",
+        "JSONSchemaProps", "CustomResourceSubresourceStatus", "ExtraValue", "AttestationValue",
+        // Without a field, so the table has none of them.
+        "WorkloadPodGroupSingleDisruptionMode", "WorkloadPodGroupAllDisruptionMode",
+        "WorkloadPodGroupBasicSchedulingPolicy"};
     if (messages_.contains(bare) || by_hand.contains(bare)) {
       EXPECT_EQ(schema->name.substr(schema->name.rfind('.') + 1), bare);
     } else {

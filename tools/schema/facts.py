@@ -18,6 +18,8 @@ FILES = {
     'discovery/v1': ('discovery_v1', 'io.k8s.api.discovery.v1', 'discovery.k8s.io', 'v1'),
     'coordination/v1': ('coordination_v1', 'io.k8s.api.coordination.v1', 'coordination.k8s.io', 'v1'),
     'scheduling/v1': ('scheduling_v1', 'io.k8s.api.scheduling.v1', 'scheduling.k8s.io', 'v1'),
+    'authentication/v1': ('authentication_v1', 'io.k8s.api.authentication.v1', 'authentication.k8s.io', 'v1'),
+    'authorization/v1': ('authorization_v1', 'io.k8s.api.authorization.v1', 'authorization.k8s.io', 'v1'),
     'autoscaling/v1': ('autoscaling_v1', 'io.k8s.api.autoscaling.v1', 'autoscaling', 'v1'),
     'autoscaling/v2': ('autoscaling_v2', 'io.k8s.api.autoscaling.v2', 'autoscaling', 'v2'),
     'apps/v1': ('apps_v1', 'io.k8s.api.apps.v1', 'apps', 'v1'),

@@ -77,7 +77,7 @@ json::Value ApiResource(const schema::Kind& kind) {
                          {"singularName", kind.singular},
                          {"namespaced", kind.namespaced},
                          {"kind", kind.kind},
-                         {"verbs", json::Strings(ResourceVerbs())}};
+                         {"verbs", json::Strings(ResourceVerbs(kind))}};
   if (!kind.short_names.empty()) object.emplace_back("shortNames", json::Strings(kind.short_names));
   if (!kind.categories.empty()) object.emplace_back("categories", json::Strings(kind.categories));
   return json::Value(std::move(object));
@@ -113,7 +113,7 @@ json::Value AggregatedResource(const schema::Kind& kind) {
                          {"responseKind", ResponseKind(kind.group, kind.version, kind.kind)},
                          {"scope", kind.namespaced ? "Namespaced" : "Cluster"},
                          {"singularResource", kind.singular},
-                         {"verbs", json::Strings(ResourceVerbs())}};
+                         {"verbs", json::Strings(ResourceVerbs(kind))}};
   if (!kind.short_names.empty()) object.emplace_back("shortNames", json::Strings(kind.short_names));
   if (!kind.categories.empty()) object.emplace_back("categories", json::Strings(kind.categories));
   json::Array subresources;

@@ -13,6 +13,7 @@ std::map<std::string, std::vector<schema::Subresource>> MakeTable() {
                    {"log", {"get"}, "", "v1", "Pod"}};
   table["nodes"] = {
       {"proxy", {"delete", "get", "patch", "post", "put"}, "", "v1", "NodeProxyOptions"}};
+  table["serviceaccounts"] = {{"token", {"post"}, "authentication.k8s.io", "v1", "TokenRequest"}};
   table["namespaces"] = {{"finalize", {"put"}, "", "v1", "Namespace"}};
   return table;
 }
@@ -30,7 +31,8 @@ const std::vector<schema::Subresource>& SubresourcesOf(const schema::Kind& kind)
   return found == table.end() || kind.custom ? none : found->second;
 }
 
-std::vector<std::string> ResourceVerbs() {
+std::vector<std::string> ResourceVerbs(const schema::Kind& kind) {
+  if (kind.create_only) return {"create"};
   return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
 }
 

@@ -5,7 +5,6 @@
 #include "apiserver/object_codec.h"
 #include "apiserver/object_writer.h"
 #include "json/write.h"
-#include "schema/registry.h"
 #include "schema/validation.h"
 
 namespace muster::apiserver {
@@ -22,16 +21,7 @@ Status BindingConflict(std::string_view pod, std::string_view why) {
 
 // Bindings are sent and not stored: the registry of kinds does not have them.
 const schema::Kind& BindingKind() {
-  static const schema::Kind kKind = [] {
-    schema::Kind kind;
-    kind.version = "v1";
-    kind.kind = "Binding";
-    kind.plural = "bindings";
-    // The registry lives for ever.
-    kind.schema = schema::SchemaPtr(schema::SchemaPtr(),
-                                    schema::Registry::BuiltIn().FindMessage("v1", "Binding"));
-    return kind;
-  }();
+  static const schema::Kind kKind = UnservedKind("", "v1", "Binding");
   return kKind;
 }
 

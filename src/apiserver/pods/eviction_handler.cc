@@ -13,7 +13,6 @@
 #include "schema/conditions.h"
 #include "schema/label_selector.h"
 #include "schema/pod_phase.h"
-#include "schema/registry.h"
 
 namespace muster::apiserver {
 namespace {
@@ -26,17 +25,7 @@ constexpr std::string_view kAllowedCondition = "DisruptionAllowed";
 
 // Evictions are sent and not stored: the registry of kinds does not have them.
 const schema::Kind& EvictionKind() {
-  static const schema::Kind kKind = [] {
-    schema::Kind kind;
-    kind.group = "policy";
-    kind.version = "v1";
-    kind.kind = "Eviction";
-    kind.plural = "evictions";
-    // The registry lives for ever.
-    kind.schema = schema::SchemaPtr(
-        schema::SchemaPtr(), schema::Registry::BuiltIn().FindMessage("policy/v1", "Eviction"));
-    return kind;
-  }();
+  static const schema::Kind kKind = UnservedKind("policy", "v1", "Eviction");
   return kKind;
 }
 

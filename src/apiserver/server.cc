@@ -360,6 +360,7 @@ ApiServer::~ApiServer() {
 }
 
 void ApiServer::Start(Function<void(Status)> done) {
+  impl_->core.rbac.Start();
   impl_->events.Start();
   impl_->KeepKubernetesService();
   Bootstrap(impl_->core, [this, weak = std::weak_ptr<int>(impl_->core.alive),

@@ -235,6 +235,7 @@ TEST_F(IdentityTest, TokensOutliveTheServerThatHasTheirKey) {
   ServerOptions options;
   options.token_key = key_;
   ApiServer again(test_->loop, *test_->store, std::move(options));
+  again.Start([](const Status& status) { EXPECT_TRUE(status.ok()); });
   net::Request request;
   request.method = "GET";
   request.target = kPods;

@@ -32,7 +32,9 @@ std::string Grant::Describe() const {
                      of_cluster_role ? "ClusterRole" : "Role", role, subject_kind, subject);
 }
 
-RbacIndex::RbacIndex(store::Store& store) : store_(store) {
+RbacIndex::RbacIndex(store::Store& store) : store_(store) {}
+
+void RbacIndex::Start() {
   for (const char* plural : {"roles", "clusterroles", "rolebindings", "clusterrolebindings"})
     Follow(schema::Registry::BuiltIn().Find(kRbacGroup, "v1", plural));
 }

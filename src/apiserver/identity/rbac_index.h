@@ -3,7 +3,7 @@
 // RbacIndex: the roles and bindings in the store, so indexed that a request costs what its user is
 // bound to, however many others there are.
 //
-// Life cycle: a member of the server; loads at construction, then follows the store.
+// Life cycle: a member of the server; Start() loads, then it follows the store.
 // Thread:     the loop thread.
 // Invariants: equals the committed state: a write of a role or binding counts when it is answered.
 
@@ -39,6 +39,8 @@ class RbacIndex {
   // REQUIRES: `store` outlives it.
   explicit RbacIndex(store::Store& store);
   ~RbacIndex();
+  // Once, on the loop thread. Before it nothing is granted.
+  void Start();
   RbacIndex(const RbacIndex&) = delete;
   RbacIndex& operator=(const RbacIndex&) = delete;
 

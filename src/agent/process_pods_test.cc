@@ -133,6 +133,48 @@ TEST(ProcessPods, RunsInitContainersInOrderAndSharesVolumes) {
   });
 }
 
+// "token-N" for the Nth question; its service account has a name.
+void ServeTokens(Machine& m, int& asked) {
+  m.api->before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (!request.target.starts_with("/api/v1/namespaces/d/serviceaccounts/default/token"))
+      return true;
+    net::Response response;
+    response.status = 201;
+    response.body = json::Write(client::FakeApi::BodyOf(request).Set(
+        "status", json::Obj({{"token", fmt::format("token-{}", ++asked)},
+                             {"expirationTimestamp", FormatTime(m.loop.Now() + hours(1))}})));
+    writer->Send(std::move(response));
+    return false;
+  };
+}
+
+TEST(ProcessPods, ProjectsTokensAndRenewsThemAfterARestart) {
+  InNetworkNamespace([] {
+    Machine m;
+    int asked = 0;
+    ServeTokens(m, asked);
+    m.api->Put("/api/v1/configmaps",
+               *json::Parse(R"({"metadata":{"name":"kube-root-ca.crt","namespace":"d"},)"
+                            R"("data":{"ca.crt":"pem"}})"));
+    m.Create(OneContainer("p",
+                          "cd /token; cat ns ca.crt token; echo; ls -A | grep -vc ^[.][.]m;"
+                          "while grep -q token-1 token; do sleep 0.01; done; cat token",
+                          "Never", R"(,"volumeMounts":[{"name":"t","mountPath":"/token"}])",
+                          R"("volumes":[{"name":"t","projected":{"sources":[
+        {"serviceAccountToken":{"path":"token","expirationSeconds":3607}},
+        {"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},
+        {"downwardAPI":{"items":[{"path":"ns",
+          "fieldRef":{"fieldPath":"metadata.namespace"}}]}}]}}],)"));
+    ASSERT_TRUE(m.Until([&] { return m.Log("p").find('4') != std::string::npos; }))
+        << json::WritePretty(m.Pod("p"));
+    EXPECT_EQ(m.Log("p"), "dpemtoken-1\n4\n") << "..data and three files";
+    // The agent that comes has no token: what it gets is in the pod at once.
+    m.RestartAgent();
+    ASSERT_TRUE(m.UntilPhase("p", "Succeeded"));
+    EXPECT_EQ(asked, 2);
+  });
+}
+
 TEST(ProcessPods, GivesConfigMapsSecretsAndTheDownwardApi) {
   InNetworkNamespace([] {
     Machine m;

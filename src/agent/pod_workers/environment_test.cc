@@ -153,9 +153,10 @@ TEST(PodInputs, FindsEveryNamedObject) {
           "containers":[{"envFrom":[{"secretRef":{"name":"b"}}]}],
           "volumes":[{"configMap":{"name":"c"}},{"secret":{"secretName":"d"}},
                      {"projected":{"sources":[{"configMap":{"name":"e"}},)j"
-      R"j({"secret":{"name":"f"}}]}}]}})j"));
+      R"j({"secret":{"name":"f"}},{"serviceAccountToken":{"path":"t","audience":"x"}}]}}]}})j"));
   EXPECT_EQ(needed.config_maps, (std::set<std::string>{"a", "c", "e"}));
   EXPECT_EQ(needed.secrets, (std::set<std::string>{"b", "d", "f"}));
+  EXPECT_EQ(needed.tokens, (std::set<TokenNeed>{{"x", 3600}}));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // src/agent/pod_workers/inputs_fetcher.h
 //
-// Reads the ConfigMaps and Secrets of a pod from the API server, and its Services from the
-// informer.
+// Reads the ConfigMaps and Secrets of a pod from the API server, asks it for the tokens of the
+// pod's service account, and takes its Services from the informer. All questions are asked at once.
 //
-// Thread: the loop thread. Missing objects are left out of the result; other errors fail it.
+// Thread: the loop thread. Missing objects are left out of the result, what is wrong with
+//         a token is in its place; other errors fail it.
+// Source: the kubelet's token manager.
 
 #pragma once
 
@@ -16,7 +18,13 @@
 
 namespace muster::agent {
 
+// A token is not used longer, whatever its life.
+inline constexpr Duration kMaxTokenAge = hours(24);
+
+// `known`: what the pod has. Its tokens are kept until they are to be refreshed, and as long as
+// they are valid when the server gives no new one.
 void FetchPodInputs(client::ApiClient& client, const client::Informer& services,
-                    const json::Value& pod, Function<void(Result<PodInputs>)> done);
+                    const json::Value& pod, const PodInputs& known,
+                    Function<void(Result<PodInputs>)> done);
 
 }  // namespace muster::agent

@@ -24,6 +24,8 @@ void FromVolume(const json::Value& volume, NeededObjects& needed) {
   for (const json::Value& source : volume["projected"]["sources"].items()) {
     Note(needed.config_maps, source["configMap"]["name"]);
     Note(needed.secrets, source["secret"]["name"]);
+    if (const json::Value* token = source.Find("serviceAccountToken"))
+      needed.tokens.insert(TokenNeedOf(*token));
   }
 }
 
@@ -33,6 +35,10 @@ std::vector<json::Value> AllContainers(const json::Value& pod) {
   std::vector<json::Value> out = pod["spec"]["initContainers"].items();
   for (const json::Value& container : pod["spec"]["containers"].items()) out.push_back(container);
   return out;
+}
+
+TokenNeed TokenNeedOf(const json::Value& source) {
+  return {source["audience"].Str(), source["expirationSeconds"].AsInt(3600)};
 }
 
 NeededObjects FindNeededObjects(const json::Value& pod) {

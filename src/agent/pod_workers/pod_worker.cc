@@ -334,7 +334,7 @@ void PodWorker::GetInputs() {
     context_.on_addresses_changed();
   }
   busy_ = true;
-  FetchPodInputs(context_.client, context_.services, pod_,
+  FetchPodInputs(context_.client, context_.services, pod_, inputs_,
                  lifetime_.Guard([this](Result<PodInputs> inputs) {
                    busy_ = false;
                    if (ShouldStop()) return Sync();
@@ -387,6 +387,8 @@ void PodWorker::MakeFolder() {
         node_mounts_ = std::move(work->mounts);
         driver_files_ = std::move(work->driver);
         step_ = !sandbox_ready_ ? Step::kSandbox : prepared_ ? Step::kContainers : Step::kPrepare;
+        // After a restart of the agent: what changed meanwhile.
+        if (step_ == Step::kContainers) UpdateVolumes();
         Sync();
       }));
 }
@@ -453,24 +455,32 @@ void PodWorker::PrepareSandbox() {
   }));
 }
 
-// ConfigMaps and Secrets that change are written again into the volumes that show them.
+// The shim writes those whose version is new.
+void PodWorker::UpdateVolumes() {
+  RefreshVolumes();
+  context_.runtime.UpdateVolumes(uid_, plan_.shim_volumes, [](Status status) {
+    if (!status.ok()) LOG_WARN("agent: update volumes: {}", status.message());
+  });
+}
+
+// What volumes show (ConfigMaps, Secrets, the pod's own fields, tokens) is written again when it
+// changes.
 void PodWorker::RefreshVolumes() {
   context_.loop.Cancel(refresh_timer_);
-  const NeededObjects needed = FindNeededObjects(pod_);
-  if (needed.config_maps.empty() && needed.secrets.empty()) return;
+  if (!HasFiles(plan_)) return;
   refresh_timer_ = context_.loop.After(kVolumeRefreshPeriod, [this] {
     if (ShouldStop() || !sandbox_ready_) return;
-    FetchPodInputs(
-        context_.client, context_.services, pod_, lifetime_.Guard([this](Result<PodInputs> inputs) {
-          RefreshVolumes();
-          if (!inputs || ShouldStop() || !sandbox_ready_) return;
-          const auto plan = PlanVolumes(pod_, *inputs, Facts(), PodDir(context_.data_dir, uid_));
-          if (!plan || plan->shim_volumes == plan_.shim_volumes) return;
-          plan_.shim_volumes = plan->shim_volumes;
-          context_.runtime.UpdateVolumes(uid_, plan_.shim_volumes, [](Status status) {
-            if (!status.ok()) LOG_WARN("agent: update volumes: {}", status.message());
-          });
-        }));
+    FetchPodInputs(context_.client, context_.services, pod_, inputs_,
+                   lifetime_.Guard([this](Result<PodInputs> inputs) {
+                     RefreshVolumes();
+                     if (!inputs || ShouldStop() || !sandbox_ready_) return;
+                     inputs_.tokens = inputs->tokens;
+                     const auto plan =
+                         PlanVolumes(pod_, *inputs, Facts(), PodDir(context_.data_dir, uid_));
+                     if (!plan || plan->shim_volumes == plan_.shim_volumes) return;
+                     plan_.shim_volumes = plan->shim_volumes;
+                     UpdateVolumes();
+                   }));
   });
 }
 

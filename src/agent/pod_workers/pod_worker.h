@@ -137,6 +137,7 @@ class PodWorker {
   void WatchDeadline();
   Result<Ipv4> TakeAddress();
   void ReleaseAddress();
+  void UpdateVolumes();
   void RefreshVolumes();
 
   // pod_devices.cc: how its devices do.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <set>
 
 #include "agent/pod_workers/field_values.h"
 #include "agent/runtime/files.h"
@@ -60,8 +61,8 @@ Status AddKeys(const Keyed& keyed, const json::Value& source, const std::string&
     const auto content = contents.find(item["key"].Str());
     if (content == contents.end()) {
       if (optional) continue;
-      return Error(Reason::kNotFound, "{} references non-existent key: {}", keyed.kind,
-                   item["key"].AsString());
+      return Error(Reason::kNotFound, "references non-existent {} key: {}",
+                   keyed.kind == "secret" ? "secret" : "config", item["key"].AsString());
     }
     const auto item_mode = static_cast<mode_t>(item["mode"].AsInt(mode));
     files.push_back({item["path"].Str(), content->second, item_mode});
@@ -85,6 +86,16 @@ Status AddDownward(const Context& context, const json::Value& source, int64_t mo
   return Status::Ok();
 }
 
+Status AddToken(const Context& context, const json::Value& source, int64_t mode,
+                std::vector<VolumeFile>& files) {
+  const auto found = context.inputs.tokens.find(TokenNeedOf(source));
+  if (found == context.inputs.tokens.end())
+    return Error(Reason::kInternalError, "failed to fetch token: nobody asked for it");
+  if (!found->second) return found->second.error().WithPrefix("failed to fetch token: ");
+  files.push_back({source["path"].Str(), found->second->token, static_cast<mode_t>(mode)});
+  return Status::Ok();
+}
+
 Status AddProjected(const Context& context, const json::Value& projected,
                     std::vector<VolumeFile>& files) {
   const int64_t mode = projected["defaultMode"].AsInt(kDefaultMode);
@@ -99,12 +110,25 @@ Status AddProjected(const Context& context, const json::Value& projected,
           AddKeys(secrets, source["secret"], source["secret"]["name"].Str(), mode, files));
     } else if (source.Has("downwardAPI")) {
       RETURN_IF_ERROR(AddDownward(context, source["downwardAPI"], mode, files));
+    } else if (source.Has("serviceAccountToken")) {
+      RETURN_IF_ERROR(AddToken(context, source["serviceAccountToken"], mode, files));
     } else {
       return Error(Reason::kInvalid, "projected source {} is not supported on this node",
                    source.members().empty() ? "(empty)" : source.members()[0].first);
     }
   }
   return Status::Ok();
+}
+
+// Of several sources that have a path, the last one is seen.
+void KeepLast(std::vector<VolumeFile>& files) {
+  std::set<std::string> seen;
+  std::vector<VolumeFile> kept;
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    if (seen.insert(file->path).second) kept.push_back(std::move(*file));
+  }
+  std::reverse(kept.begin(), kept.end());
+  files = std::move(kept);
 }
 
 json::Value FilesVolume(const std::string& name, const std::vector<VolumeFile>& files) {
@@ -141,6 +165,7 @@ Result<bool> CollectFiles(const Context& context, const json::Value& volume,
         AddDownward(context, *downward, (*downward)["defaultMode"].AsInt(kDefaultMode), files));
   } else if (const json::Value* projected = volume.Find("projected")) {
     RETURN_IF_ERROR(AddProjected(context, *projected, files));
+    KeepLast(files);
   } else {
     return false;
   }
@@ -201,6 +226,13 @@ Status PlanVolume(const Context& context, const json::Value& volume, const std::
 }
 
 }  // namespace
+
+bool HasFiles(const VolumePlan& plan) {
+  const json::Array& volumes = plan.shim_volumes.items();
+  return std::any_of(volumes.begin(), volumes.end(), [](const json::Value& volume) {
+    return volume["kind"].AsString() == "files";
+  });
+}
 
 Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
                                const PodFacts& facts, const std::string& pod_dir) {

@@ -2,14 +2,15 @@
 //
 // VolumePlan: what must exist for a pod's volumes, and where each then is on the node.
 //
-//   kind                                     where
-//   configMap, secret, downwardAPI, projected  memory of the shim (SandboxVolume), written by the
-//   shim emptyDir, medium Memory                  a tmpfs of the shim emptyDir
-//   DIR/pods/<uid>/volumes/<name> hostPath                                 the path itself
+//   kind                                       where
+//   configMap, secret, downwardAPI, projected  memory of the shim (SandboxVolume), written by it
+//   emptyDir, medium Memory                    a tmpfs of the shim
+//   emptyDir                                   DIR/pods/<uid>/volumes/<name>
+//   hostPath                                   the path itself
 //
 // Thread:     PlanVolumes and ContainerMounts any (pure); PrepareVolumes blocks (pool).
-// Errors:     NotFound while a ConfigMap, Secret or key is missing (the pod waits); Invalid for
-// what cannot work.
+// Errors:     what a ConfigMap, Secret, key or token is missing for (the pod waits); Invalid for
+//             what cannot work.
 
 #pragma once
 
@@ -40,6 +41,9 @@ struct VolumePlan {
 
 Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
                                const PodFacts& facts, const std::string& pod_dir);
+
+// Some volume shows contents that may change: a configMap, secret, downwardAPI or projected one.
+bool HasFiles(const VolumePlan& plan);
 
 // Makes the folders and checks the hostPaths by their type. A hostPath inside `data_dir` is
 // refused; one that contains it gets an entry in plan.hidden.

@@ -6,6 +6,7 @@
 #include "agent/runtime/files.h"
 #include "agent/volumes/atomic_files.h"
 #include "agent/volumes/volume_plan.h"
+#include "base/strings.h"
 #include "json/parse.h"
 
 namespace muster::agent {
@@ -74,6 +75,63 @@ TEST_F(Volumes, PlansSecretsConfigMapsAndEmptyDirs) {
   ASSERT_EQ(plan->shim_volumes.size(), 3u);
   EXPECT_EQ(plan->shim_volumes.At(0)["files"].At(0)["data"].AsString(), "djE=");
   EXPECT_EQ(plan->shim_volumes.At(1)["sizeBytes"].AsInt(), 1 << 20);
+}
+
+json::Value FilesOf(const VolumePlan& plan) {
+  json::Value out = json::Obj();
+  for (const json::Value& file : plan.shim_volumes.At(0)["files"].items()) {
+    out = out.Set(file["path"].Str(),
+                  fmt::format("{:o} {}", file["mode"].AsInt(),
+                              Base64Decode(file["data"].AsString()).value_or("(broken)")));
+  }
+  return out;
+}
+
+TEST_F(Volumes, PutsAllSourcesOfAProjectedVolumeIntoOneFolder) {
+  PodInputs inputs;
+  inputs.config_maps["cm"] = *json::Parse(R"({"data":{"a":"of cm","both":"of cm"}})");
+  inputs.secrets["s"] = *json::Parse(R"({"data":{"both":"dHdv"}})");
+  inputs.tokens.emplace(TokenNeed{"vault", 600}, ServiceAccountToken{"jwt", {}, {}});
+  const json::Value pod = Pod(
+      R"({"name":"v","projected":{"defaultMode":288,"sources":[{"configMap":{"name":"cm"}},)"
+      R"({"secret":{"name":"s"}},{"configMap":{"name":"none","optional":true}},)"
+      R"({"serviceAccountToken":{"path":"sub/token","audience":"vault","expirationSeconds":600}},)"
+      R"({"downwardAPI":{"items":[{"path":"ns","mode":256,)"
+      R"("fieldRef":{"fieldPath":"metadata.namespace"}}]}}]}})");
+  const Result<VolumePlan> plan = PlanVolumes(pod, inputs, {}, "/pods/u");
+  ASSERT_TRUE(plan.has_value()) << plan.error().message();
+  ASSERT_EQ(plan->shim_volumes.size(), 1u);
+  EXPECT_EQ(
+      FilesOf(*plan),
+      json::Obj(
+          {{"a", "440 of cm"}, {"both", "440 two"}, {"sub/token", "440 jwt"}, {"ns", "400 d"}}))
+      << "the later of two sources with one path counts";
+  EXPECT_TRUE(HasFiles(*plan));
+  inputs.tokens.at({"vault", 600}) = ServiceAccountToken{"new", {}, {}};
+  EXPECT_NE(PlanVolumes(pod, inputs, {}, "/pods/u")->shim_volumes, plan->shim_volumes);
+}
+
+TEST_F(Volumes, SaysWhyAProjectedSourceFails) {
+  const auto error = [](const std::string& source, const PodInputs& inputs = {}) {
+    const auto plan = PlanVolumes(Pod(R"({"name":"v","projected":{"sources":[)" + source + "]}}"),
+                                  inputs, {}, "/pods/u");
+    return plan.has_value() ? "" : plan.error().message();
+  };
+  const std::string prefix = "MountVolume.SetUp failed for volume \"v\" : ";
+  PodInputs inputs;
+  inputs.config_maps["cm"] = *json::Parse(R"({"data":{"a":"1"}})");
+  inputs.secrets["s"] = *json::Parse(R"({"data":{"a":"MQ=="}})");
+  inputs.tokens.emplace(TokenNeed{},
+                        Error(Reason::kNotFound, "serviceaccounts \"builder\" not found"));
+  EXPECT_EQ(error(R"({"serviceAccountToken":{"path":"t"}})", inputs),
+            prefix + "failed to fetch token: serviceaccounts \"builder\" not found");
+  EXPECT_EQ(error(R"({"secret":{"name":"x"}})"), prefix + "secret \"x\" not found");
+  EXPECT_EQ(error(R"({"configMap":{"name":"cm","items":[{"key":"b","path":"b"}]}})", inputs),
+            prefix + "references non-existent config key: b");
+  EXPECT_EQ(error(R"({"secret":{"name":"s","items":[{"key":"b","path":"b"}]}})", inputs),
+            prefix + "references non-existent secret key: b");
+  EXPECT_EQ(error(R"({"clusterTrustBundle":{"name":"x","path":"ca"}})"),
+            prefix + "projected source clusterTrustBundle is not supported on this node");
 }
 
 TEST_F(Volumes, SaysWhatIsMissingOrNotSupported) {

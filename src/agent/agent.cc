@@ -21,6 +21,7 @@
 #include "agent/runtime/process_runtime.h"
 #include "agent/spawner/network_config.h"
 #include "agent/spawner/spawner_client.h"
+#include "agent/stats/usage_sampler.h"
 #include "agent/user_node/limitations.h"
 #include "base/log.h"
 #include "gpu/gpu_metrics.h"
@@ -145,6 +146,7 @@ struct Agent::Impl {
   void FillContext(const Gathered& gathered);
   std::string ResolvConfOfUserNode(const std::string& machine) const;
   Status StartServer(const Gathered& gathered);
+  std::vector<MeasuredPod> MeasuredPods() const;
   void StartNetwork(const std::string& resolv_conf);
   void StartPods();
   void OnGpus();
@@ -177,6 +179,8 @@ struct Agent::Impl {
   PodWorkerContext context;
   PodManager manager;
   DiskGuard disk_guard;
+  UsageSampler usage{loop, pool, Cgroups::At(user_node.cgroup), options.node_name,
+                     [this] { return MeasuredPods(); }};
   client::InformerSet& informers;
   std::unique_ptr<NetworkPublisher> publisher;
   std::unique_ptr<KubeletHandler> handler;
@@ -251,6 +255,9 @@ Status Agent::Impl::StartServer(const Gathered& gathered) {
     gpus->monitor().Refresh(
         lifetime.Guard([this, answer = std::move(answer)]() mutable { answer(GpuMetricsText()); }));
   });
+  handler->OnSummary(
+      [this](Function<void(json::Value)> answer) { usage.Summary(std::move(answer)); });
+  usage.Start();
   net::ServerOptions server_options;
   server_options.host = options.kubelet_host;
   server_options.port = static_cast<uint16_t>(options.kubelet_port);
@@ -258,6 +265,22 @@ Status Agent::Impl::StartServer(const Gathered& gathered) {
   ASSIGN_OR_RETURN(server, net::HttpServer::Start(loop, Io(), *handler, std::move(server_options)));
   facts.kubelet_port = server->port();
   return Status::Ok();
+}
+
+std::vector<MeasuredPod> Agent::Impl::MeasuredPods() const {
+  std::vector<MeasuredPod> pods;
+  for (const json::Value& object : manager.Objects()) {
+    const json::Value& meta = object["metadata"];
+    const PodWorker* worker = manager.FindByUid(meta["uid"].Str());
+    if (worker == nullptr) continue;
+    MeasuredPod pod{meta["namespace"].Str(), meta["name"].Str(), worker->uid(), {}};
+    for (const ContainerRuntimeState& container : worker->state().containers) {
+      if (container.is == ContainerRuntimeState::Is::kRunning)
+        pod.containers.push_back({container.name, container.started_at});
+    }
+    if (!pod.containers.empty()) pods.push_back(std::move(pod));
+  }
+  return pods;
 }
 
 void Agent::Impl::StartNetwork(const std::string& resolv_conf) {

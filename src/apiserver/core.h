@@ -24,6 +24,7 @@
 namespace muster::apiserver {
 
 class CrdLifecycle;
+class NodeStats;
 
 // LISTs of revisions that only the disk has, at the same time.
 inline constexpr size_t kMaxPastReads = 16;
@@ -44,6 +45,7 @@ struct Core {
   RecentTrees trees;
   EventHubs hubs;
   std::unique_ptr<CrdLifecycle> crds;
+  std::unique_ptr<NodeStats> node_stats;
   bool shutting_down = false;
   size_t past_reads = 0;  // under way on the pool
   // Callbacks that may outlive the server (store, loop) hold this weakly.

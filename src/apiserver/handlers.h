@@ -23,6 +23,8 @@ void HandleDeleteCollection(Core& core, const CallPtr& call, const ResourcePtr& 
 
 // Kinds that are questions.
 void HandleReview(Core& core, const CallPtr& call, const ResourcePtr& resource);
+// get and list of metrics.k8s.io.
+void HandleMetrics(Core& core, const CallPtr& call, const ResourcePtr& resource);
 
 // Subresources.
 void HandleFinalizeNamespace(Core& core, const CallPtr& call, const ResourcePtr& resource);

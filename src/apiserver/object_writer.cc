@@ -227,6 +227,10 @@ void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& f
   if (!deleted) (*shared_done)(Error(deleted.error()));
 }
 
+store::EntryPtr EntryOf(const schema::Kind& kind, const json::Value& object) {
+  return AnswerEntry(kind, nullptr, object);
+}
+
 bool MayBeRemoved(const Resource& resource, const json::Value& object) {
   const json::Value& metadata = object["metadata"];
   return metadata.Has("deletionTimestamp") && metadata["finalizers"].empty() &&

@@ -57,6 +57,9 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
 void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& found,
                   WriteDone done);
 
+// An answer that nobody stores: `object`, at no revision.
+store::EntryPtr EntryOf(const schema::Kind& kind, const json::Value& object);
+
 // Marked for deletion, no finalizer left, no grace period running.
 bool MayBeRemoved(const Resource& resource, const json::Value& object);
 

@@ -18,6 +18,7 @@
 #include "apiserver/kinds/crd_lifecycle.h"
 #include "apiserver/kinds/crd_strategy.h"
 #include "apiserver/kinds/event_expiry.h"
+#include "apiserver/metrics/node_stats.h"
 #include "apiserver/stored_object.h"
 #include "apiserver/turns.h"
 #include "base/check.h"
@@ -96,7 +97,8 @@ Core::Core(Loop& the_loop, store::Store& the_store, ServerOptions the_options)
       authorizer(rbac),
       registry(AllStrategies(*this)),
       hubs(loop, store, trees),
-      crds(std::make_unique<CrdLifecycle>(*this)) {}
+      crds(std::make_unique<CrdLifecycle>(*this)),
+      node_stats(std::make_unique<NodeStats>(*this)) {}
 
 Core::~Core() = default;
 
@@ -314,6 +316,7 @@ void ApiServer::Impl::RouteResource(const CallPtr& call) {
 
 void ApiServer::Impl::RouteVerb(const CallPtr& call, const ResourcePtr& resource) {
   const RequestInfo& info = call->info();
+  if (resource->kind->computed) return HandleMetrics(core, call, resource);
   if (info.verb == "get") return HandleGet(core, call, resource);
   if (info.verb == "list") return HandleList(core, call, resource);
   if (info.verb == "watch") return HandleWatch(core, call, resource);

@@ -83,6 +83,7 @@ class Paths {
       return;
     }
     AddCollection();
+    if (kind_.computed) return AddItem(collection_ + "/{name}", "", component_, gvk_, {"get"});
     AddItem(collection_ + "/{name}", "", component_, gvk_, {"get", "put", "patch", "delete"});
     if (kind_.status_subresource)
       AddItem(collection_ + "/{name}/status", "Status", component_, gvk_, {"get", "put", "patch"});
@@ -102,6 +103,14 @@ class Paths {
          {"delete",
           Operation("delete", "deletecollection", "Collection", ListParameters(),
                     ComponentRef(kDeleteOptionsSchema), ComponentRef(kStatusSchema), gvk_)}});
+        {{"get", Operation("list", "list", "List", ListParameters(), nullptr, list, gvk_)}});
+    if (!kind_.computed) {
+      item = item.Set("post", Operation("create", "post", "", WriteParameters(), component_,
+                                        component_, gvk_))
+                 .Set("delete", Operation("delete", "deletecollection", "Collection",
+                                          ListParameters(), ComponentRef(kDeleteOptionsSchema),
+                                          ComponentRef(kStatusSchema), gvk_));
+    }
     AddPath(collection_, item, kind_.namespaced, false);
     if (kind_.namespaced) {
       AddPath(root_ + kind_.plural,

@@ -161,6 +161,7 @@ void RegistryBuilder::AddKind(const std::string& group, const std::string& versi
   kind->status_subresource = options.status();
   kind->create_only = options.create_only();
   kind->custom = options.custom();
+  kind->computed = options.computed();
   if (options.has_scale()) {
     kind->scale = std::make_unique<ScaleSubresource>(
         ScaleSubresource{options.scale().spec_replicas(), options.scale().status_replicas(),

@@ -292,6 +292,14 @@ int64_t Cgroups::MemoryUsageBytes(const std::string& group) const {
   return ReadNumber(dir + (mode_ == Mode::kV2 ? "/memory.current" : "/memory.usage_in_bytes"));
 }
 
+int64_t Cgroups::WorkingSetBytes(const std::string& group) const {
+  const std::string dir = Dir("memory", group);
+  if (dir.empty()) return 0;
+  const int64_t inactive =
+      ReadKeyed(dir + "/memory.stat", mode_ == Mode::kV2 ? "inactive_file" : "total_inactive_file");
+  return std::max<int64_t>(MemoryUsageBytes(group) - inactive, 0);
+}
+
 int64_t Cgroups::CpuUsageNs(const std::string& group) const {
   if (mode_ == Mode::kV2) return ReadKeyed(Dir("", group) + "/cpu.stat", "usage_usec") * 1000;
   const std::string dir = Dir("cpuacct", group);

@@ -75,6 +75,8 @@ class Cgroups {
   // How often the kernel's OOM killer took a process of the group.
   int64_t OomKills(const std::string& group) const;
   int64_t MemoryUsageBytes(const std::string& group) const;  // 0 if unknown
+  // What the kubelet calls the working set: usage without inactive pages of files.
+  int64_t WorkingSetBytes(const std::string& group) const;
   int64_t CpuUsageNs(const std::string& group) const;
 
  private:

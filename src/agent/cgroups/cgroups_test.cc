@@ -84,6 +84,23 @@ TEST_F(FakeRoot, CountsOomKillsInBothVersions) {
   EXPECT_EQ(v2.OomKills("muster/a"), 1);
 }
 
+TEST_F(FakeRoot, TheWorkingSetLeavesOutWhatTheKernelCanDrop) {
+  const Cgroups v1 = Cgroups::Detect(kV1, root_);
+  ASSERT_TRUE(v1.Create("muster/a", {}).ok());
+  const std::string dir = root_ + "/cg/memory/muster/a";
+  ASSERT_TRUE(WriteFile(dir + "/memory.usage_in_bytes", "1000\n").ok());
+  EXPECT_EQ(v1.WorkingSetBytes("muster/a"), 1000);
+  ASSERT_TRUE(WriteFile(dir + "/memory.stat", "inactive_file 1\ntotal_inactive_file 300\n").ok());
+  EXPECT_EQ(v1.WorkingSetBytes("muster/a"), 700);
+  const Cgroups v2 = Cgroups::Detect(kV2, root_);
+  ASSERT_TRUE(v2.Create("muster/a", {}).ok());
+  const std::string unified = root_ + "/cg/unified/muster/a";
+  ASSERT_TRUE(WriteFile(unified + "/memory.current", "1000\n").ok());
+  ASSERT_TRUE(WriteFile(unified + "/memory.stat", "inactive_file 1200\n").ok());
+  EXPECT_EQ(v2.WorkingSetBytes("muster/a"), 0);
+  EXPECT_EQ(Cgroups::Detect("", root_).WorkingSetBytes("muster/a"), 0);
+}
+
 TEST_F(FakeRoot, WithoutCgroupsNothingFails) {
   const Cgroups none = Cgroups::Detect("", root_);
   EXPECT_TRUE(none.Create("muster/a", {.memory_bytes = 1}).ok());

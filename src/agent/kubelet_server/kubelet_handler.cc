@@ -72,6 +72,11 @@ void KubeletHandler::Handle(net::Request request, net::ResponseWriterPtr writer)
       Answer(*writer, 200, std::move(text), "text/plain; version=0.0.4; charset=utf-8");
     });
   }
+  if (parts.size() == 2 && parts[0] == "stats" && parts[1] == "summary" && summary_) {
+    return summary_([writer = std::move(writer)](const json::Value& summary) {
+      Answer(*writer, 200, json::Write(summary), "application/json");
+    });
+  }
   if (parts.size() == 1 && parts[0] == "pods") return ListPods(std::move(writer));
   if (!parts.empty() && parts[0] == "images" && parts.size() <= 2) {
     if (!images_)

@@ -4,6 +4,7 @@
 //
 //   GET  /healthz
 //   GET  /metrics                                   the node's GPUs (gpu/gpu_metrics.h)
+//   GET  /stats/summary                             stats/usage_sampler.h
 //   GET  /pods                                      v1 PodList
 //   GET  /containerLogs/{ns}/{pod}/{container}
 //   ?follow&tailLines&previous&timestamps&sinceSeconds&sinceTime&limitBytes GET|POST
@@ -40,6 +41,10 @@ class KubeletHandler final : public net::Handler {
   using Metrics = std::function<void(Function<void(std::string)> answer)>;
   void OnMetrics(Metrics metrics) { metrics_ = std::move(metrics); }
 
+  // What /stats/summary answers; nothing before.
+  using Summary = std::function<void(Function<void(json::Value)> answer)>;
+  void OnSummary(Summary summary) { summary_ = std::move(summary); }
+
   void Handle(net::Request request, net::ResponseWriterPtr writer) override;
 
  private:
@@ -55,6 +60,7 @@ class KubeletHandler final : public net::Handler {
   const PodManager& pods_;
   std::optional<ImageHandler> images_;
   Metrics metrics_;
+  Summary summary_;
 };
 
 }  // namespace muster::agent

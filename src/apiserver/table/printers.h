@@ -42,6 +42,8 @@ json::Array PodDisruptionBudgetCells(const json::Value& budget, Time now);
 json::Array ResourceQuotaCells(const json::Value& quota, Time now);
 json::Array LimitRangeCells(const json::Value& range, Time now);
 json::Array HorizontalPodAutoscalerCells(const json::Value& autoscaler, Time now);
+json::Array NodeMetricsCells(const json::Value& metrics, Time now);
+json::Array PodMetricsCells(const json::Value& metrics, Time now);
 json::Array RoleCells(const json::Value& role, Time now);
 json::Array RoleBindingCells(const json::Value& binding, Time now);
 json::Array IngressCells(const json::Value& ingress, Time now);

@@ -296,6 +296,11 @@ void AddAutoscalerPrinter(Printers& printers) {
                                Column("MaxPods", "As many pods as there may be"),
                                Column("Replicas", "Pods that there are"), AgeColumn()},
       HorizontalPodAutoscalerCells);
+  const std::vector<TableColumn> usage = {NameColumn(), Column("cpu", "Cores in use"),
+                                          Column("memory", "Bytes in use"),
+                                          Column("Window", "The time over which it is averaged")};
+  printers["nodes.metrics.k8s.io"] = std::make_shared<BuiltInPrinter>(usage, NodeMetricsCells);
+  printers["pods.metrics.k8s.io"] = std::make_shared<BuiltInPrinter>(usage, PodMetricsCells);
 }
 
 void AddAccessPrinters(Printers& printers) {

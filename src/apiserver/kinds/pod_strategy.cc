@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "apiserver/errors.h"
+#include "apiserver/kinds/limit_ranger.h"
 #include "apiserver/stored_object.h"
 #include "schema/pod_phase.h"
 #include "schema/pod_qos.h"
@@ -58,12 +59,17 @@ Status PodStrategy::PrepareUpdate(WriteContext&, const json::Value& before, json
 Status PodStrategy::PrepareCreate(WriteContext& context, json::Value& pod) {
   if (pod["metadata"]["annotations"].Has(kGangDevicesAnnotation))
     pod = pod.RemovePath({"metadata", "annotations", kGangDevicesAnnotation});
+  ApplyLimitRangeDefaults(store_, context, pod);
   SetServiceAccount(pod);
   AddDefaultTolerations(pod);
   RETURN_IF_ERROR(SetPriority(context, pod));
   json::Value status = json::Obj({{"phase", "Pending"}, {"qosClass", schema::QosClassOf(pod)}});
   pod = std::move(pod).Set("status", std::move(status));
   return Status::Ok();
+}
+
+Status PodStrategy::Reserve(WriteContext& context, const json::Value* before, json::Value& pod) {
+  return before == nullptr ? CheckPodInLimitRanges(store_, context, pod) : Status::Ok();
 }
 
 Status PodStrategy::PrepareStatusUpdate(WriteContext&, const json::Value& before,

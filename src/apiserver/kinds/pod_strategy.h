@@ -17,11 +17,12 @@ inline constexpr int64_t kDefaultTerminationSeconds = 30;  // terminationGracePe
 
 class PodStrategy : public Strategy {
  public:
-  // `store` has the PriorityClasses. REQUIRES: outlives the strategy.
+  // `store` has the PriorityClasses and LimitRanges. REQUIRES: outlives the strategy.
   explicit PodStrategy(const store::Store& store) : store_(store) {}
 
   bool returns_deleted_object() const override { return true; }
   Status PrepareCreate(WriteContext& context, json::Value& pod) override;
+  Status Reserve(WriteContext& context, const json::Value* before, json::Value& pod) override;
   Status PrepareUpdate(WriteContext& context, const json::Value& before,
                        json::Value& after) override;
   Status PrepareStatusUpdate(WriteContext& context, const json::Value& before,

@@ -1,6 +1,7 @@
 #include "apiserver/kinds/storage_strategies.h"
 
 #include "apiserver/errors.h"
+#include "apiserver/kinds/limit_ranger.h"
 #include "apiserver/stored_object.h"
 #include "schema/quantity_syntax.h"
 #include "schema/registry.h"
@@ -85,6 +86,11 @@ class ClaimStrategy : public ReturningStrategy {
     if (!found.IsNull())
       claim = claim.SetPath({"spec", "storageClassName"}, found["metadata"]["name"]);
     return Status::Ok();
+  }
+
+  Status Reserve(WriteContext& context, const json::Value* before, json::Value& claim) override {
+    if (before != nullptr && (*before)["spec"] == claim["spec"]) return Status::Ok();
+    return CheckClaimInLimitRanges(store_, context, claim);
   }
 
   Status PrepareUpdate(WriteContext& context, const json::Value& before,

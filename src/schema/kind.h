@@ -41,13 +41,10 @@ struct Kind {
   bool status_subresource = false;
   std::unique_ptr<ScaleSubresource> scale;
   bool create_only = false;  // a question that POST answers: nothing is stored
+  bool computed = false;     // made when it is read (metrics.k8s.io): get and list only
   bool custom = false;       // from a CRD: no protobuf, no strategic merge
   bool storage = true;       // the version that is stored
   SchemaPtr schema;          // of the whole object
-  bool custom = false;    // from a CRD: no protobuf, no strategic merge
-  bool storage = true;    // the version that is stored
-  bool computed = false;  // made when it is read (metrics.k8s.io): get and list only
-  SchemaPtr schema;       // of the whole object
   std::vector<PrinterColumn> columns;
   std::vector<std::string>
       selectable_fields;  // "spec.nodeName", besides metadata.name and metadata.namespace

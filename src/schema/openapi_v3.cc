@@ -98,15 +98,9 @@ class Paths {
   void AddCollection() {
     const json::Value list = ComponentRef(ComponentName(kind_) + "List");
     json::Value item = json::Obj(
-        {{"get", Operation("list", "list", "List", ListParameters(), nullptr, list, gvk_)},
-         {"post", Creation()},
-         {"delete",
-          Operation("delete", "deletecollection", "Collection", ListParameters(),
-                    ComponentRef(kDeleteOptionsSchema), ComponentRef(kStatusSchema), gvk_)}});
         {{"get", Operation("list", "list", "List", ListParameters(), nullptr, list, gvk_)}});
     if (!kind_.computed) {
-      item = item.Set("post", Operation("create", "post", "", WriteParameters(), component_,
-                                        component_, gvk_))
+      item = item.Set("post", Creation())
                  .Set("delete", Operation("delete", "deletecollection", "Collection",
                                           ListParameters(), ComponentRef(kDeleteOptionsSchema),
                                           ComponentRef(kStatusSchema), gvk_));

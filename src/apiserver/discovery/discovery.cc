@@ -78,7 +78,6 @@ json::Value ApiResource(const schema::Kind& kind) {
                          {"namespaced", kind.namespaced},
                          {"kind", kind.kind},
                          {"verbs", json::Strings(ResourceVerbs(kind))}};
-                         {"verbs", json::Strings(VerbsOf(kind))}};
   if (!kind.short_names.empty()) object.emplace_back("shortNames", json::Strings(kind.short_names));
   if (!kind.categories.empty()) object.emplace_back("categories", json::Strings(kind.categories));
   return json::Value(std::move(object));
@@ -115,7 +114,6 @@ json::Value AggregatedResource(const schema::Kind& kind) {
                          {"scope", kind.namespaced ? "Namespaced" : "Cluster"},
                          {"singularResource", kind.singular},
                          {"verbs", json::Strings(ResourceVerbs(kind))}};
-                         {"verbs", json::Strings(VerbsOf(kind))}};
   if (!kind.short_names.empty()) object.emplace_back("shortNames", json::Strings(kind.short_names));
   if (!kind.categories.empty()) object.emplace_back("categories", json::Strings(kind.categories));
   json::Array subresources;

@@ -33,7 +33,6 @@ const std::vector<schema::Subresource>& SubresourcesOf(const schema::Kind& kind)
 
 std::vector<std::string> ResourceVerbs(const schema::Kind& kind) {
   if (kind.create_only) return {"create"};
-std::vector<std::string> VerbsOf(const schema::Kind& kind) {
   if (kind.computed) return {"get", "list"};
   return {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"};
 }

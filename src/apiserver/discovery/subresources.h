@@ -20,7 +20,6 @@ const std::vector<schema::Subresource>& SubresourcesOf(const schema::Kind& kind)
 
 // get, list, watch, ... of a resource; of a subresource by its HTTP methods.
 std::vector<std::string> ResourceVerbs(const schema::Kind& kind);
-std::vector<std::string> VerbsOf(const schema::Kind& kind);
 std::vector<std::string> VerbsOfMethods(const std::vector<std::string>& methods);
 
 }  // namespace muster::apiserver

@@ -97,8 +97,11 @@ void FetchPodInputs(client::ApiClient& client, const client::Informer& services,
     if (key.ns == ns || (key.ns == "default" && key.name == "kubernetes"))
       fetch->inputs.services.push_back(service);
   }
-  if (!services.Synced())
+  if (!services.Synced()) {
+    // Nothing is asked for in vain: a token would be thrown away.
     fetch->first_error = Error(Reason::kServiceUnavailable, "services have not been synced yet");
+    return fetch->FinishOne();
+  }
   const NeededObjects needed = FindNeededObjects(pod);
   for (const std::string& name : needed.config_maps) {
     GetOne(client, {client::resources::kConfigMaps, ns, name, ""}, fetch, &PodInputs::config_maps);

@@ -84,13 +84,11 @@ uint8_t ProtocolNumber(ServiceProtocol protocol) {
 std::string ToText(const ServiceTable& table) {
   std::string text;
   for (const auto& [frontend, backend] : table) {
-    fmt::format_to(std::back_inserter(text), "{} {} {} {}", frontend.address.ToString(),
-                   ProtocolName(frontend.protocol), frontend.port,
-                   backend.by_client ? kByClient : kRandom);
-    if (backend.drop) fmt::format_to(std::back_inserter(text), " {}", kDrop);
+    text += fmt::format("{} {} {} {}", frontend.address.ToString(), ProtocolName(frontend.protocol),
+                        frontend.port, backend.by_client ? kByClient : kRandom);
+    if (backend.drop) text += fmt::format(" {}", kDrop);
     for (const ServiceEndpoint& endpoint : backend.endpoints)
-      fmt::format_to(std::back_inserter(text), " {}:{}", endpoint.address.ToString(),
-                     endpoint.port);
+      text += fmt::format(" {}:{}", endpoint.address.ToString(), endpoint.port);
     text += '\n';
   }
   return text;

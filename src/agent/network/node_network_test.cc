@@ -38,7 +38,7 @@ TEST(FindNft, TheOneBesideTheProgramComesFirst) {
 
 TEST(NodeNetwork, PodsReachEachOtherTheNodeAndThemselves) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     const int in_second = node.second.Inside([] { return Listen(8080); });
     const int on_node = Listen(8081);
     Ipv4 from;
@@ -60,7 +60,7 @@ TEST(NodeNetwork, PodsReachEachOtherTheNodeAndThemselves) {
 
 TEST(NodeNetwork, WhatDoesNotExistIsRefused) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     EXPECT_EQ(SendDatagram(*Ipv4::Parse("10.42.7.7")), EHOSTUNREACH);
     EXPECT_EQ(Connect(kService, 80), ECONNREFUSED);
     node.first.Inside([&] {
@@ -74,7 +74,7 @@ TEST(NodeNetwork, WhatDoesNotExistIsRefused) {
 
 TEST(NodeNetwork, EnsureHostMayBeRepeatedAndKeepsTheServices) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     const int in_first = node.first.Inside([] { return Listen(8080); });
     ExpectOk(ReplaceServices({{kHttp, {.endpoints = {{kFirst, 8080}}}}}));
     ExpectOk(EnsureHost(node.config()));
@@ -85,7 +85,7 @@ TEST(NodeNetwork, EnsureHostMayBeRepeatedAndKeepsTheServices) {
 
 TEST(NodeNetwork, AttachReplacesALinkThatACrashLeftBehind) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     NetworkNamespace again;
     node.Attach(again, *Ipv4::Parse("10.42.0.9"), "one");
     again.Inside([&] {
@@ -98,7 +98,7 @@ TEST(NodeNetwork, AttachReplacesALinkThatACrashLeftBehind) {
 
 TEST(NodeNetwork, FailedAttachLeavesNothing) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     NetworkNamespace pod;
     PodAttachment attachment;
     attachment.netns_fd = pod.fd();
@@ -124,7 +124,7 @@ TEST(NodeNetwork, RemoveHostLeavesTheNamespaceAsItWas) {
     };
     const std::string routes_before = routes();
     {
-      Node node;
+      TwoPods node;
       EXPECT_EQ(HostFile("/proc/sys/net/ipv4/ip_forward"), "1");
       ExpectOk(EnsureHost(node.config()));  // must not take its own work for what was before
       ExpectOk(RemoveHost(node.config()));
@@ -140,7 +140,7 @@ TEST(NodeNetwork, RemoveHostLeavesTheNamespaceAsItWas) {
 
 TEST(NodeNetwork, AnotherOwnerIsRefusedAndRemovesNothing) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     StateFile other_state;
     NodeNetworkConfig other;
     other.state_file = other_state.path();
@@ -166,7 +166,7 @@ TEST(NodeNetwork, AnotherOwnerIsRefusedAndRemovesNothing) {
 
 TEST(NodeNetwork, AnOwnerIsTheSameByAnyPathAndGoesWithItsStateFile) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     StateFile links, next_state;
     std::filesystem::create_directory_symlink(
         std::filesystem::path(node.config().state_file).parent_path(), links.path());

@@ -40,9 +40,9 @@ class StateFile {
 };
 
 // A node with two pods.
-class Node {
+class TwoPods {
  public:
-  Node() {
+  TwoPods() {
     config_.state_file = state_.path();
     ExpectOk(EnsureHost(config_));
     Attach(first, kFirst, "one");

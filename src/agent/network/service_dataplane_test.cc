@@ -31,7 +31,7 @@ int CountAccepted(int listener, Ipv4 from) {
 
 TEST(ServiceDataplane, LeadsToEveryEndpointAndKeepsTheClientsAddress) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     const int in_first = node.first.Inside([] { return Listen(8080); });
     const int in_second = node.second.Inside([] { return Listen(8081); });
     ExpectOk(ReplaceServices({{kHttp, {.endpoints = {{kFirst, 8080}, {kSecond, 8081}}}}}));
@@ -53,7 +53,7 @@ TEST(ServiceDataplane, LeadsToEveryEndpointAndKeepsTheClientsAddress) {
 
 TEST(ServiceDataplane, PodReachesItself) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     const int in_first = node.first.Inside([] { return Listen(8080); });
     ExpectOk(ReplaceServices({{kHttp, {.endpoints = {{kFirst, 8080}}}}}));
     Ipv4 from;
@@ -67,7 +67,7 @@ TEST(ServiceDataplane, PodReachesItself) {
 
 TEST(ServiceDataplane, NodePortsAreReachedAtTheNodesAddresses) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     const ServiceFrontend port{Ipv4{}, ServiceProtocol::kTcp, 30080};
     const int in_first = node.first.Inside([] { return Listen(8080); });
     ExpectOk(ReplaceServices({{port, {.endpoints = {{kFirst, 8080}}}}}));
@@ -89,7 +89,7 @@ TEST(ServiceDataplane, NodePortsAreReachedAtTheNodesAddresses) {
 // with eight it is 8 ^ -9.
 TEST(ServiceDataplane, AClientKeepsItsEndpointUntilThatIsGone) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     const int in_first = node.first.Inside([] { return Listen(8080); });
     std::vector<ServiceEndpoint> endpoints;
     std::vector<int> listeners = {in_first};
@@ -118,7 +118,7 @@ TEST(ServiceDataplane, AClientKeepsItsEndpointUntilThatIsGone) {
 
 TEST(ServiceDataplane, ChangesTakeEffectAtOnce) {
   AsNode([] {
-    Node node;
+    TwoPods node;
     const int in_first = node.first.Inside([] { return Listen(8080); });
     const int in_second = node.second.Inside([] { return Listen(9090); });
     ServiceDataplane dataplane = *ServiceDataplane::Open();
@@ -134,7 +134,7 @@ TEST(ServiceDataplane, ChangesTakeEffectAtOnce) {
 
 TEST(ServiceDataplane, NoEndpointForThisNodeIsSilence) {
   InNetworkNamespace([] {
-    Node node;
+    TwoPods node;
     ExpectOk(ReplaceServices({{{kService, ServiceProtocol::kUdp, 9}, {.drop = true}}}));
     EXPECT_EQ(node.first.Inside([] { return SendDatagram(kService); }), 0);
     ExpectOk(ReplaceServices({}));
@@ -263,7 +263,7 @@ TEST(ServiceDataplane, TellsOfLostEndpointsOfDatagrams) {
 // One client, one socket, that goes on sending: what it sends second.
 TEST(ServiceDataplane, AFlowOfDatagramsLeavesALostEndpoint) {
   InNetworkNamespace([] {
-    Node node;
+    TwoPods node;
     const auto bind_udp = [] {
       const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
       const sockaddr_in here = ToSocketAddress(Ipv4{}, 5353);

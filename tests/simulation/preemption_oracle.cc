@@ -47,10 +47,10 @@ int64_t PreemptionOracle::PlacesFor(int64_t devices, const Stays& stays) const {
 void PreemptionOracle::Look() {
   const Time now = loop_.Steady();
   for (const auto& [key, pod] : pods_) {
-    if (!Waits(pod) || !pod.may_preempt || pod.wanted_devices == 0) continue;
+    if (!Waits(pod) || pod.wanted_devices == 0) continue;
     const auto [at, added] = waits_.try_emplace(key);
     Wait& wait = at->second;
-    if (added) wait = {pod.priority, pod.group.empty(), now, now, now, now};
+    if (added) wait = {pod.priority, pod.may_preempt, pod.group.empty(), now, now, now, now};
     wait.last = now;
     if (!wait.alone) continue;
     const auto leaves_not = [](const PodState& other) { return !other.deleting; };
@@ -73,13 +73,17 @@ void PreemptionOracle::CheckEviction(const PodState& victim) {
   if (!victim.group.empty()) broken_.try_emplace(GroupOf(victim), now);
   std::vector<const Wait*> higher;
   for (const auto& [key, wait] : waits_) {
-    if (wait.priority > victim.priority) higher.push_back(&wait);
+    if (wait.may_preempt && wait.priority > victim.priority) higher.push_back(&wait);
   }
   if (higher.empty())
     return on_violation_(
         fmt::format("{} went, and nobody above {} waits", victim.key, victim.priority));
   const Wait& wait = *higher.front();
-  if (higher.size() > 1 || !wait.alone || wait.last != now) return;
+  // Whom the plan gave what looked free: also somebody who evicts nobody, or was deleted since.
+  const bool room_is_given = std::any_of(waits_.begin(), waits_.end(), [&](const auto& entry) {
+    return &entry.second != &wait && entry.second.priority >= wait.priority;
+  });
+  if (higher.size() > 1 || room_is_given || !wait.alone || wait.last != now) return;
   counts_.Add("oracle: eviction looked at for its need");
   if (now - wait.cramped > kPlanAge)
     on_violation_(fmt::format("{} went though the only one above it has room", victim.key));

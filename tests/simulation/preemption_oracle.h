@@ -51,6 +51,7 @@ class PreemptionOracle {
   // One that waits with the right to preempt, or did until `last`.
   struct Wait {
     int64_t priority = 0;
+    bool may_preempt = false;
     bool alone = false;  // no gang
     Time since{}, last{};
     Time cramped{};     // the last moment at which no node had room for it, free or being freed

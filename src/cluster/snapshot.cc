@@ -139,8 +139,19 @@ const ClusterSnapshot::DeviceKind* ClusterSnapshot::GpuKind(NodeIndex node) cons
   return nullptr;
 }
 
+int64_t ClusterSnapshot::Unnamed(NodeIndex node, const DeviceKind& kind) const {
+  int64_t named = kind.every.Count() - device_free_[node].And(kind.every).Count();
+  const size_t row = node * kMaxSharedDevices;
+  if (kind.resource == gpu_index_ && row + kMaxSharedDevices <= milli_shared_.size())
+    named -= std::count_if(&milli_shared_[row], &milli_shared_[row] + kMaxSharedDevices,
+                           [](int16_t shared) { return shared > 0; });
+  return std::max<int64_t>(used_[node * stride_ + kind.resource] - named, 0);
+}
+
 int16_t ClusterSnapshot::MilliLeft(NodeIndex node, size_t device) const {
-  if (device_free_[node].Has(device)) return kWholeGpu;
+  // REQUIRES: the whole GPUs are counted. None that is free may be left for shares.
+  if (device_free_[node].Has(device))
+    return free_[node * stride_ + gpu_index_] > 0 ? kWholeGpu : int16_t{0};
   const size_t cell = node * kMaxSharedDevices + device;
   const int16_t shared = cell < milli_shared_.size() ? milli_shared_[cell] : int16_t{0};
   return shared == 0 ? int16_t{0} : static_cast<int16_t>(kWholeGpu - shared);
@@ -248,12 +259,13 @@ void ClusterSnapshot::Account(const Placement& placement, int64_t sign) {
     used[request.resource] += sign * request.amount;
     Recount(placement.node, request.resource);
   }
-  if (placement.devices.IsEmpty()) return;
   // Shares take GPUs from those that want whole ones, and the other way round.
-  if (gpu_milli_index_ != kNoIndex) {
-    Recount(placement.node, gpu_milli_index_);
+  const bool has_gpu = gpu_index_ != kNoIndex && shape.AmountOf(gpu_index_) > 0;
+  if (gpu_milli_index_ != kNoIndex && (has_gpu || !placement.devices.IsEmpty())) {
     if (gpu_index_ != kNoIndex) Recount(placement.node, gpu_index_);
+    Recount(placement.node, gpu_milli_index_);
   }
+  if (placement.devices.IsEmpty()) return;
   RecountJoined(placement.node);
 }
 
@@ -274,7 +286,7 @@ void ClusterSnapshot::Recount(NodeIndex node, ResourceIndex resource) {
   } else if (resource >= kFirstExtendedIndex && device_kinds_[node] != nullptr) {
     for (const DeviceKind& kind : *device_kinds_[node]) {
       if (kind.resource == resource)
-        free = std::min(free, device_free_[node].And(kind.all).Count());
+        free = std::min(free, device_free_[node].And(kind.all).Count() - Unnamed(node, kind));
     }
   }
   free_[cell] = free;
@@ -313,8 +325,9 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
     if (!IsExtendedResource(info->devices[position].resource)) continue;
     const ResourceIndex resource = AddResource(info->devices[position].resource);
     if (resource == kNoIndex) continue;
-    if (kinds->empty() || kinds->back().resource != resource) kinds->push_back({resource, {}});
+    if (kinds->empty() || kinds->back().resource != resource) kinds->push_back({resource, {}, {}});
     all.Add(position);
+    kinds->back().every.Add(position);
     if (info->devices[position].unhealthy.empty()) {
       kinds->back().all.Add(position);
     } else {
@@ -331,6 +344,7 @@ void ClusterSnapshot::SetNode(NodeIndex node, std::shared_ptr<const NodeInfo> in
   for (size_t resource = 0; resource < resources_.size(); ++resource) {
     Recount(node, static_cast<ResourceIndex>(resource));
   }
+  if (gpu_milli_index_ != kNoIndex) Recount(node, gpu_milli_index_);  // after the whole ones
   RecountJoined(node);
 }
 

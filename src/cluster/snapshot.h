@@ -181,7 +181,8 @@ class ClusterSnapshot {
  private:
   struct DeviceKind {
     ResourceIndex resource;
-    DeviceSet all;  // that may be given: unhealthy ones may not
+    DeviceSet all;    // that may be given: unhealthy ones may not
+    DeviceSet every;  // unhealthy ones too
   };
 
   void Widen();
@@ -190,6 +191,9 @@ class ClusterSnapshot {
   void Account(const Placement& placement, int64_t sign);
   void Hold(const Placement& placement, int64_t sign);
   const DeviceKind* GpuKind(NodeIndex node) const;
+  // Devices that pods hold and nobody said which they are: a pod that did not come through this
+  // scheduler gets its devices on the node. They are among those that look free.
+  int64_t Unnamed(NodeIndex node, const DeviceKind& kind) const;
   int16_t MilliLeft(NodeIndex node, size_t device) const;
   int16_t MostMilliLeft(NodeIndex node) const;
 

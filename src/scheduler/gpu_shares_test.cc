@@ -171,6 +171,22 @@ TEST_F(GpuSharesTest, WhatAnotherSchedulerGaveAwayTwiceIsSeen) {
   EXPECT_EQ(snapshot.GpusLeft(0)[1].milli, 1000);
 }
 
+// A pod that was bound with nodeName gets its GPU on the node: one of those that look free is its.
+TEST_F(GpuSharesTest, WhatPodsHoldThatDidNotComeThroughUsIsNotShared) {
+  AddNode("a", 2);
+  cluster::PodInfo pod = c_.MakePod("foreign", {{kGpu, 1}});
+  pod.node_name = "a";
+  c_.AddPod(std::move(pod));
+  AddShare("s0", 600);
+  AddShare("s1", 600);
+  EXPECT_EQ(c_.Plan(), 1U);
+  c_.AddPod("whole", {{kGpu, 1}});
+  EXPECT_EQ(c_.Plan(), 0U);
+  c_.Remove("foreign");
+  EXPECT_EQ(c_.Plan(), 1U);
+  EXPECT_EQ(c_.cache.snapshot().Free(0, c_.cache.snapshot().FindResource(kGpu)), 0);
+}
+
 // Against plain bookkeeping: who has which GPU, and how much of it.
 TEST_F(GpuSharesTest, RandomPodsComeAndGo) {
   int64_t shared = 0;

@@ -145,7 +145,10 @@ int64_t ClusterSnapshot::Unnamed(NodeIndex node, const DeviceKind& kind) const {
   if (kind.resource == gpu_index_ && row + kMaxSharedDevices <= milli_shared_.size())
     named -= std::count_if(&milli_shared_[row], &milli_shared_[row] + kMaxSharedDevices,
                            [](int16_t shared) { return shared > 0; });
-  return std::max<int64_t>(used_[node * stride_ + kind.resource] - named, 0);
+  const size_t cell = node * stride_ + kind.resource;
+  // Some may be of those that the node offers and does not list.
+  const int64_t unlisted = std::max<int64_t>(offered_[cell] - kind.every.Count(), 0);
+  return std::max<int64_t>(used_[cell] - named - unlisted, 0);
 }
 
 int16_t ClusterSnapshot::MilliLeft(NodeIndex node, size_t device) const {

@@ -187,6 +187,19 @@ TEST_F(DaemonSetTest, PodsOfANodeThatIsGoneAndThatNeverCameThereGo) {
   EXPECT_EQ(Pods(), "");
 }
 
+TEST_F(DaemonSetTest, ASetThatGoesMakesNoHistory) {
+  PutNode("n1");
+  PutSet();
+  api_.Put(kDaemonSets,
+           Get(kDaemonSets, "d", "agent")
+               .SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z")
+               .SetPath({"metadata", "finalizers"}, json::List({"foregroundDeletion"})));
+  Settle();
+  api_.Remove(kRevisions, "d", NameOf(All(kRevisions)[0]));
+  Settle();
+  EXPECT_TRUE(All(kRevisions).empty());
+}
+
 TEST_F(DaemonSetTest, AdoptsItsHistory) {
   PutNode("n1");
   PutSet();

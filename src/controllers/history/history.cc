@@ -79,13 +79,15 @@ History::History(const json::Value& owner, std::vector<json::Value> revisions,
 const json::Value& History::Sync(const std::set<std::string>& taken_names, int64_t& collision_count,
                                  client::Reconciled& out) {
   json::Value data = DataOf(owner_);
+  // The collector removes what belongs to an owner that goes: nothing is made for it.
+  const bool goes = owner_["metadata"].Has("deletionTimestamp");
   const int64_t next = revisions_.empty() ? 1 : revisions_.back()["revision"].AsInt() + 1;
   const auto same =
       std::find_if(revisions_.rbegin(), revisions_.rend(),
                    [&](const json::Value& revision) { return revision["data"] == data; });
   if (same != revisions_.rend()) {
     if (same != revisions_.rbegin()) {
-      out.PatchMerge(TargetOf(*same), json::Obj({{"revision", next}}));
+      if (!goes) out.PatchMerge(TargetOf(*same), json::Obj({{"revision", next}}));
       json::Value moved = same->Set("revision", next);
       revisions_.erase(std::next(same).base());
       revisions_.push_back(std::move(moved));
@@ -98,7 +100,7 @@ const json::Value& History::Sync(const std::set<std::string>& taken_names, int64
     if (!taken_names.contains(NameOf(made))) break;
     ++collision_count;
   }
-  out.Create(TargetOf(made), made);
+  if (!goes) out.Create(TargetOf(made), made);
   revisions_.push_back(std::move(made));
   return revisions_.back();
 }

@@ -45,8 +45,8 @@ class History {
           std::string_view hash_label);
 
   // The revision of the owner's present template: found, found and made the newest again, or made;
-  // the write for that is added to `out`. `is_taken`: a revision has the name; then the count of
-  // collisions goes up by one, which becomes part of the hash.
+  // the write for that is added to `out`, unless the owner goes. `taken_names`: of revisions that
+  // are there; then the count of collisions goes up by one, which becomes part of the hash.
   const json::Value& Sync(const std::set<std::string>& taken_names, int64_t& collision_count,
                           client::Reconciled& out);
 

@@ -257,6 +257,19 @@ TEST_F(StatefulSetTest, AdoptsItsHistory) {
   EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
 }
 
+// Deleted in the foreground: what the collector removed must not come back.
+TEST_F(StatefulSetTest, ASetThatGoesMakesNoHistory) {
+  PutSet(1);
+  api_.Put(kStatefulSets,
+           Get(kStatefulSets, "d", "db")
+               .SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z")
+               .SetPath({"metadata", "finalizers"}, json::List({"foregroundDeletion"})));
+  Settle();
+  api_.Remove(kRevisions, "d", NameOf(All(kRevisions)[0]));
+  Settle();
+  EXPECT_TRUE(All(kRevisions).empty());
+}
+
 TEST_F(StatefulSetTest, KeepsSoMuchHistory) {
   PutSet(1, "  revisionHistoryLimit: 1");
   AllReady();

@@ -23,22 +23,16 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "net/openssl_deleter.h"
 #include "net/openssl_error.h"
 
 namespace muster::net {
 namespace {
 
-template <auto kFree>
-struct Deleter {
-  template <class T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using X509Ptr = std::unique_ptr<X509, Deleter<X509_free>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using BioPtr = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
-using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Deleter<X509_EXTENSION_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, OpensslDeleter<EVP_PKEY_free>>;
+using BioPtr = std::unique_ptr<BIO, OpensslDeleter<BIO_free_all>>;
+using X509Ptr = std::unique_ptr<X509, OpensslDeleter<X509_free>>;
+using ExtensionPtr = std::unique_ptr<X509_EXTENSION, OpensslDeleter<X509_EXTENSION_free>>;
 
 constexpr Duration kBackdate = minutes(5);  // for machines whose clocks differ a little
 

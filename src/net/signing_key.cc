@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "net/openssl_deleter.h"
 
 namespace muster::net {
 namespace {
@@ -20,18 +21,11 @@ namespace {
 constexpr size_t kCoordinateBytes = 32;
 constexpr std::string_view kCurve = "prime256v1";  // OpenSSL's name of P-256
 
-template <auto kFree>
-struct Deleter {
-  template <class T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using KeyPtr = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
-using BioPtr = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
-using ContextPtr = std::unique_ptr<EVP_MD_CTX, Deleter<EVP_MD_CTX_free>>;
-using SignaturePtr = std::unique_ptr<ECDSA_SIG, Deleter<ECDSA_SIG_free>>;
-using NumberPtr = std::unique_ptr<BIGNUM, Deleter<BN_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, OpensslDeleter<EVP_PKEY_free>>;
+using BioPtr = std::unique_ptr<BIO, OpensslDeleter<BIO_free_all>>;
+using ContextPtr = std::unique_ptr<EVP_MD_CTX, OpensslDeleter<EVP_MD_CTX_free>>;
+using SignaturePtr = std::unique_ptr<ECDSA_SIG, OpensslDeleter<ECDSA_SIG_free>>;
+using NumberPtr = std::unique_ptr<BIGNUM, OpensslDeleter<BN_free>>;
 
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());

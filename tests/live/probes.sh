@@ -51,7 +51,7 @@ YAML
 }
 ready() { [ "$(kubectl get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = "$2" ]; }
 sick() { kubectl exec "$1" -- touch /state/sick; }
-well() { kubectl exec "$1" -- rm /state/sick; }
+well() { kubectl exec "$1" -- rm -f /state/sick; }
 said() { # said POD REASON TEXT: an event of that reason that has the text
   kubectl get events --field-selector "involvedObject.name=$1,reason=$2" -o 'jsonpath={.items[*].message}' | grep -qF -- "$3"
 }
@@ -102,7 +102,7 @@ pod hangs 'livenessProbe: {exec: {command: [sh, -c, "test ! -e /state/sick || sl
 eventually 20 ready hangs True
 sick live
 eventually 20 said live Killing "Container main failed liveness probe, will be restarted"
-well live || true # it may be between two lives
+eventually 20 well live # it may be between two lives
 sick hangs
 eventually 20 said hangs Unhealthy 'timed out'
 eventually 20 said hangs Killing "Container main failed liveness probe, will be restarted"

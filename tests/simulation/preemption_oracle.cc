@@ -129,7 +129,11 @@ void PreemptionOracle::OnGroup(const std::string& key, std::optional<int64_t> mi
 
 void PreemptionOracle::OnNode(const std::string& name, std::optional<int64_t> devices) {
   Look();
-  devices_[name] = devices.value_or(0);
+  if (devices.has_value()) {
+    devices_[name] = *devices;
+  } else {
+    devices_.erase(name);
+  }
   Look();
 }
 
@@ -152,7 +156,9 @@ void PreemptionOracle::Tick() {
     const auto& [group, since] = entry;
     const auto minimum = minimum_.find(group);
     const auto stay = std::count_if(pods_.begin(), pods_.end(), [&](const auto& each) {
-      return HoldsRoom(each.second) && !each.second.deleting && GroupOf(each.second) == group;
+      // Who was on a node that is no more is pod GC's.
+      return HoldsRoom(each.second) && devices_.contains(each.second.node) &&
+             !each.second.deleting && GroupOf(each.second) == group;
     });
     if (minimum == minimum_.end() || stay == 0 || stay >= minimum->second) {
       counts_.Add(stay == 0 ? "branch: gang preempted whole" : "branch: gang preempted in part");

@@ -68,7 +68,7 @@ class WorkloadStory {
     some(0, 1, [this](Name ns, Name name) { return RandomCronJob(rng_, ns, name); });
     // Their selectors overlap, with each other and with pods of nobody.
     some(0, 2, [this](Name ns, Name name) { return RandomReplicaSet(rng_, ns, name, "shared"); });
-    some(0, 2, [this](Name ns, Name name) { return LonelyPod(ns, name, "shared"); });
+    some(0, 2, [](Name ns, Name name) { return LonelyPod(ns, name, "shared"); });
     trouble_.Sometimes(4, 12, [this] { Change(); });
     trouble_.Sometimes(0, 3, [this] { DeletePod(); });
     trouble_.Sometimes(0, 2, [this] { Relabel(); });

@@ -335,8 +335,12 @@ void NodeAgent::Sync(const client::ObjectKey& key) {
   }
   const std::string uid = UidOf(*pod);
   if ((*pod)["metadata"].Has("deletionTimestamp")) return Terminate(key, *pod);
-  if (IsFinished(*pod)) return;
   const ProcessState* state = machine_.Find(uid);
+  if (IsFinished(*pod)) {
+    // Somebody else called it Failed: its node was gone.
+    if (state != nullptr && state->phase != ProcessState::Phase::kExited) machine_.Kill(uid);
+    return;
+  }
   if (state == nullptr) {
     const json::Value& status = (*pod)["status"]["containerStatuses"].At(0);
     const bool ran = (*pod)["status"]["phase"].AsString() == "Running";
@@ -358,9 +362,8 @@ void NodeAgent::Report(const client::ObjectKey& key, const json::Value& pod,
   work_[key].sending = true;
   json::Value patch = StatusPatch(pod, state, loop_.Now());
   patch = patch.SetPath({"metadata", "uid"}, UidOf(pod));
-  // An end that was told already must not be told otherwise.
-  if (state.phase == ProcessState::Phase::kExited)
-    patch = patch.SetPath({"metadata", "resourceVersion"}, pod["metadata"]["resourceVersion"]);
+  // What somebody else wrote meanwhile is not written over, as the real agent has it.
+  patch = patch.SetPath({"metadata", "resourceVersion"}, pod["metadata"]["resourceVersion"]);
   client_.Patch({resources::kPods, key.ns, key.name, "status"}, client::PatchType::kMerge, patch,
                 lifetime_.Guard([this, key](Result<json::Value> reply) {
                   // Seen when the informer shows it; asked again if it does not.

@@ -55,7 +55,11 @@ PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const Recovered
       uid_(pod_["metadata"]["uid"].Str()),
       gang_(recovered != nullptr && recovered->record.Has("gang") ? recovered->record["gang"].Str()
                                                                   : SharedGangOf(pod_)),
-      status_(context.loop, context.client, pod_, [this] { Sync(); }),
+      status_(context.loop, context.client, pod_,
+              [this] {
+                if (status_.NeedsNewStatus(pod_)) MarkStatus();
+                Sync();
+              }),
       probes_(context.loop, context.handlers, pod_, recovered != nullptr, ProbeHooks()) {
   const size_t init_count = pod_["spec"]["initContainers"].size();
   for (const json::Value& container : AllContainers(pod_)) {
@@ -156,6 +160,7 @@ void PodWorker::Update(json::Value pod) {
     own_conditions_ = pod_["status"]["conditions"];
     MarkStatus();
   }
+  if (status_.NeedsNewStatus(pod_)) MarkStatus();
   WatchDeadline();
   if (!pod_["spec"]["readinessGates"].IsNull() && !removed_) MarkStatus();
   Sync();
@@ -526,7 +531,7 @@ void PodWorker::WriteStatusNow() {
   if (object_gone_ || step_ == Step::kLost) return;
   json::Value status = BuildPodStatus(pod_, state_, own_conditions_, context_.loop.Now());
   own_conditions_ = status["conditions"];
-  status_.Write(std::move(status));
+  status_.Write(std::move(status), client::RevisionOf(pod_));
 }
 
 void PodWorker::Event(client::EventType type, std::string_view reason, const std::string& message) {

@@ -88,6 +88,7 @@ struct SimulatedNodes::Impl {
   void Run(const json::Value& pod);
   void FinishLater(const json::Value& pod);
   void WriteStatus(const json::Value& pod, const PodRuntimeState& state);
+  void Again(const client::ObjectKey& key, const std::string& uid);
   PodRuntimeState StateOf(const json::Value& pod, bool finished) const;
   void SayReady(const json::Value& pod);
   bool IsOurs(const std::string& node) const {
@@ -262,15 +263,27 @@ PodRuntimeState SimulatedNodes::Impl::StateOf(const json::Value& pod, bool finis
 
 void SimulatedNodes::Impl::WriteStatus(const json::Value& pod, const PodRuntimeState& state) {
   const json::Value& meta = pod["metadata"];
-  const json::Value patch = json::Obj({{"metadata", json::Obj({{"uid", meta["uid"]}})},
-                                       {"status", BuildPodStatus(pod, state, {}, loop.Now())}});
-  client.Patch({client::resources::kPods, meta["namespace"].Str(), meta["name"].Str(), "status"},
-               client::PatchType::kMerge, patch,
-               lifetime.Guard([this, pod, state](Result<json::Value> answer) {
+  // With the version: what somebody else wrote meanwhile is not written over.
+  const json::Value patch =
+      json::Obj({{"metadata",
+                  json::Obj({{"uid", meta["uid"]}, {"resourceVersion", meta["resourceVersion"]}})},
+                 {"status", BuildPodStatus(pod, state, {}, loop.Now())}});
+  const client::ObjectKey key{meta["namespace"].Str(), meta["name"].Str()};
+  client.Patch({client::resources::kPods, key.ns, key.name, "status"}, client::PatchType::kMerge,
+               patch,
+               lifetime.Guard([this, key, uid = meta["uid"].Str()](Result<json::Value> answer) {
                  if (answer || answer.error().reason() == Reason::kNotFound) return;
-                 loop.After(kRetryDelay,
-                            lifetime.Guard([this, pod, state] { WriteStatus(pod, state); }));
+                 loop.After(kRetryDelay, lifetime.Guard([this, key, uid] { Again(key, uid); }));
                }));
+}
+
+// A write did not succeed: the pod is looked at as it is by now.
+void SimulatedNodes::Impl::Again(const client::ObjectKey& key, const std::string& uid) {
+  const json::Value* pod = pods.Find(key);
+  if (pod == nullptr || (*pod)["metadata"]["uid"].AsString() != uid) return;
+  loop.Cancel(timers[uid]);
+  timers.erase(uid);  // if it had ended, it ends now
+  OnPod(*pod, *pod);
 }
 
 void SimulatedNodes::Impl::Run(const json::Value& pod) {

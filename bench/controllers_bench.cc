@@ -1,0 +1,255 @@
+// bench/controllers_bench.cc
+//
+// What the controllers of a running `muster up` with simulated nodes do under load, through its
+// HTTPS port.
+//
+//   controllers_bench DATA_DIR PID deployment REPLICAS    0 -> REPLICAS available, and back to none
+//   controllers_bench DATA_DIR PID jobs COUNT             jobs of one pod of one second, all complete
+//   controllers_bench DATA_DIR PID node-loss PODS         nodes with PODS pods (100 each) go out of
+//                                                         service: until as many run elsewhere
+//   controllers_bench DATA_DIR PID growth COUNT           CPU of the whole process for a change of one
+//                                                         Deployment, less what an idle one takes,
+//                                                         beside COUNT pods of others
+//
+// PID is the server's. Prints `name value unit` lines.
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "bare_writer.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "cluster_client.h"
+#include "json/parse.h"
+#include "json/write.h"
+
+namespace muster::bench {
+namespace {
+
+constexpr char kDeployments[] = "/apis/apps/v1/namespaces/default/deployments";
+constexpr char kReplicaSets[] = "/apis/apps/v1/namespaces/default/replicasets";
+constexpr char kJobs[] = "/apis/batch/v1/namespaces/default/jobs";
+constexpr char kMergePatch[] = "application/merge-patch+json";
+constexpr Duration kPoll = milliseconds(20);
+constexpr Duration kPatience = seconds(600);
+constexpr Duration kIdle = seconds(5);
+constexpr int kChanges = 100;
+constexpr int kSetSize = 500;
+constexpr int kPodsPerNode = 100;  // and room for a few more
+constexpr char kSimulated[] = "muster.dev/simulated";
+constexpr char kLost[] = "bench/lost";
+
+json::Value OnNodesWith(const char* label) {
+  return json::Obj({{"nodeSelector", json::Obj({{label, "true"}})}});
+}
+json::Value OnSimulated() { return OnNodesWith(kSimulated); }
+
+json::Value Template(const std::string& app, json::Value annotations, json::Value more) {
+  const json::Value container =
+      json::Obj({{"name", "main"},
+                 {"image", "registry.example.com/web:1"},
+                 {"resources", json::Obj({{"requests", json::Obj({{"cpu", "1m"}})}})}});
+  json::Value spec = json::Obj({{"containers", json::List({container})}});
+  for (const auto& [field, value] : more.members()) spec = spec.Set(field, value);
+  return json::Obj({{"metadata", json::Obj({{"labels", json::Obj({{"app", app}})},
+                                            {"annotations", std::move(annotations)}})},
+                    {"spec", std::move(spec)}});
+}
+
+json::Value Replicated(const char* kind, const std::string& name, int replicas, json::Value more) {
+  const json::Value labels = json::Obj({{"app", name}});
+  return json::Obj({{"apiVersion", "apps/v1"},
+                    {"kind", kind},
+                    {"metadata", json::Obj({{"name", name}})},
+                    {"spec", json::Obj({{"replicas", replicas},
+                                        {"selector", json::Obj({{"matchLabels", labels}})},
+                                        {"template", Template(name, json::Obj(), more)}})}});
+}
+
+class Bench {
+ public:
+  Bench(const std::string& data_dir, int pid) : cluster_(data_dir), pid_(pid) {}
+
+  void Deployment(int replicas) {
+    Create(kDeployments, Replicated("Deployment", "large", 0, OnSimulated()));
+    const std::string large = std::string(kDeployments) + "/large";
+    const double up = Scale(large, replicas);
+    fmt::print("deployment_up_seconds {:.3f} s\n", up);
+    fmt::print("deployment_pods_per_second {:.0f} 1/s\n", replicas / up);
+    fmt::print("deployment_down_seconds {:.3f} s\n", Scale(large, 0));
+    Delete(kDeployments, "large");
+  }
+
+  void Jobs(int count) {
+    const Duration start = RealClock().Monotonic();
+    cluster_.CreateAll(kJobs, count, [](int index) {
+      const json::Value annotations = json::Obj({{"muster.dev/simulated-duration", "1s"}});
+      const json::Value once = OnSimulated().Set("restartPolicy", "Never");
+      return json::Obj({{"apiVersion", "batch/v1"},
+                        {"kind", "Job"},
+                        {"metadata", json::Obj({{"name", fmt::format("one-{}", index)}})},
+                        {"spec", json::Obj({{"template", Template("one", annotations, once)}})}});
+    });
+    const double created = Seconds(RealClock().Monotonic() - start);
+    WaitUntil([&] {
+      return Get(std::string(kJobs) + "?limit=1&fieldSelector=status.successful=0")["items"]
+          .empty();
+    });
+    const double done = Seconds(RealClock().Monotonic() - start);
+    fmt::print("jobs_created_seconds {:.3f} s\njobs_seconds {:.3f} s\n", created, done);
+    fmt::print("jobs_per_second {:.0f} 1/s\n", count / done);
+  }
+
+  void NodeLoss(int pods) {
+    // 110 pods fit on a node.
+    std::vector<std::string> lost;
+    const json::Value nodes =
+        Get(fmt::format("/api/v1/nodes?labelSelector={}%3Dtrue&limit={}", kSimulated,
+                        (pods + kPodsPerNode - 1) / kPodsPerNode));
+    for (const json::Value& node : nodes["items"].items()) {
+      lost.push_back("/api/v1/nodes/" + node["metadata"]["name"].Str());
+      Patch(lost.back(),
+            json::Obj({{"metadata", json::Obj({{"labels", json::Obj({{kLost, "true"}})}})}}));
+    }
+    const json::Value there = OnNodesWith(kLost);
+    const std::string moving = std::string(kReplicaSets) + "/moving";
+    Create(kReplicaSets, Replicated("ReplicaSet", "moving", pods, there));
+    WaitForAvailable(moving, pods);
+    const json::Value selector = json::Obj({{kLost, json::Value()}, {kSimulated, "true"}});
+    const json::Value anywhere =
+        json::Obj({{"spec", json::Obj({{"nodeSelector", std::move(selector)}})}});
+    Patch(moving, json::Obj({{"spec", json::Obj({{"template", anywhere}})}}));
+    const double cpu = ProcessCpuSeconds(pid_);
+    const Duration start = RealClock().Monotonic();
+    const json::Value taint = json::Obj({{"key", "node.kubernetes.io/out-of-service"},
+                                         {"value", "nodeshutdown"},
+                                         {"effect", "NoExecute"}});
+    for (const std::string& node : lost)
+      Patch(node, json::Obj({{"spec", json::Obj({{"taints", json::List({taint})}})}}));
+    WaitUntil([&] {
+      for (const std::string& node : lost) {
+        const std::string name = node.substr(node.rfind('/') + 1);
+        if (!Get("/api/v1/pods?limit=1&fieldSelector=spec.nodeName=" + name)["items"].empty())
+          return false;
+      }
+      return Available(moving) == pods;
+    });
+    fmt::print("node_loss_seconds {:.3f} s\n", Seconds(RealClock().Monotonic() - start));
+    fmt::print("node_loss_cpu_ms_per_pod {:.3f} ms\n",
+               1000 * (ProcessCpuSeconds(pid_) - cpu) / pods);
+    Delete(kReplicaSets, "moving");
+  }
+
+  void Growth(int count) {
+    const auto name = [](int i) { return fmt::format("others-{}", i); };
+    const auto size = [count](int i) { return std::min(kSetSize, count - i * kSetSize); };
+    const int sets = (count + kSetSize - 1) / kSetSize;
+    for (int i = 0; i < sets; ++i)
+      Create(kReplicaSets, Replicated("ReplicaSet", name(i), size(i), OnSimulated()));
+    for (int i = 0; i < sets; ++i)
+      WaitForAvailable(fmt::format("{}/{}", kReplicaSets, name(i)), size(i));
+    Create(kDeployments, Replicated("Deployment", "small", 1, OnSimulated()));
+    const std::string small = std::string(kDeployments) + "/small";
+    WaitForAvailable(small, 1);
+    // Leases of nodes cost something whether anything changes or not.
+    const Duration before = RealClock().Monotonic();
+    const double idle_cpu = ProcessCpuSeconds(pid_);
+    std::this_thread::sleep_for(kIdle);
+    const double cpu = ProcessCpuSeconds(pid_);
+    const Duration start = RealClock().Monotonic();
+    const double idle = (cpu - idle_cpu) / Seconds(start - before);
+    std::vector<double> times;
+    for (int i = 0; i < kChanges; ++i) times.push_back(Scale(small, i % 2 == 0 ? 2 : 1));
+    const double passed = Seconds(RealClock().Monotonic() - start);
+    const double used = ProcessCpuSeconds(pid_) - cpu - idle * passed;
+    fmt::print("change_cpu_ms {:.3f} ms\n", 1000 * used / kChanges);
+    fmt::print("change_p50_ms {:.1f} ms\n", 1000 * Percentile(times, 0.5));
+    Delete(kDeployments, "small");
+  }
+
+ private:
+  void Create(const std::string& collection, const json::Value& object) {
+    cluster_.CreateAll(collection, 1, [&](int) { return object; });
+  }
+  void Call(const net::Request& request) {
+    cluster_.SendAll(
+        1, 1, [&](int) { return request; },
+        [](int, const net::Response& answer) { CHECK_MSG(answer.status == 200, answer.body); });
+  }
+  void Delete(const std::string& collection, const std::string& name) {
+    Call(MakeRequest("DELETE", collection + "/" + name));
+  }
+  void Patch(const std::string& target, const json::Value& patch) {
+    Call(MakeRequest("PATCH", target, json::Write(patch), kMergePatch));
+  }
+  json::Value Get(const std::string& target) {
+    const net::Response answer = cluster_.Fetch(target);
+    CHECK_MSG(answer.status == 200, answer.body);
+    return json::Parse(answer.body).value_or(json::Value());
+  }
+  int64_t Available(const std::string& target) {
+    return Get(target)["status"]["availableReplicas"].AsInt();
+  }
+  void WaitForAvailable(const std::string& target, int replicas) {
+    WaitUntil([&] { return Available(target) == replicas; });
+  }
+  void WaitUntil(const std::function<bool()>& holds) {
+    const Duration start = RealClock().Monotonic();
+    while (!holds()) {
+      CHECK_MSG(RealClock().Monotonic() - start < kPatience, "what is waited for does not come");
+      std::this_thread::sleep_for(kPoll);
+    }
+  }
+  // Seconds until so many replicas are available, and no others are there.
+  double Scale(const std::string& target, int replicas) {
+    const Duration start = RealClock().Monotonic();
+    Patch(target, json::Obj({{"spec", json::Obj({{"replicas", replicas}})}}));
+    WaitUntil([&] {
+      const json::Value status = Get(target)["status"];
+      return status["availableReplicas"].AsInt() == replicas &&
+             status["replicas"].AsInt() == replicas;
+    });
+    return Seconds(RealClock().Monotonic() - start);
+  }
+
+  ClusterClient cluster_;
+  const int pid_;
+};
+
+int Run(int argc, char** argv) {
+  if (argc != 5) return 2;
+  Bench bench(argv[1], std::atoi(argv[2]));
+  const std::string_view what = argv[3];
+  const int count = std::atoi(argv[4]);
+  if (what == "deployment") {
+    bench.Deployment(count);
+  } else if (what == "jobs") {
+    bench.Jobs(count);
+  } else if (what == "node-loss") {
+    bench.NodeLoss(count);
+  } else if (what == "growth") {
+    bench.Growth(count);
+  } else {
+    return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  muster::SetLogLevel(muster::LogLevel::kWarn);
+  const int code = muster::bench::Run(argc, argv);
+  if (code == 2)
+    fmt::print(stderr,
+               "usage: controllers_bench DATA_DIR PID deployment|jobs|node-loss|growth COUNT\n");
+  return code;
+}

@@ -3,13 +3,13 @@
 // What the controllers of a running `muster up` with simulated nodes do under load, through its
 // HTTPS port.
 //
-//   controllers_bench DATA_DIR PID deployment REPLICAS    0 -> REPLICAS available, and back to none
-//   controllers_bench DATA_DIR PID jobs COUNT             jobs of one pod of one second, all complete
-//   controllers_bench DATA_DIR PID node-loss PODS         nodes with PODS pods (100 each) go out of
-//                                                         service: until as many run elsewhere
-//   controllers_bench DATA_DIR PID growth COUNT           CPU of the whole process for a change of one
-//                                                         Deployment, less what an idle one takes,
-//                                                         beside COUNT pods of others
+//   controllers_bench DATA_DIR PID deployment REPLICAS   0 -> REPLICAS available, and back to none
+//   controllers_bench DATA_DIR PID jobs COUNT            of one pod of one second, until complete
+//   controllers_bench DATA_DIR PID node-loss PODS        nodes with PODS pods (100 each) go out of
+//                                                        service: until as many run elsewhere
+//   controllers_bench DATA_DIR PID growth COUNT          CPU of the whole process for a change of
+//                                                        one Deployment, less what an idle one
+//                                                        takes, beside COUNT pods of others
 //
 // PID is the server's. Prints `name value unit` lines.
 
@@ -18,7 +18,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include <fmt/core.h>
@@ -161,7 +160,7 @@ class Bench {
     // Leases of nodes cost something whether anything changes or not.
     const Duration before = RealClock().Monotonic();
     const double idle_cpu = ProcessCpuSeconds(pid_);
-    std::this_thread::sleep_for(kIdle);
+    Wait(kIdle);
     const double cpu = ProcessCpuSeconds(pid_);
     const Duration start = RealClock().Monotonic();
     const double idle = (cpu - idle_cpu) / Seconds(start - before);
@@ -200,11 +199,16 @@ class Bench {
   void WaitForAvailable(const std::string& target, int replicas) {
     WaitUntil([&] { return Available(target) == replicas; });
   }
+  void Wait(Duration duration) {
+    cluster_.loop.After(duration, [this] { cluster_.loop.Stop(); });
+    cluster_.loop.Run();
+    cluster_.loop.Restart();
+  }
   void WaitUntil(const std::function<bool()>& holds) {
     const Duration start = RealClock().Monotonic();
     while (!holds()) {
       CHECK_MSG(RealClock().Monotonic() - start < kPatience, "what is waited for does not come");
-      std::this_thread::sleep_for(kPoll);
+      Wait(kPoll);
     }
   }
   // Seconds until so many replicas are available, and no others are there.

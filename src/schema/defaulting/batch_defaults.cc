@@ -1,6 +1,8 @@
 // batch/v1: k8s.io/kubernetes pkg/apis/batch/v1/defaults.go. The selector of a Job and the labels
 // that go with it are its strategy's: they need the uid.
 
+#include <fmt/core.h>
+
 #include "schema/defaulting/edit.h"
 #include "schema/defaulting/kind_defaults.h"
 
@@ -65,6 +67,41 @@ Value DefaultCronJob(Value cron_job) {
   SetIfAbsent(spec, "failedJobsHistoryLimit", kDefaultFailuresKept);
   if (!spec.SameAs(before)) cron_job = std::move(cron_job).Set("spec", std::move(spec));
   return cron_job;
+}
+
+// kubernetes-sigs/jobset pkg/webhooks. The Jobs' own defaults come when they are made.
+Value DefaultJobSet(Value job_set) {
+  const Value before = job_set["spec"];
+  Value spec = before;
+  SetIfAbsent(spec, "successPolicy", json::Obj({{"operator", "All"}}));
+  SetIfAbsent(spec, "startupPolicy", json::Obj({{"startupPolicyOrder", "AnyOrder"}}));
+  SetIfAbsent(spec, "network", json::Obj());
+  EditMember(spec, "network", [](Value network) {
+    SetIfAbsent(network, "enableDNSHostnames", true);
+    SetIfAbsent(network, "publishNotReadyAddresses", true);
+    return network;
+  });
+  EditItems(spec, "replicatedJobs", [](Value replicated_job) {
+    Value job = replicated_job["template"]["spec"];
+    if (!job.IsObject()) return replicated_job;
+    SetIfAbsent(job, "completionMode", "Indexed");
+    if (IsUnset(job["template"]["spec"]["restartPolicy"]))
+      job = job.SetPath({"template", "spec", "restartPolicy"}, "OnFailure");
+    if (!job.SameAs(replicated_job["template"]["spec"]))
+      replicated_job = replicated_job.SetPath({"template", "spec"}, std::move(job));
+    return replicated_job;
+  });
+  EditMember(spec, "failurePolicy", [](Value policy) {
+    int64_t number = 0;
+    EditItems(policy, "rules", [&number](Value rule) {
+      SetDefault(rule, "name", fmt::format("failurePolicyRule{}", number));
+      ++number;
+      return rule;
+    });
+    return policy;
+  });
+  if (!spec.SameAs(before)) job_set = std::move(job_set).Set("spec", std::move(spec));
+  return job_set;
 }
 
 }  // namespace muster::schema

@@ -15,7 +15,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr std::array<KindDefaults, 25> kKindDefaults = {{
+constexpr std::array<KindDefaults, 26> kKindDefaults = {{
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -32,6 +32,7 @@ constexpr std::array<KindDefaults, 25> kKindDefaults = {{
     {"apps", "DaemonSet", DefaultDaemonSet},
     {"batch", "Job", DefaultJob},
     {"batch", "CronJob", DefaultCronJob},
+    {"jobset.x-k8s.io", "JobSet", DefaultJobSet},
     {"policy", "PodDisruptionBudget", DefaultPodDisruptionBudget},
     {"", "PersistentVolume", DefaultPersistentVolume},
     {"storage.k8s.io", "StorageClass", DefaultStorageClass},

@@ -30,6 +30,7 @@ json::Value DefaultStatefulSet(json::Value stateful_set);
 json::Value DefaultDaemonSet(json::Value daemon_set);
 json::Value DefaultJob(json::Value job);
 json::Value DefaultCronJob(json::Value cron_job);
+json::Value DefaultJobSet(json::Value job_set);
 json::Value DefaultPodDisruptionBudget(json::Value budget);
 json::Value DefaultPersistentVolume(json::Value volume);
 json::Value DefaultStorageClass(json::Value storage_class);

@@ -34,29 +34,6 @@ constexpr size_t kMaxTimeZonePart = 14;
 
 bool IsIndexed(const Value& spec) { return spec["completionMode"].AsString() == "Indexed"; }
 
-void ValidateManagedBy(const Value& manager, const Path& path, FieldErrors& errors) {
-  const std::string_view text = manager.AsString();
-  const size_t slash = text.find('/');
-  if (text.empty()) {
-    errors.Required(path);
-  } else if (slash == 0 || slash == std::string_view::npos || slash + 1 == text.size()) {
-    errors.Invalid(path, manager, "must be a domain-prefixed path (such as \"acme.io/foo\")");
-  } else {
-    errors.Check(CheckDns1123Subdomain, path, text.substr(0, slash));
-    constexpr std::string_view kMarks = "/-._~%!$&'()*+,;=:";
-    const bool fine = std::ranges::all_of(text.substr(slash + 1), [&](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             kMarks.find(c) != std::string_view::npos;
-    });
-    if (!fine) {
-      errors.Invalid(path, text.substr(slash + 1),
-                     "Invalid path (regex used for validation is "
-                     "'[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')");
-    }
-  }
-  if (text.size() > kMaxManagedByBytes) errors.TooLong(path, kMaxManagedByBytes);
-}
-
 void ValidateIndexed(const Value& spec, const Path& path, FieldErrors& errors) {
   const Value& completions = spec["completions"];
   const Path parallelism = path.Child("parallelism");
@@ -386,6 +363,33 @@ void ValidateTimeZone(const Value& zone, const Path& path, FieldErrors& errors) 
 }
 
 }  // namespace
+
+void ValidateManagedBy(const Value& manager, const Path& path, FieldErrors& errors) {
+  const std::string_view text = manager.AsString();
+  const size_t slash = text.find('/');
+  if (text.empty()) {
+    errors.Required(path);
+  } else if (slash == 0 || slash == std::string_view::npos || slash + 1 == text.size()) {
+    errors.Invalid(path, manager, "must be a domain-prefixed path (such as \"acme.io/foo\")");
+  } else {
+    errors.Check(CheckDns1123Subdomain, path, text.substr(0, slash));
+    constexpr std::string_view kMarks = "/-._~%!$&'()*+,;=:";
+    const bool fine = std::ranges::all_of(text.substr(slash + 1), [&](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             kMarks.find(c) != std::string_view::npos;
+    });
+    if (!fine) {
+      errors.Invalid(path, text.substr(slash + 1),
+                     "Invalid path (regex used for validation is "
+                     "'[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')");
+    }
+  }
+  if (text.size() > kMaxManagedByBytes) errors.TooLong(path, kMaxManagedByBytes);
+}
+
+void ValidateJobTemplateSpec(const Value& spec, const Path& path, FieldErrors& errors) {
+  ValidateJobParts(spec, path, errors);
+}
 
 void ValidateJob(const Value& job, FieldErrors& errors) {
   const Path path("spec");

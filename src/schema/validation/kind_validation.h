@@ -109,6 +109,12 @@ void ValidateJobStatusUpdate(const json::Value& before, const json::Value& after
                              FieldErrors& errors);
 void ValidateCronJob(const json::Value& cron_job, FieldErrors& errors);
 void ValidateCronJobCreate(const json::Value& cron_job, FieldErrors& errors);
+// Of a Job to be; `spec` as DefaultJob has completed it.
+void ValidateJobTemplateSpec(const json::Value& spec, const Path& path, FieldErrors& errors);
+// "acme.io/foo": who looks after the object.
+void ValidateManagedBy(const json::Value& manager, const Path& path, FieldErrors& errors);
+void ValidateJobSet(const json::Value& job_set, FieldErrors& errors);
+void ValidateJobSetUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidatePersistentVolume(const json::Value& volume, FieldErrors& errors);
 void ValidatePersistentVolumeUpdate(const json::Value& before, const json::Value& after,
                                     FieldErrors& errors);

@@ -23,7 +23,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr std::array<KindRules, 41> kRules = {{
+constexpr std::array<KindRules, 42> kRules = {{
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -61,6 +61,7 @@ constexpr std::array<KindRules, 41> kRules = {{
      ValidateJobStatusUpdate},
     {"batch", "CronJob", CheckDns1123Subdomain, ValidateCronJob, nullptr, nullptr,
      ValidateCronJobCreate},
+    {"jobset.x-k8s.io", "JobSet", CheckDns1123Subdomain, ValidateJobSet, ValidateJobSetUpdate},
     {"policy", "PodDisruptionBudget", CheckPathSegment, ValidatePodDisruptionBudget, nullptr,
      ValidatePodDisruptionBudgetStatusUpdate},
     {"", "PersistentVolume", CheckDns1123Subdomain, ValidatePersistentVolume,

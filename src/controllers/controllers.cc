@@ -12,6 +12,7 @@
 #include "controllers/garbage/garbage_controller.h"
 #include "controllers/job/job_controller.h"
 #include "controllers/job/tracked_pods_controller.h"
+#include "controllers/jobset/jobset_controller.h"
 #include "controllers/namespaces/namespace_controller.h"
 #include "controllers/namespaces/namespace_furniture.h"
 #include "controllers/nodelifecycle/node_lifecycle_controller.h"
@@ -34,6 +35,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<JobController>());
   runtime.Add(std::make_unique<TrackedPodsController>());
   runtime.Add(std::make_unique<CronJobController>());
+  runtime.Add(std::make_unique<JobSetController>());
   runtime.Add(std::make_unique<DisruptionController>());
   runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<DaemonSetController>());

@@ -1,0 +1,50 @@
+#include "controllers/jobset/jobset_controller.h"
+
+#include "controllers/jobset/jobset_facts.h"
+#include "controllers/jobset/jobset_pass.h"
+
+namespace muster::controllers {
+namespace {
+
+namespace resources = client::resources;
+
+}  // namespace
+
+std::vector<client::Trigger> JobSetController::Setup(client::InformerSet& informers) {
+  informers.Get(kJobSetResource, json::Fields::Whole());
+  client::IndexByController(informers.Get(resources::kJobs, json::Fields::Whole()));
+  informers.Get(resources::kServices);
+  informers.Get(resources::kPodGroups, {{"spec"}});
+  return {client::OnSelf(kJobSetResource),
+          client::OnControlledBy(resources::kJobs, "JobSet", "jobset.x-k8s.io"),
+          client::OnControlledBy(resources::kServices, "JobSet", "jobset.x-k8s.io"),
+          client::OnControlledBy(resources::kPodGroups, "JobSet", "jobset.x-k8s.io")};
+}
+
+client::Reconciled JobSetController::Reconcile(const client::View& view,
+                                               const client::Observations&,
+                                               const client::ObjectKey& key, Time now, uint64_t) {
+  client::Reconciled out;
+  const json::Value* job_set = view.Of(kJobSetResource).Find(key);
+  if (job_set == nullptr || (*job_set)["metadata"].Has("deletionTimestamp") ||
+      IsJobSetManagedElsewhere(*job_set))
+    return out;
+  const client::Informer& jobs = view.Of(resources::kJobs);
+  const client::Informer& services = view.Of(resources::kServices);
+  JobSetInput input;
+  input.job_set = *job_set;
+  for (const client::ObjectKey& job :
+       client::ControlledBy(jobs, (*job_set)["metadata"]["uid"].AsString())) {
+    if (job.ns == key.ns) input.jobs.push_back(*jobs.Find(job));
+  }
+  input.is_taken = [&](const std::string& name) { return jobs.Find({key.ns, name}) != nullptr; };
+  input.has_service = [&](const std::string& name) {
+    return services.Find({key.ns, name}) != nullptr;
+  };
+  const json::Value* pod_group = view.Of(resources::kPodGroups).Find(key);
+  if (pod_group != nullptr) input.pod_group = *pod_group;
+  ReconcileJobSet(input, now, out);
+  return out;
+}
+
+}  // namespace muster::controllers

@@ -42,7 +42,7 @@ contains "$(kubectl api-resources --api-group=jobset.x-k8s.io --no-headers)" "jo
 
 # All know each other's names before any of them ends.
 meet='for peer in leader-0-0 workers-0-0 workers-0-1; do until getent hosts pair-$peer.pair; do sleep 0.1; done; done;
-  touch /gate/$(hostname); for peer in leader-0-0 workers-0-0 workers-0-1; do until [ -e /gate/pair-$peer ]; do sleep 0.1; done; done'
+  touch /gate/$(uname -n); for peer in leader-0-0 workers-0-0 workers-0-1; do until [ -e /gate/pair-$peer ]; do sleep 0.1; done; done'
 meet=${meet//$'\n'/}
 { replicated_job leader 1 "$meet"; replicated_job workers 2 "$meet"; } |
   job_set pair '  coordinator: {replicatedJob: leader}' | kubectl apply -f -

@@ -10,7 +10,7 @@ mkdir -p "$SCRATCH/gate" && chmod 777 "$SCRATCH/gate"
 replicated_job() { # replicated_job NAME PODS COMMAND [MORE]: reads no input
   cat <<YAML
     - name: $1
-$4
+${4:-}
       template:
         spec:
           parallelism: $2

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # JobSets through stock kubectl on a real node: a leader and two workers find each other by their host names and finish;
-# a set whose Job fails begins anew; suspend and resume, one after another; what is deleted leaves nothing.
+# a set whose Job fails begins anew; suspend and resume, one after another; a gang waits as a whole; what is deleted leaves
+# nothing.
 source "$(dirname "$0")/lib.sh"
-up
+up --simulate-gpus 2
 
 # Pods meet in a directory of the host that they mount: no timing in this test.
 mkdir -p "$SCRATCH/gate" && chmod 777 "$SCRATCH/gate"
@@ -28,8 +29,9 @@ ${4:-}
                   volumeMounts: [{name: gate, mountPath: /gate}]
 YAML
 }
-job_set() { # job_set NAME [SPEC]: with the replicated jobs of its input
-  printf 'apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: %s}\nspec:\n%s\n  replicatedJobs:\n' "$1" "${2:-}"
+job_set() { # job_set NAME [SPEC [ANNOTATIONS]]: with the replicated jobs of its input
+  printf 'apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: %s, annotations: {%s}}\n' "$1" "${3:-}"
+  printf 'spec:\n%s\n  replicatedJobs:\n' "${2:-}"
   cat
 }
 condition() { kubectl get jobset "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].status}"; }
@@ -82,6 +84,29 @@ gone stages-second-0 || fail "the second Job did not wait for the first"
 touch "$SCRATCH/gate/go"
 kubectl wait --for=condition=Completed jobset/stages --timeout=120s
 
+# Three pods with a GPU each, of two that are there: a gang waits as a whole, and three for themselves run in turn.
+with_gpu() { sed 's|^                  image: none|&\n                  resources: {limits: {nvidia.com/gpu: 1}}|'; }
+replicated_job all 3 true | with_gpu | job_set whole '' 'muster.dev/gang: "true"' | kubectl apply -f -
+pods_of() { kubectl get pods -l "jobset.sigs.k8s.io/jobset-name=$1" -o "jsonpath={.items[*]$2}"; }
+waits_for_gpus() { contains "$(pods_of whole '.status.conditions[?(@.type=="PodScheduled")].message')" nvidia.com/gpu reason; }
+eventually 60 waits_for_gpus
+replicated_job each 3 true | with_gpu | job_set loose | kubectl apply -f -
+kubectl wait --for=condition=Completed jobset/loose --timeout=120s
+equals "$(pods_of whole .spec.nodeName)" "" "nodes of the gang"
+equals "$(pods_of whole .metadata.name | wc -w)" 3 "pods of the gang"
+equals "$(jsonpath podgroup.scheduling.volcano.sh/whole .spec.minMember)" 3 minMember
+
+# Each Job has a node for itself: on the one that is there they run one after another.
+replicated_job turn 2 'sleep 2' '      replicas: 2' |
+  job_set alone '' 'alpha.jobset.sigs.k8s.io/exclusive-topology: kubernetes.io/hostname' | kubectl apply -f -
+kubectl wait --for=condition=Completed jobset/alone --timeout=120s
+times() { kubectl get pods -l "job-name=$1" -o "jsonpath={.items[*].status.containerStatuses[0].state.terminated.$2}" | tr ' ' '\n' | sort; }
+before() { # before JOB JOB: all pods of the first had ended when those of the second began
+  [[ ! "$(times "$1" finishedAt | tail -n 1)" > "$(times "$2" startedAt | head -n 1)" ]]
+}
+for job in alone-turn-0 alone-turn-1; do equals "$(times $job finishedAt | wc -l)" 2 "ended pods of $job"; done
+before alone-turn-0 alone-turn-1 || before alone-turn-1 alone-turn-0 || fail "two Jobs shared a node: $(kubectl get pods -o wide)"
+
 # Bad input says what would be right.
 wrong=$(replicated_job a 1 true '      dependsOn: [{name: b, status: Ready}]' | job_set wrong | kubectl apply -f - 2>&1) && fail "accepted"
 contains "$wrong" "DependsOn can't be set for the first ReplicatedJob" "refusal"
@@ -91,4 +116,4 @@ nothing_left() {
   equals "$(kubectl get jobs,pods -o name)" "" "what is left" && equals "$(kubectl get services -o name)" service/kubernetes services
 }
 eventually 60 nothing_left
-say "result: leader and workers met by name, a failed set began anew once, stages ran in turn, nothing is left"
+say "result: leader and workers met by name, a failed set began anew once, stages ran in turn, a gang waited whole, nothing is left"

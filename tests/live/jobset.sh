@@ -77,8 +77,22 @@ eventually 60 gone lost-endless-0
   job_set stages '  suspend: true' | kubectl apply -f -
 eventually 30 condition_is stages Suspended True
 phase_is stages ""
-kubectl patch jobset stages --type=merge -p '{"spec": {"suspend": false}}' >/dev/null
+# Whoever lets it run says where: before it has ever run, and after.
+suspend() { kubectl patch jobset stages --type=merge -p "{\"spec\": {\"suspend\": $1}}" >/dev/null; }
+direct() { # direct FIELD VALUE: of the pods of the first replicated job
+  kubectl patch jobset stages --type=json \
+    -p "[{\"op\": \"add\", \"path\": \"/spec/replicatedJobs/0/template/spec/template/$1\", \"value\": $2}]" >/dev/null
+}
+direct spec/nodeSelector '{"kubernetes.io/os": "linux"}'
+suspend false
 eventually 60 phase_is stages Running
+equals "$(jsonpath job/stages-first-0 '.spec.template.spec.nodeSelector.kubernetes\.io/os')" linux "node selector of the Job"
+suspend true
+eventually 60 phase_is stages ""
+direct metadata '{"labels": {"round": "2"}}'
+suspend false
+eventually 60 phase_is stages Running
+equals "$(kubectl get pods -l round=2 -o name | wc -l)" 1 "pods with the new label"
 condition_is stages Suspended False
 gone stages-second-0 || fail "the second Job did not wait for the first"
 touch "$SCRATCH/gate/go"

@@ -12,6 +12,7 @@
 #include "apiserver/identity/rbac_authorizer.h"
 #include "apiserver/identity/rbac_index.h"
 #include "apiserver/identity/token_authenticator.h"
+#include "apiserver/kinds/quota_ledger.h"
 #include "apiserver/metrics.h"
 #include "apiserver/recent_trees.h"
 #include "apiserver/resource_registry.h"
@@ -42,6 +43,7 @@ struct Core {
   RbacIndex rbac;
   RbacAuthorizer authorizer;
   ResourceRegistry registry;
+  std::shared_ptr<QuotaLedger> quotas;  // writes under way hold it as well
   RecentTrees trees;
   EventHubs hubs;
   std::unique_ptr<CrdLifecycle> crds;

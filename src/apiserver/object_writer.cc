@@ -100,6 +100,29 @@ Result<std::string> ChooseName(Core& core, const Resource& resource, const Write
   return name;
 }
 
+// `stored`: the object as quotas know it; `found` may have been changed on its way out.
+void Remove(Core& core, const ResourcePtr& resource, bool dry_run, const Found& found,
+            const json::Value& stored, WriteDone done) {
+  if (dry_run) return done(AnswerEntry(*resource->kind, found.entry.get(), found.object));
+  const bool watches = resource->strategy->watches_commits();
+  const QuotaTicket ticket =
+      core.quotas->ChargeRemoval(*resource->kind, ParseKey(found.entry->key).ns, stored);
+  auto shared_done = std::make_shared<WriteDone>(std::move(done));
+  const Result<store::Revision> deleted = core.store.Delete(
+      found.entry->key, found.entry->mod_revision, resource->strategy->durability(),
+      [resource, watches, object = found.object, shared_done, quotas = core.quotas,
+       ticket](Result<store::EntryPtr> entry) {
+        quotas->Finish(ticket, entry.has_value());
+        if (entry && watches) resource->strategy->Committed(&object, nullptr);
+        (*shared_done)(std::move(entry));
+      });
+  if (!deleted) {
+    core.quotas->Finish(ticket, false);
+    return (*shared_done)(Error(deleted.error()));
+  }
+  core.quotas->Accepted(ticket, *deleted);
+}
+
 }  // namespace
 
 Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view ns,
@@ -158,6 +181,11 @@ void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json:
   }
   if (Status status = resource->strategy->Reserve(context, nullptr, object); !status.ok())
     return done(Error(status));
+  const Result<QuotaTicket> ticket = core.quotas->Charge(context, {}, object);
+  if (!ticket) {
+    if (!context.dry_run) resource->strategy->Abandon(nullptr, object);
+    return done(Error(ticket.error()));
+  }
   if (context.dry_run) return done(AnswerEntry(kind, nullptr, object));
 
   store::Put put = MakePut(*resource, context, object, 0);
@@ -165,15 +193,19 @@ void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json:
   const bool watches = resource->strategy->watches_commits();
   auto shared_done = std::make_shared<WriteDone>(std::move(done));
   const Result<store::Revision> written = core.store.Write(
-      std::move(put), [resource, watches, object, shared_done](Result<store::EntryPtr> entry) {
+      std::move(put), [resource, watches, object, shared_done, quotas = core.quotas,
+                       ticket = *ticket](Result<store::EntryPtr> entry) {
+        quotas->Finish(ticket, entry.has_value());
         if (!entry) resource->strategy->Abandon(nullptr, object);
         if (entry && watches) resource->strategy->Committed(nullptr, &object);
         (*shared_done)(std::move(entry));
       });
   if (!written) {
+    core.quotas->Finish(*ticket, false);
     resource->strategy->Abandon(nullptr, object);
     return (*shared_done)(Error(written.error()));
   }
+  core.quotas->Accepted(*ticket, *written);
   RememberLatest(core, key, object);
 }
 
@@ -185,7 +217,8 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
       if (entry) entry = AnswerEntry(*resource->kind, entry->get(), after);
       done(std::move(entry));
     };
-    return RemoveObject(core, resource, context.dry_run, {before.entry, after}, std::move(answer));
+    return Remove(core, resource, context.dry_run, {before.entry, after}, before.object,
+                  std::move(answer));
   }
   if (Status status = resource->strategy->Reserve(context, &before.object, after); !status.ok()) {
     return done(Error(status));
@@ -193,6 +226,11 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
   // What is there may itself be on its way to the disk: then the answer waits for a commit as well.
   const bool committed = core.store.Get(before.entry->key) == before.entry;
   if (after == before.object && committed) return done(before.entry);
+  const Result<QuotaTicket> ticket = core.quotas->Charge(context, before.object, after);
+  if (!ticket) {
+    if (!context.dry_run) resource->strategy->Abandon(&before.object, after);
+    return done(Error(ticket.error()));
+  }
   if (context.dry_run) return done(AnswerEntry(*resource->kind, before.entry.get(), after));
 
   store::Put put = MakePut(*resource, context, after, before.entry->mod_revision);
@@ -200,31 +238,25 @@ void ReplaceObject(Core& core, ResourcePtr resource, WriteContext& context, cons
   const bool watches = resource->strategy->watches_commits();
   auto shared_done = std::make_shared<WriteDone>(std::move(done));
   const Result<store::Revision> written = core.store.Write(
-      std::move(put),
-      [resource, watches, old = before.object, after, shared_done](Result<store::EntryPtr> entry) {
+      std::move(put), [resource, watches, old = before.object, after, shared_done,
+                       quotas = core.quotas, ticket = *ticket](Result<store::EntryPtr> entry) {
+        quotas->Finish(ticket, entry.has_value());
         if (!entry) resource->strategy->Abandon(&old, after);
         if (entry && watches) resource->strategy->Committed(&old, &after);
         (*shared_done)(std::move(entry));
       });
   if (!written) {
+    core.quotas->Finish(*ticket, false);
     resource->strategy->Abandon(&before.object, after);
     return (*shared_done)(Error(written.error()));
   }
+  core.quotas->Accepted(*ticket, *written);
   RememberLatest(core, key, after);
 }
 
 void RemoveObject(Core& core, ResourcePtr resource, bool dry_run, const Found& found,
                   WriteDone done) {
-  if (dry_run) return done(AnswerEntry(*resource->kind, found.entry.get(), found.object));
-  const bool watches = resource->strategy->watches_commits();
-  auto shared_done = std::make_shared<WriteDone>(std::move(done));
-  const Result<store::Revision> deleted = core.store.Delete(
-      found.entry->key, found.entry->mod_revision, resource->strategy->durability(),
-      [resource, watches, object = found.object, shared_done](Result<store::EntryPtr> entry) {
-        if (entry && watches) resource->strategy->Committed(&object, nullptr);
-        (*shared_done)(std::move(entry));
-      });
-  if (!deleted) (*shared_done)(Error(deleted.error()));
+  Remove(core, std::move(resource), dry_run, found, found.object, std::move(done));
 }
 
 store::EntryPtr EntryOf(const schema::Kind& kind, const json::Value& object) {

@@ -96,6 +96,7 @@ Core::Core(Loop& the_loop, store::Store& the_store, ServerOptions the_options)
       rbac(store),
       authorizer(rbac),
       registry(AllStrategies(*this)),
+      quotas(std::make_shared<QuotaLedger>(store)),
       hubs(loop, store, trees),
       crds(std::make_unique<CrdLifecycle>(*this)),
       node_stats(std::make_unique<NodeStats>(*this)) {}

@@ -86,6 +86,19 @@ void AdviseOnLoadBalancer(const json::Value& spec, std::vector<std::string>& out
       "node ports");
 }
 
+// Upstream takes it and never enforces it.
+void AdviseOnUncountedNames(const json::Value& quota_spec, std::vector<std::string>& out) {
+  for (const auto& [name, amount] : quota_spec["hard"].members()) {
+    const bool counted = name.starts_with("requests.") || name.starts_with("count/") ||
+                         name.find(".storageclass.storage.k8s.io/") != std::string::npos;
+    if (counted || IsNativeResource(name)) continue;
+    out.push_back(fmt::format(
+        "spec.hard[{}]: nothing counts this name, so nothing is limited; devices and other "
+        "extended resources are limited as requests.{}",
+        name, name.starts_with("limits.") ? name.substr(7) : name));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
@@ -96,6 +109,7 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
   }
   const json::Value& spec = object["spec"];
   if (kind.group.empty() && kind.kind == "Service") AdviseOnLoadBalancer(spec, out);
+  if (kind.group.empty() && kind.kind == "ResourceQuota") AdviseOnUncountedNames(spec, out);
   const bool job = kind.group == "batch" && kind.kind == "Job";
   const bool cron_job = kind.group == "batch" && kind.kind == "CronJob";
   if (job || cron_job) AdviseOnManyIndexes(job ? spec : spec["jobTemplate"]["spec"], out);

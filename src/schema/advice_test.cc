@@ -94,6 +94,18 @@ TEST(Advice, TooManyIndexesAtOnceCannotBeListed) {
             1u);
 }
 
+TEST(Advice, AQuotaOfDevicesMustSayRequests) {
+  const std::vector<std::string> told =
+      ToldOf("", "ResourceQuota",
+             R"({"spec":{"hard":{"limits.nvidia.com/gpu":"1","requests.nvidia.com/gpu":"1","pods":
+                "1","count/jobs.batch":"1","gold.storageclass.storage.k8s.io/requests.storage":
+                "1Gi"}}})");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0],
+            "spec.hard[limits.nvidia.com/gpu]: nothing counts this name, so nothing is limited; "
+            "devices and other extended resources are limited as requests.nvidia.com/gpu");
+}
+
 TEST(Advice, OthersAreFine) {
   EXPECT_TRUE(Told(Pod("1"), 0).empty()) << "a master alone";
   EXPECT_TRUE(Told(Pod("8"), 3).empty());

@@ -18,6 +18,7 @@
 #include "controllers/nodelifecycle/node_lifecycle_controller.h"
 #include "controllers/podgc/pod_gc_controller.h"
 #include "controllers/replicaset/replicaset_controller.h"
+#include "controllers/resourcequota/resource_quota_controller.h"
 #include "controllers/statefulset/statefulset_controller.h"
 #include "controllers/tainteviction/taint_eviction_controller.h"
 
@@ -39,6 +40,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<DisruptionController>());
   runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<DaemonSetController>());
+  runtime.Add(std::make_unique<ResourceQuotaController>(discovery));
   runtime.Add(std::make_unique<NamespaceController>(discovery));
   runtime.Add(std::make_unique<GarbageController>(discovery));
 }

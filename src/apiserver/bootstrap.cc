@@ -9,6 +9,7 @@
 #include "schema/conform.h"
 #include "schema/names.h"
 #include "schema/own_crds.h"
+#include "schema/storage_names.h"
 
 namespace muster::apiserver {
 namespace {
@@ -76,6 +77,17 @@ json::Value PriorityClass(std::string_view name, int64_t value, std::string_view
       .Set("description", description);
 }
 
+// Directories on the nodes. Whoever wants another default says "false" here: what is deleted comes
+// back with the next start.
+json::Value LocalPathClass() {
+  json::Value metadata = json::Obj({{"name", schema::kLocalPathClass}});
+  metadata = std::move(metadata).SetPath({"annotations", schema::kDefaultClassAnnotation}, "true");
+  return Object("storage.k8s.io/v1", "StorageClass", std::move(metadata))
+      .Set("provisioner", schema::kLocalPathProvisioner)
+      .Set("reclaimPolicy", "Delete")
+      .Set("volumeBindingMode", "WaitForFirstConsumer");
+}
+
 std::vector<json::Value> FirstObjects(const ServerOptions& options) {
   std::vector<json::Value> objects;
   for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
@@ -85,6 +97,7 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
       PriorityClass("system-node-critical", 2000001000, "For what a node cannot do without."));
   objects.push_back(PriorityClass("system-cluster-critical", 2000000000,
                                   "For what the cluster cannot do without."));
+  objects.push_back(LocalPathClass());
   for (json::Value& object : DefaultRbac()) objects.push_back(std::move(object));
   for (json::Value& crd : schema::OwnCrds()) objects.push_back(std::move(crd));
   objects.push_back(KubernetesService(options));

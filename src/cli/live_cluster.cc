@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/volume_binder.h"
+#include "client/storage_resources.h"
 
 namespace muster::cli {
 
@@ -16,8 +16,8 @@ Result<scheduler::ClusterLists> ReadCluster(Session& session) {
   for (const client::Resource& resource : scheduler::kGroupResources)
     paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));
   for (const client::Resource& resource :
-       {client::resources::kPersistentVolumeClaims, scheduler::kPersistentVolumes,
-        scheduler::kStorageClasses})
+       {client::resources::kPersistentVolumeClaims, client::resources::kPersistentVolumes,
+        client::resources::kStorageClasses})
     paths.push_back(client::ApiClient::PathOf({resource, "", "", ""}));
   std::vector<Result<json::Value>> answers = session.GetJsons(paths);
   for (size_t i = 0; i < 2; ++i) {

@@ -78,8 +78,9 @@ struct Scheduler::Impl {
         budgets(informers.Get(client::resources::kPodDisruptionBudgets, DisruptionBudgetFields())),
         claims(
             informers.Get(client::resources::kPersistentVolumeClaims, cluster::ClaimInfoFields())),
-        volumes(informers.Get(kPersistentVolumes, cluster::VolumeInfoFields())),
-        storage_classes(informers.Get(kStorageClasses, cluster::StorageClassInfoFields())),
+        volumes(informers.Get(client::resources::kPersistentVolumes, cluster::VolumeInfoFields())),
+        storage_classes(
+            informers.Get(client::resources::kStorageClasses, cluster::StorageClassInfoFields())),
         preemptor(api, pods, budgets, cache),
         publisher(
             api, pods, groups,

@@ -183,7 +183,7 @@ Status VolumeBinder::CheckVolume(const UnitPtr& unit, const VolumeChoice& choice
   if (writing.seen)
     return Error(Reason::kConflict, "ClaimRef got reset for pv \"{}\"", choice.volume);
   if (writing.done) return {};
-  Write(unit, choice, {kPersistentVolumes, "", choice.volume, ""},
+  Write(unit, choice, {client::resources::kPersistentVolumes, "", choice.volume, ""},
         ClaimPatch(*volume, *seen, claim));
   return {};
 }

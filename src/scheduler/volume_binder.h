@@ -30,13 +30,11 @@
 #include "client/api_client.h"
 #include "client/informer.h"
 #include "client/lifetime.h"
+#include "client/storage_resources.h"
 #include "cluster/cluster_cache.h"
 #include "json/value.h"
 
 namespace muster::scheduler {
-
-inline const client::Resource kPersistentVolumes{"", "v1", "persistentvolumes"};
-inline const client::Resource kStorageClasses{"storage.k8s.io", "v1", "storageclasses"};
 
 // Upstream's bindTimeoutSeconds.
 inline constexpr Duration kVolumeBindTimeout = seconds(600);

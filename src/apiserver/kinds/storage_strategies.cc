@@ -5,11 +5,12 @@
 #include "apiserver/stored_object.h"
 #include "schema/quantity_syntax.h"
 #include "schema/registry.h"
+#include "schema/storage_names.h"
 
 namespace muster::apiserver {
 namespace {
 
-constexpr std::string_view kClassAnnotation = "volume.beta.kubernetes.io/storage-class";
+using schema::kClassAnnotation;
 
 const schema::Kind& StorageClasses() {
   static const schema::KindPtr kKind =
@@ -19,8 +20,8 @@ const schema::Kind& StorageClasses() {
 
 bool IsDefault(const json::Value& storage_class) {
   const json::Value& annotations = storage_class["metadata"]["annotations"];
-  return annotations["storageclass.kubernetes.io/is-default-class"].AsString() == "true" ||
-         annotations["storageclass.beta.kubernetes.io/is-default-class"].AsString() == "true";
+  return annotations[schema::kDefaultClassAnnotation].AsString() == "true" ||
+         annotations[schema::kDefaultClassBetaAnnotation].AsString() == "true";
 }
 
 // The newest of those that say that they are it, by name among equals; null if none does.
@@ -47,6 +48,15 @@ std::string_view ClassOf(const json::Value& claim) {
   const json::Value& annotation = claim["metadata"]["annotations"][kClassAnnotation];
   return annotation.IsString() ? annotation.AsString()
                                : claim["spec"]["storageClassName"].AsString();
+}
+
+// Admission StorageObjectInUseProtection: whoever deletes it waits until nobody uses it.
+void Protect(json::Value& object, std::string_view finalizer) {
+  const json::Value& finalizers = object["metadata"]["finalizers"];
+  for (const json::Value& known : finalizers.items()) {
+    if (known.AsString() == finalizer) return;
+  }
+  object = object.SetPath({"metadata", "finalizers"}, finalizers.Append(finalizer));
 }
 
 bool Grows(const json::Value& before, const json::Value& after) {
@@ -78,6 +88,7 @@ class ClaimStrategy : public ReturningStrategy {
   explicit ClaimStrategy(const store::Store& store) : store_(store) {}
 
   Status PrepareCreate(WriteContext&, json::Value& claim) override {
+    Protect(claim, schema::kClaimProtection);
     if (claim["metadata"]["annotations"].Has(kClassAnnotation) ||
         !claim["spec"]["storageClassName"].IsNull()) {
       return Status::Ok();
@@ -121,6 +132,7 @@ class ClaimStrategy : public ReturningStrategy {
 class VolumeStrategy : public ReturningStrategy {
  public:
   Status PrepareCreate(WriteContext& context, json::Value& volume) override {
+    Protect(volume, schema::kVolumeProtection);
     volume =
         volume.Set("status", json::Obj({{"phase", "Pending"}, {kSince, FormatTime(context.now)}}));
     return Status::Ok();

@@ -16,6 +16,9 @@
 #include "controllers/namespaces/namespace_controller.h"
 #include "controllers/namespaces/namespace_furniture.h"
 #include "controllers/nodelifecycle/node_lifecycle_controller.h"
+#include "controllers/persistentvolume/ephemeral_volume_controller.h"
+#include "controllers/persistentvolume/persistent_volume_controller.h"
+#include "controllers/persistentvolume/protection_controllers.h"
 #include "controllers/podgc/pod_gc_controller.h"
 #include "controllers/replicaset/replicaset_controller.h"
 #include "controllers/resourcequota/resource_quota_controller.h"
@@ -41,6 +44,10 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<DaemonSetController>());
   runtime.Add(std::make_unique<ResourceQuotaController>(discovery));
+  runtime.Add(std::make_unique<PersistentVolumeController>());
+  runtime.Add(std::make_unique<ClaimProtectionController>());
+  runtime.Add(std::make_unique<VolumeProtectionController>());
+  runtime.Add(std::make_unique<EphemeralVolumeController>());
   runtime.Add(std::make_unique<NamespaceController>(discovery));
   runtime.Add(std::make_unique<GarbageController>(discovery));
 }

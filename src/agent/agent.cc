@@ -23,6 +23,7 @@
 #include "agent/spawner/spawner_client.h"
 #include "agent/stats/usage_sampler.h"
 #include "agent/user_node/limitations.h"
+#include "agent/volumes/volume_remover.h"
 #include "base/log.h"
 #include "gpu/gpu_metrics.h"
 #include "net/server.h"
@@ -109,6 +110,8 @@ struct Agent::Impl {
                 .handlers = handlers,
                 .images = options.pull_images ? &images : nullptr},
         manager(context, pods_informer),
+        volume_remover({options.node_name, LocalVolumesDir(options.data_dir)}, loop, pool, client,
+                       informers_in, context.volume_users),
         disk_guard(context, manager,
                    [this](bool pressure) {
                      if (registrar != nullptr) registrar->ReportDiskPressure(pressure);
@@ -178,6 +181,7 @@ struct Agent::Impl {
   GangSandboxes gangs{addresses};
   PodWorkerContext context;
   PodManager manager;
+  VolumeRemover volume_remover;
   DiskGuard disk_guard;
   UsageSampler usage{loop, pool, Cgroups::At(user_node.cgroup), options.node_name,
                      [this] { return MeasuredPods(); }};
@@ -212,6 +216,8 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   if (gpus == nullptr) facts.devices = devices.devices();
   facts.devices_simulated = options.simulate_gpus > 0;
   facts.limitations = user_node.limitations;
+  // Plain processes cannot be shown a volume.
+  if (!user_node.plain) facts.local_volumes = LocalVolumesDir(options.data_dir);
   // The machine's address is not the node's where that has a network of its own.
   if (!options.node_address.empty())
     facts.address = options.node_address;
@@ -318,6 +324,7 @@ void Agent::Impl::StartPods() {
     images.WhenReady(lifetime.Guard(
         [this, pods = std::make_shared<std::vector<RecoveredPod>>(std::move(recovered))] {
           manager.Start(std::move(*pods));
+          volume_remover.Start();
           disk_guard.Start();
           Step(Status::Ok());
         }));

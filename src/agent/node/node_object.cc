@@ -10,6 +10,7 @@
 
 #include "agent/runtime/files.h"
 #include "agent/runtime/unique_fd.h"
+#include "agent/volumes/local_volumes.h"
 #include "base/strings.h"
 #include "cluster/packing/gpu_state.h"
 #include "cluster/resources.h"
@@ -161,8 +162,10 @@ json::Value NodeLabels(const NodeFacts& facts) {
 }
 
 json::Value NodeAnnotations(const NodeFacts& facts) {
-  return json::Obj(
+  const json::Value annotations = json::Obj(
       {{std::string(cluster::kDevicesAnnotation), cluster::WriteNodeDevices(facts.devices)}});
+  if (facts.local_volumes.empty()) return annotations;
+  return annotations.Set(std::string(kLocalVolumesAnnotation), facts.local_volumes);
 }
 
 namespace {

@@ -35,6 +35,7 @@ struct NodeFacts {
   std::string fault_reason, fault_message;
   bool disk_pressure = false;
   std::vector<NodeLimitation> limitations;  // conditions that are True
+  std::string local_volumes;  // where volumes of muster.dev/local-path are; "": it keeps none
 };
 
 NodeFacts GatherNodeFacts(const std::string& data_dir);

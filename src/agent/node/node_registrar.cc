@@ -1,5 +1,6 @@
 #include "agent/node/node_registrar.h"
 
+#include "agent/volumes/local_volumes.h"
 #include "base/log.h"
 
 namespace muster::agent {
@@ -76,8 +77,11 @@ void NodeRegistrar::Refresh(const json::Value& node) {
   for (const std::string_view label : GpuLabelNames()) {
     if (!labels.Has(label)) labels = labels.Set(label, nullptr);
   }
+  json::Value annotations = NodeAnnotations(facts_);
+  if (!annotations.Has(kLocalVolumesAnnotation))
+    annotations = annotations.Set(std::string(kLocalVolumesAnnotation), nullptr);
   const json::Value patch = json::Obj(
-      {{"metadata", json::Obj({{"labels", labels}, {"annotations", NodeAnnotations(facts_)}})},
+      {{"metadata", json::Obj({{"labels", labels}, {"annotations", annotations}})},
        {"spec",
         json::Obj({{"podCIDR", facts_.pod_cidr}, {"podCIDRs", json::List({facts_.pod_cidr})}})}});
   client_.Patch(NodeTarget(), client::PatchType::kMerge, patch,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "agent/volumes/local_volumes.h"
 #include "base/log.h"
 
 namespace muster::agent {
@@ -85,6 +86,79 @@ void AskForToken(client::ApiClient& client, const json::Value& pod, const TokenN
   });
 }
 
+// One claim on its way: the claim, then its PersistentVolume, then the Node if that asks for one.
+struct ClaimFetch : std::enable_shared_from_this<ClaimFetch> {
+  ClaimFetch(client::ApiClient& client_in, json::Value pod_in, json::Value volume_in,
+             std::shared_ptr<Fetch> fetch_in)
+      : client(client_in),
+        pod(std::move(pod_in)),
+        volume(std::move(volume_in)),
+        fetch(std::move(fetch_in)) {}
+
+  void Start() {
+    ++fetch->waiting;
+    const client::Target target = {client::resources::kPersistentVolumeClaims,
+                                   pod["metadata"]["namespace"].Str(), ClaimOf(pod, volume), ""};
+    client.Get(target, [self = shared_from_this()](Result<json::Value> answer) {
+      self->OnClaim(std::move(answer));
+    });
+  }
+
+ private:
+  void OnClaim(Result<json::Value> answer) {
+    if (!answer) return Fail("failed to fetch PVC from API server: " + answer.error().message());
+    claim = std::move(*answer);
+    const Result<std::string> name = VolumeOfClaim(pod, volume, claim);
+    if (!name) return Finish(std::unexpected(name.error()));
+    client.Get({kPersistentVolumes, "", *name, ""},
+               [self = shared_from_this(), name = *name](Result<json::Value> found) {
+                 self->OnVolume(name, std::move(found));
+               });
+  }
+
+  void OnVolume(const std::string& name, Result<json::Value> answer) {
+    if (!answer) {
+      return Fail(
+          fmt::format("failed to fetch PV {} from API server: {}", name, answer.error().message()));
+    }
+    persistent_volume = std::move(*answer);
+    if (persistent_volume["spec"]["nodeAffinity"].IsNull()) return Resolve({});
+    client.Get({client::resources::kNodes, "", pod["spec"]["nodeName"].Str(), ""},
+               [self = shared_from_this()](const Result<json::Value>& node) {
+                 if (!node) return self->Fail("failed to read the node: " + node.error().message());
+                 self->Resolve(*node);
+               });
+  }
+
+  void Resolve(const json::Value& node) {
+    Finish(ResolveClaim(pod, volume, claim, persistent_volume, node));
+  }
+  void Fail(const std::string& why) {
+    Finish(std::unexpected(ClaimError(pod, ClaimOf(pod, volume), why)));
+  }
+  void Finish(Result<ClaimVolume> found) {
+    fetch->inputs.claims.emplace(volume["name"].Str(), std::move(found));
+    fetch->FinishOne();
+  }
+
+  client::ApiClient& client;
+  json::Value pod, volume, claim, persistent_volume;
+  std::shared_ptr<Fetch> fetch;
+};
+
+void FetchClaims(client::ApiClient& client, const json::Value& pod, const PodInputs& known,
+                 std::shared_ptr<Fetch> fetch) {
+  for (const json::Value& volume : pod["spec"]["volumes"].items()) {
+    if (ClaimOf(pod, volume).empty()) continue;
+    const auto found = known.claims.find(volume["name"].Str());
+    if (found != known.claims.end() && found->second) {
+      fetch->inputs.claims.insert(*found);
+    } else {
+      std::make_shared<ClaimFetch>(client, pod, volume, fetch)->Start();
+    }
+  }
+}
+
 }  // namespace
 
 void FetchPodInputs(client::ApiClient& client, const client::Informer& services,
@@ -110,6 +184,7 @@ void FetchPodInputs(client::ApiClient& client, const client::Informer& services,
     GetOne(client, {client::resources::kSecrets, ns, name, ""}, fetch, &PodInputs::secrets);
   }
   for (const TokenNeed& need : needed.tokens) AskForToken(client, pod, need, known, fetch);
+  FetchClaims(client, pod, known, fetch);
   fetch->FinishOne();
 }
 

@@ -131,5 +131,41 @@ TEST_F(InputsFetcherTest, AnAnswerWithoutATokenIsAnError) {
   EXPECT_EQ(Token(), "the server's answer has no token or no end");
 }
 
+TEST_F(InputsFetcherTest, FollowsAClaimToItsVolume) {
+  pod_ = *json::Parse(
+      R"({"metadata":{"name":"p","namespace":"d","uid":"u1"},"spec":{"nodeName":"n1","volumes":[)"
+      R"({"name":"v","persistentVolumeClaim":{"claimName":"data"}},{"name":"e","emptyDir":{}}]}})");
+  const auto fault = [&] {
+    const PodInputs inputs = Fetch();
+    CHECK(inputs.claims.size() == 1);
+    const Result<ClaimVolume>& claim = inputs.claims.at("v");
+    return claim ? claim->fault : claim.error().message();
+  };
+  EXPECT_EQ(fault(),
+            "error processing PVC d/data: failed to fetch PVC from API server: data not found");
+  const json::Value claim = *json::Parse(
+      R"({"metadata":{"name":"data","namespace":"d","uid":"c1"},"spec":{"volumeName":"pv1"},)"
+      R"("status":{"phase":"Pending"}})");
+  api_.Put("/api/v1/persistentvolumeclaims", claim);
+  EXPECT_EQ(fault(), "error processing PVC d/data: PVC is not bound");
+  api_.Put("/api/v1/persistentvolumeclaims", claim.SetPath({"status", "phase"}, "Bound"));
+  EXPECT_EQ(fault(),
+            "error processing PVC d/data: failed to fetch PV pv1 from API server: pv1 not found");
+  api_.Put("/api/v1/persistentvolumes",
+           *json::Parse(R"({"metadata":{"name":"pv1"},"spec":{"hostPath":{"path":"/srv"},)"
+                        R"("claimRef":{"namespace":"d","name":"data","uid":"c1"},)"
+                        R"("nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":)"
+                        R"([{"key":"disk","operator":"Exists"}]}]}}}})"));
+  EXPECT_EQ(fault(), "error processing PVC d/data: failed to read the node: n1 not found");
+  api_.Put("/api/v1/nodes", *json::Parse(R"({"metadata":{"name":"n1","labels":{"disk":"ssd"}}})"));
+  EXPECT_EQ(fault(), "");
+  EXPECT_EQ(known_.claims.at("v")->path, "/srv");
+  // What was found is kept, whatever becomes of the claim.
+  api_.Remove("/api/v1/persistentvolumeclaims", "d", "data");
+  api_.requests.clear();
+  EXPECT_EQ(fault(), "");
+  EXPECT_TRUE(api_.requests.empty());
+}
+
 }  // namespace
 }  // namespace muster::agent

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/volumes/claim_volume.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "json/value.h"
@@ -38,6 +39,7 @@ struct PodInputs {
       config_maps;  // of the pod's namespace; absent ones are left out
   std::map<std::string, json::Value> secrets;
   std::map<TokenNeed, Result<ServiceAccountToken>> tokens;
+  std::map<std::string, Result<ClaimVolume>> claims;  // by the volume's name in the pod
   std::vector<json::Value> services;  // of the pod's namespace, and default/kubernetes
 };
 

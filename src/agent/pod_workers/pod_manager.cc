@@ -78,6 +78,7 @@ void PodManager::Start(std::vector<RecoveredPod> recovered) {
         context_.gangs.Adopt(gang, pod.uid, *address);
       }
     }
+    context_.volume_users.Adopt(pod.uid, ClaimVolumesFromJson(pod.record["claims"]));
     context_.devices.Adopt(pod.uid, cluster::AssignedDevicesFromJson(pod.record["devices"]),
                            pod.record["gpuMilli"].AsInt());
     recovered_.emplace(pod.uid, std::move(pod));

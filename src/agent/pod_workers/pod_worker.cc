@@ -89,6 +89,7 @@ PodWorker::~PodWorker() {
 void PodWorker::Restore(const RecoveredPod& recovered) {
   assigned_ = cluster::AssignedDevicesFromJson(recovered.record["devices"]);
   (void)LookAtDevices();
+  RestoreClaims(recovered.record);
   sandbox_ready_ = state_.sandbox_ready = recovered.sandbox_alive;
   prepared_ = recovered.sandbox_alive && recovered.prepared;
   if (sandbox_ready_) {
@@ -314,6 +315,7 @@ void PodWorker::RetryLater(std::string_view event_reason, const std::string& mes
     if (container.is == ContainerRuntimeState::Is::kWaiting) container.waiting_message = message;
   }
   MarkStatus();
+  ForgetClaims();
   step_ = Step::kInputs;
   ScheduleSync(retry_delay_);
   retry_delay_ = std::min<Duration>(retry_delay_ * 2, kMaxRetryDelay);
@@ -348,6 +350,8 @@ void PodWorker::GetInputs() {
                    Result<VolumePlan> plan =
                        PlanVolumes(pod_, inputs_, Facts(), PodDir(context_.data_dir, uid_));
                    if (!plan) return RetryLater("FailedMount", plan.error().message());
+                   const Status taken = context_.volume_users.Take(uid_, Claims());
+                   if (!taken.ok()) return RetryLater("FailedMount", taken.message());
                    plan_ = std::move(*plan);
                    step_ = Step::kFolder;
                    Sync();
@@ -370,6 +374,7 @@ void PodWorker::MakeFolder() {
                                         {"gang", gang_},
                                         {"startTime", state_.start_time},
                                         {"devices", cluster::ToJson(assigned_)},
+                                        {"claims", ToJson(Claims())},
                                         {"gpuMilli", DeviceAllocator::ShareOf(pod_)}});
   const std::string dir = PodDir(context_.data_dir, uid_);
   context_.pool.Run(
@@ -387,6 +392,7 @@ void PodWorker::MakeFolder() {
         busy_ = false;
         if (ShouldStop()) return Sync();
         if (!work->status.ok()) return RetryLater("FailedMount", work->status.message());
+        claims_held_ = true;
         plan_ = std::move(work->plan);
         node_secrets_ = std::move(work->secrets);
         node_mounts_ = std::move(work->mounts);

@@ -37,6 +37,7 @@
 #include "agent/probes/handler_runner.h"
 #include "agent/probes/pod_probes.h"
 #include "agent/runtime/pod_runtime.h"
+#include "agent/volumes/volume_users.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
 #include "client/lifetime.h"
@@ -81,6 +82,7 @@ struct PodWorkerContext {
   std::string limits_not_enforced;             // why, if limits of memory or CPU are not
   std::unique_ptr<PortAllocator> plain_ports;  // where pods are plain processes of the machine
   std::shared_ptr<NodeSecrets> secrets = std::make_shared<NodeSecrets>();
+  VolumeUsers volume_users;
   std::string driver_library;  // of the GPUs, a file of the node; "": none is known
 
   std::function<void()> on_addresses_changed;  // a pod got or lost its address
@@ -139,6 +141,11 @@ class PodWorker {
   void ReleaseAddress();
   void UpdateVolumes();
   void RefreshVolumes();
+
+  // pod_claims.cc: the volumes of its claims.
+  void RestoreClaims(const json::Value& record);
+  std::vector<ClaimVolume> Claims() const;
+  void ForgetClaims();
 
   // pod_devices.cc: how its devices do.
   std::vector<AllocatedDevice> DevicesNow(const std::string& container) const;
@@ -219,6 +226,7 @@ class PodWorker {
   bool delete_sent_ = false;
   bool done_ = false;
   bool status_posted_ = false;
+  bool claims_held_ = false;  // their volumes are its own, whatever becomes of the claims
 
   PodInputs inputs_;
   VolumePlan plan_;

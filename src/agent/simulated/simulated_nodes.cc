@@ -8,6 +8,7 @@
 #include "agent/pod_workers/pod_inputs.h"
 #include "agent/pod_workers/pod_status.h"
 #include "agent/simulated/go_duration.h"
+#include "agent/volumes/local_volumes.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "client/lifetime.h"
@@ -21,6 +22,7 @@ constexpr int kMaxCreationsInFlight = 64;
 constexpr Duration kLeaseTick = milliseconds(100);
 constexpr Duration kRetryDelay = seconds(1);
 constexpr char kNodeIndex[] = "simulated-node";
+constexpr char kLocalVolumesOfNode[] = "/simulated/local-volumes";  // where nothing is
 constexpr const char* kDurationAnnotation = "muster.dev/simulated-duration";
 
 int64_t Amount(const std::string& text) {
@@ -64,6 +66,7 @@ struct SimulatedNodes::Impl {
         client(client_in),
         nodes(informers.Get(client::resources::kNodes, {{"status", "conditions"}})),
         pods(informers.Get(client::resources::kPods, SimulatedPodFields())),
+        volumes(informers.Get(kPersistentVolumes, LocalVolumeFields())),
         rng(rng_in) {
     pods.AddIndex(kNodeIndex, [](const json::Value& pod) {
       return std::vector<std::string>{pod["spec"]["nodeName"].Str()};
@@ -91,6 +94,7 @@ struct SimulatedNodes::Impl {
   void Again(const client::ObjectKey& key, const std::string& uid);
   PodRuntimeState StateOf(const json::Value& pod, bool finished) const;
   void SayReady(const json::Value& pod);
+  void OnVolume(const json::Value& before, const json::Value& volume);
   bool IsOurs(const std::string& node) const {
     return std::binary_search(names.begin(), names.end(), node);
   }
@@ -100,6 +104,7 @@ struct SimulatedNodes::Impl {
   client::ApiClient& client;
   client::Informer& nodes;
   client::Informer& pods;
+  client::Informer& volumes;
   Rng rng;
   std::vector<std::string> names;  // sorted
   size_t next_to_create = 0;
@@ -125,6 +130,7 @@ json::Value SimulatedNodes::Impl::Node(const std::string& name) const {
   for (cluster::Device& device : facts.devices)
     device.id = fmt::format("GPU-{}-{}", name, device.index);
   facts.devices_simulated = true;
+  facts.local_volumes = kLocalVolumesOfNode;
   json::Value node = NewNode(facts, loop.Now());
   node = node.Set("spec", json::Obj());
   return node.SetPath({"metadata", "labels", "muster.dev/simulated"}, "true");
@@ -309,6 +315,21 @@ void SimulatedNodes::Impl::FinishLater(const json::Value& pod) {
       });
 }
 
+// As the agent does, without a folder.
+void SimulatedNodes::Impl::OnVolume(const json::Value&, const json::Value& volume) {
+  if (volume.IsNull() || !AwaitsRemoval(volume) || !IsOurs(HostOfVolume(volume))) return;
+  const std::string name = volume["metadata"]["name"].Str();
+  client.Patch({kPersistentVolumes, "", name, ""}, client::PatchType::kMerge,
+               WithoutFinalizer(volume),
+               lifetime.Guard([this, name](const Result<json::Value>& answer) {
+                 if (answer || answer.error().reason() == Reason::kNotFound) return;
+                 loop.After(kRetryDelay, lifetime.Guard([this, name] {
+                   const json::Value* now = volumes.Find({"", name});
+                   if (now != nullptr) OnVolume({}, *now);
+                 }));
+               }));
+}
+
 SimulatedNodes::SimulatedNodes(SimulatedNodesOptions options, Loop& loop, client::ApiClient& client,
                                client::InformerSet& informers, Rng rng)
     : impl_(std::make_unique<Impl>(std::move(options), loop, client, informers, rng)) {}
@@ -331,6 +352,7 @@ void SimulatedNodes::Start() {
   };
   follow(impl_->nodes, &Impl::OnNode);
   follow(impl_->pods, &Impl::OnPod);
+  follow(impl_->volumes, &Impl::OnVolume);
 }
 
 }  // namespace muster::agent

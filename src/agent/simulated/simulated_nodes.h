@@ -5,14 +5,15 @@
 // "true"`.
 //
 // A pod bound to one goes Running at once and stays, or Succeeds after its annotation
-// `muster.dev/simulated-duration` ("30s", "5m"). Deletion is answered at once.
+// `muster.dev/simulated-duration` ("30s", "5m"). Deletion is answered at once. Volumes of the
+// provisioner muster.dev/local-path are only said to be there, too.
 //
 // A Node that was called NotReady while we were away, and its pods, are called Ready again.
 //
 // Life cycle: construct before or after InformerSet::Start(), Start() once, destroy to stop (the
 //             Nodes stay).
 // Thread:     the loop thread.
-// Cost:       one informer over pods, one over nodes, one Lease write per node and
+// Cost:       one informer over pods, one over nodes, one over PersistentVolumes, one Lease write per node and
 //             kSimulatedLeasePeriod; nothing else while idle.
 
 #pragma once

@@ -93,6 +93,31 @@ TEST(SimulatedNodes, AreReadyAgainWithTheirPods) {
   EXPECT_TRUE(ready("/api/v1/pods", "d", "p"));
 }
 
+TEST(SimulatedNodes, LetGoOfVolumesThatAreOnlySaidToBeThere) {
+  Cluster c(2);
+  EXPECT_NE((*c.api.Find("/api/v1/nodes", "",
+                         "simulated-0001"))["metadata"]["annotations"]["muster.dev/local-volumes"],
+            json::Value());
+  const auto put = [&](const std::string& name, const std::string& node,
+                       const std::string& more_finalizers = "") {
+    c.api.Put("/api/v1/persistentvolumes",
+              *json::Parse(R"({"metadata":{"name":")" + name +
+                           R"(","deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":[)" +
+                           more_finalizers +
+                           R"("muster.dev/local-path"]},"spec":{"nodeAffinity":{"required":)"
+                           R"({"nodeSelectorTerms":[{"matchExpressions":[{"key":)"
+                           R"("kubernetes.io/hostname","operator":"In","values":[")" +
+                           node + R"("]}]}]}}}})"));
+  };
+  put("ours", "simulated-0001");
+  put("held", "simulated-0001", R"("kubernetes.io/pv-protection",)");
+  put("elsewhere", "n1");
+  c.loop.RunFor(seconds(1));
+  EXPECT_EQ(c.api.Find("/api/v1/persistentvolumes", "", "ours"), nullptr);
+  EXPECT_NE(c.api.Find("/api/v1/persistentvolumes", "", "held"), nullptr);
+  EXPECT_NE(c.api.Find("/api/v1/persistentvolumes", "", "elsewhere"), nullptr);
+}
+
 TEST(SimulatedNodes, LeaveOtherPodsAlone) {
   Cluster c(1);
   c.Pod("elsewhere");

@@ -12,6 +12,7 @@
 #include "agent/runtime/files.h"
 #include "agent/shim/shim.h"
 #include "agent/volumes/atomic_files.h"
+#include "agent/volumes/local_volumes.h"
 #include "base/strings.h"
 #include "cluster/quantity.h"
 
@@ -204,8 +205,8 @@ Status PlanVolume(const Context& context, const json::Value& volume, const std::
   const std::string name = volume["name"].Str();
   if (!IsFileName(name)) return Error(Reason::kInvalid, "volume name {:?} is no file name", name);
   if (volume.Has("hostPath")) {
-    plan.host_paths.push_back(
-        {name, volume["hostPath"]["path"].Str(), volume["hostPath"]["type"].Str()});
+    plan.host_paths.push_back({name, volume["hostPath"]["path"].Str(),
+                               volume["hostPath"]["type"].Str(), name, "", false, false});
     plan.sources[name] = volume["hostPath"]["path"].Str();
     return Status::Ok();
   }
@@ -216,8 +217,7 @@ Status PlanVolume(const Context& context, const json::Value& volume, const std::
   if (!is_files) {
     return Error(Reason::kInvalid,
                  "volumes of kind {} are not supported on this node; use emptyDir, configMap, "
-                 "secret, downwardAPI, "
-                 "projected or hostPath",
+                 "secret, downwardAPI, projected, hostPath, persistentVolumeClaim or ephemeral",
                  kind);
   }
   plan.shim_volumes = plan.shim_volumes.Append(FilesVolume(name, files));
@@ -234,11 +234,50 @@ bool HasFiles(const VolumePlan& plan) {
   });
 }
 
+namespace {
+
+// Ok if all claims of the pod have led to a volume; else what the kubelet says after its wait.
+Status CheckClaims(const PodInputs& inputs) {
+  std::vector<std::string> names, faults;
+  for (const auto& [name, claim] : inputs.claims) {
+    if (claim) continue;
+    names.push_back(name);
+    faults.push_back(claim.error().message());
+  }
+  if (names.empty()) return Status::Ok();
+  const std::string list = Join(names, " ");
+  const std::string why = Join(faults, ", ");
+  return Error(Reason::kNotFound,
+               "Unable to attach or mount volumes: unmounted volumes=[{}], unattached volumes=[], "
+               "failed to process volumes=[{}]: {}",
+               list, list, faults.size() == 1 ? why : "[" + why + "]");
+}
+
+Status PlanClaim(const ClaimVolume& claim, VolumePlan& plan) {
+  if (!claim.fault.empty()) return Error(Reason::kInvalid, "{}", claim.fault);
+  plan.host_paths.push_back(
+      {claim.name, claim.path, claim.type, claim.volume, claim.folder, claim.local, claim.retain});
+  plan.sources[claim.name] = claim.path;
+  if (claim.read_only) plan.read_only.insert(claim.name);
+  return Status::Ok();
+}
+
+}  // namespace
+
 Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
                                const PodFacts& facts, const std::string& pod_dir) {
   VolumePlan plan;
   const Context context = {pod, inputs, facts};
+  RETURN_IF_ERROR(CheckClaims(inputs));
   for (const json::Value& volume : pod["spec"]["volumes"].items()) {
+    if (!ClaimOf(pod, volume).empty()) {
+      const auto found = inputs.claims.find(volume["name"].Str());
+      if (found == inputs.claims.end())
+        return Error(Reason::kInternalError, "volume {} was not asked for",
+                     volume["name"].AsString());
+      RETURN_IF_ERROR(PlanClaim(*found->second, plan));
+      continue;
+    }
     RETURN_IF_ERROR(PlanVolume(context, volume, pod_dir, plan)
                         .WithPrefix(fmt::format("MountVolume.SetUp failed for volume \"{}\" : ",
                                                 volume["name"].AsString())));
@@ -294,27 +333,66 @@ bool IsInside(const std::string& path, const std::string& dir) {
 
 }  // namespace
 
+namespace {
+
+// A volume that the node keeps itself, or that somebody made a PersistentVolume for by hand.
+bool IsKeptByNode(const HostPathVolume& volume, const std::string& root) {
+  return volume.local && IsInside(volume.path, root) && volume.path.size() > root.size() &&
+         IsFileName(std::string_view(volume.path).substr(root.size() + 1));
+}
+
+std::string SetUpPrefix(const HostPathVolume& volume) {
+  return fmt::format("MountVolume.SetUp failed for volume \"{}\" : ", volume.shown);
+}
+
+// A folder of the node's own is made here; another one has to be there.
+Status PrepareLocal(const HostPathVolume& volume, const std::string& root) {
+  if (!volume.folder.empty() && volume.path == root + "/" + volume.folder) {
+    RETURN_IF_ERROR(MakeLocalVolume(root, volume.folder).WithPrefix(SetUpPrefix(volume)));
+    // A pod that came before may know an older policy, which must not endanger the folder.
+    return volume.retain ? RetainLocalVolume(root, volume.folder, true) : Status::Ok();
+  }
+  if (PathExists(volume.path)) return Status::Ok();
+  return Error(Reason::kNotFound,
+               "MountVolume.NewMounter initialization failed for volume \"{}\" : path {:?} does "
+               "not exist",
+               volume.shown, volume.path);
+}
+
+Status PrepareHostPath(const HostPathVolume& volume, const std::string& data_dir,
+                       VolumePlan& plan) {
+  const std::string prefix = SetUpPrefix(volume);
+  const std::string data = RealPath(data_dir);
+  const std::string root = LocalVolumesDir(data_dir);
+  const bool kept = IsKeptByNode(volume, root);
+  if (kept) RETURN_IF_ERROR(PrepareLocal(volume, root));
+  const std::string real = RealPath(volume.path);
+  // Before anything is made: a missing path below the data folder must not come into being.
+  const bool inside = IsInside(volume.path, data_dir) || IsInside(real, data);
+  if (inside && !(kept && real == RealPath(root) + volume.path.substr(root.size()))) {
+    return Error(Reason::kInvalid,
+                 "{}hostPath {} is inside muster's own data folder; choose another path", prefix,
+                 volume.path);
+  }
+  if (volume.local && !kept) RETURN_IF_ERROR(PrepareLocal(volume, root));
+  RETURN_IF_ERROR(CheckHostPath(volume).WithPrefix(prefix));
+  plan.sources[volume.name] = RealPath(volume.path);
+  if (IsInside(data, plan.sources[volume.name])) {
+    const std::string& source = plan.sources[volume.name];
+    plan.hidden[volume.name] = data.substr(source == "/" ? 1 : source.size() + 1);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
 Status PrepareVolumes(VolumePlan& plan, const std::string& data_dir) {
   for (const std::string& dir : plan.directories) {
     RETURN_IF_ERROR(MakeDirs(dir));
     if (chmod(dir.c_str(), 0777) != 0) return SystemError("chmod", dir, errno);
   }
-  const std::string data = RealPath(data_dir);
-  for (const HostPathVolume& volume : plan.host_paths) {
-    const std::string prefix =
-        fmt::format("MountVolume.SetUp failed for volume \"{}\" : ", volume.name);
-    // Before anything is made: a missing path below the data folder must not come into being.
-    if (IsInside(volume.path, data_dir) || IsInside(RealPath(volume.path), data)) {
-      return Error(Reason::kInvalid,
-                   "{}hostPath {} is inside muster's own data folder; choose another path", prefix,
-                   volume.path);
-    }
-    RETURN_IF_ERROR(CheckHostPath(volume).WithPrefix(prefix));
-    const std::string real = RealPath(volume.path);
-    plan.sources[volume.name] = real;
-    if (IsInside(data, real))
-      plan.hidden[volume.name] = data.substr(real == "/" ? 1 : real.size() + 1);
-  }
+  for (const HostPathVolume& volume : plan.host_paths)
+    RETURN_IF_ERROR(PrepareHostPath(volume, data_dir, plan));
   return Status::Ok();
 }
 
@@ -333,7 +411,7 @@ Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container
     out.source = source->second;
     out.target = mount["mountPath"].Str();
     if (!out.target.starts_with('/')) out.target = "/" + out.target;
-    out.read_only = mount["readOnly"].AsBool();
+    out.read_only = mount["readOnly"].AsBool() || plan.read_only.contains(name);
     out.sub_path = mount.Has("subPathExpr") ? Expand(mount["subPathExpr"].AsString(), variables)
                                             : mount["subPath"].Str();
     for (std::string_view part : Split(out.sub_path, '/')) {

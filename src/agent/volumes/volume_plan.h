@@ -7,6 +7,7 @@
 //   emptyDir, medium Memory                    a tmpfs of the shim
 //   emptyDir                                   DIR/pods/<uid>/volumes/<name>
 //   hostPath                                   the path itself
+//   claims                                     the path of the PersistentVolume (ClaimVolume)
 //
 // Thread:     PlanVolumes and ContainerMounts any (pure); PrepareVolumes blocks (pool).
 // Errors:     what a ConfigMap, Secret, key or token is missing for (the pod waits); Invalid for
@@ -15,6 +16,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,8 +28,13 @@
 
 namespace muster::agent {
 
+// A hostPath of the pod, or what a claim of it led to.
 struct HostPathVolume {
   std::string name, path, type;
+  std::string shown;   // its name in messages: the PersistentVolume's
+  std::string folder;  // one that the node keeps itself (ClaimVolume)
+  bool local = false;  // is not made
+  bool retain = false;
 };
 
 struct VolumePlan {
@@ -37,6 +44,7 @@ struct VolumePlan {
       hidden;  // volume name -> path below the source that is masked (the data folder)
   std::vector<std::string> directories;  // emptyDirs to make, mode 0777
   std::vector<HostPathVolume> host_paths;
+  std::set<std::string> read_only;  // volumes that no mount may write to
 };
 
 Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
@@ -46,7 +54,8 @@ Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
 bool HasFiles(const VolumePlan& plan);
 
 // Makes the folders and checks the hostPaths by their type. A hostPath inside `data_dir` is
-// refused; one that contains it gets an entry in plan.hidden.
+// refused, but for volumes that the node keeps there itself; one that contains it gets an entry in
+// plan.hidden.
 Status PrepareVolumes(VolumePlan& plan, const std::string& data_dir);
 
 Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container,

@@ -139,9 +139,9 @@ TEST_F(Volumes, SaysWhatIsMissingOrNotSupported) {
       PlanVolumes(Pod(R"({"name":"c","configMap":{"name":"cm"}})"), {}, {}, "/pods/u");
   EXPECT_EQ(missing.error().message(),
             "MountVolume.SetUp failed for volume \"c\" : configmap \"cm\" not found");
-  const auto claim =
-      PlanVolumes(Pod(R"({"name":"c","persistentVolumeClaim":{"claimName":"x"}})"), {}, {}, "/p");
-  EXPECT_NE(claim.error().message().find("persistentVolumeClaim"), std::string::npos);
+  const auto kind = PlanVolumes(Pod(R"({"name":"c","iscsi":{"lun":0}})"), {}, {}, "/p");
+  EXPECT_NE(kind.error().message().find("volumes of kind iscsi are not supported"),
+            std::string::npos);
 }
 
 TEST_F(Volumes, ChecksHostPathTypes) {

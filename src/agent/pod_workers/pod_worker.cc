@@ -344,7 +344,7 @@ void PodWorker::GetInputs() {
   FetchPodInputs(context_.client, context_.services, pod_, inputs_,
                  lifetime_.Guard([this](Result<PodInputs> inputs) {
                    busy_ = false;
-                   if (ShouldStop()) return Sync();
+                   if (ShouldStop() || step_ == Step::kLost) return Sync();
                    if (!inputs) return RetryLater("FailedMount", inputs.error().message());
                    inputs_ = std::move(*inputs);
                    Result<VolumePlan> plan =
@@ -390,7 +390,7 @@ void PodWorker::MakeFolder() {
       },
       context_.loop, lifetime_.Guard([this, work] {
         busy_ = false;
-        if (ShouldStop()) return Sync();
+        if (ShouldStop() || step_ == Step::kLost) return Sync();
         if (!work->status.ok()) return RetryLater("FailedMount", work->status.message());
         claims_held_ = true;
         plan_ = std::move(work->plan);

@@ -13,8 +13,8 @@
 // Life cycle: construct before or after InformerSet::Start(), Start() once, destroy to stop (the
 //             Nodes stay).
 // Thread:     the loop thread.
-// Cost:       one informer over pods, one over nodes, one over PersistentVolumes, one Lease write per node and
-//             kSimulatedLeasePeriod; nothing else while idle.
+// Cost:       one informer over pods, one over nodes, one over PersistentVolumes, one Lease
+//             write per node and kSimulatedLeasePeriod; nothing else while idle.
 
 #pragma once
 

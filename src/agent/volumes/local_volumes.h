@@ -1,7 +1,7 @@
 // src/agent/volumes/local_volumes.h
 //
-// The volumes that a node itself keeps for claims (provisioner muster.dev/local-path): folders below
-// DIR/local-volumes, which the Node tells by an annotation. The provisioner writes the
+// The volumes that a node itself keeps for claims (provisioner muster.dev/local-path): folders
+// below DIR/local-volumes, which the Node tells by an annotation. The provisioner writes the
 // PersistentVolume, the agent makes the folder when a pod mounts it, and removes it before it takes
 // its finalizer off a PersistentVolume that goes.
 //
@@ -33,8 +33,8 @@ inline constexpr std::string_view kProtectionFinalizer = "kubernetes.io/pv-prote
 
 std::string LocalVolumesDir(const std::string& data_dir);
 
-// "<volume>_<namespace>_<claim>" of a PersistentVolume; "" without a claimRef, or if that is no file
-// name.
+// "<volume>_<namespace>_<claim>" of a PersistentVolume; "" without a claimRef, or if that is no
+// file name.
 std::string LocalVolumeFolder(const json::Value& volume);
 // The PersistentVolume of such a folder; "" if it is none.
 std::string VolumeOfLocalFolder(std::string_view folder);

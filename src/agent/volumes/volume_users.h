@@ -23,8 +23,8 @@ namespace muster::agent {
 
 class VolumeUsers {
  public:
-  // All or none; the pod's earlier ones are replaced. Conflict, in the kubelet's words, where one of
-  // them is for one pod alone and another pod has it, or is being removed.
+  // All or none; the pod's earlier ones are replaced. Conflict, in the kubelet's words, where one
+  // of them is for one pod alone and another pod has it, or is being removed.
   Status Take(const std::string& uid, const std::vector<ClaimVolume>& volumes);
   // Of a pod that is here already, without a question.
   void Adopt(const std::string& uid, const std::vector<ClaimVolume>& volumes);

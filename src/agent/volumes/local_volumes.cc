@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 
 #include "agent/runtime/files.h"
@@ -17,10 +18,13 @@ namespace {
 // No volume's folder begins with a dot.
 constexpr std::string_view kRemovedPrefix = ".removed-";
 constexpr std::string_view kRetainedPrefix = ".retained-";
+constexpr std::string_view kProvisionedPrefix = "pvc-";  // of the provisioner's volumes
 constexpr std::string_view kNewPrefix = ".new-";
 
+// By the volume's name: the folder's own may be as long as a file name may be.
 std::string Beside(const std::string& root, std::string_view prefix, const std::string& folder) {
-  return fmt::format("{}/{}{}", root, prefix, folder);
+  const std::string volume = VolumeOfLocalFolder(folder);
+  return fmt::format("{}/{}{}", root, prefix, volume.empty() ? folder : volume);
 }
 
 Status CheckFolder(const std::string& root, const std::string& folder) {
@@ -42,13 +46,16 @@ std::string LocalVolumeFolder(const json::Value& volume) {
   const std::string name = volume["metadata"]["name"].Str();
   if (name.empty() || claim["name"].AsString().empty() || claim["namespace"].AsString().empty())
     return "";
-  const std::string folder =
+  std::string folder =
       fmt::format("{}_{}_{}", name, claim["namespace"].AsString(), claim["name"].AsString());
+  if (folder.size() > NAME_MAX) folder = name;
   return IsFileName(folder) ? folder : "";
 }
 
 std::string VolumeOfLocalFolder(std::string_view folder) {
-  if (folder.starts_with('.') || std::ranges::count(folder, '_') != 2) return "";
+  const auto bars = std::ranges::count(folder, '_');
+  if (bars == 0 && folder.starts_with(kProvisionedPrefix)) return std::string(folder);
+  if (folder.starts_with('.') || bars != 2) return "";
   return std::string(folder.substr(0, folder.find('_')));
 }
 

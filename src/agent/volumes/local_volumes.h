@@ -33,8 +33,8 @@ inline constexpr std::string_view kProtectionFinalizer = "kubernetes.io/pv-prote
 
 std::string LocalVolumesDir(const std::string& data_dir);
 
-// "<volume>_<namespace>_<claim>" of a PersistentVolume; "" without a claimRef, or if that is no
-// file name.
+// "<volume>_<namespace>_<claim>" of a PersistentVolume; the volume's name alone where that gets too
+// long for a file name; "" without a claimRef, or if it is no file name at all.
 std::string LocalVolumeFolder(const json::Value& volume);
 // The PersistentVolume of such a folder; "" if it is none.
 std::string VolumeOfLocalFolder(std::string_view folder);

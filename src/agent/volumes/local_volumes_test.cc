@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
+
 #include "agent/runtime/files.h"
 #include "json/parse.h"
 
@@ -38,8 +40,11 @@ TEST(LocalVolume, HasAFolderNamedAfterItAndItsClaim) {
   EXPECT_EQ(VolumeOfLocalFolder("pvc-1_d_data"), "pvc-1");
   EXPECT_EQ(LocalVolumeFolder(Volume().RemovePath({"spec", "claimRef"})), "");
   EXPECT_EQ(LocalVolumeFolder(Volume().SetPath({"spec", "claimRef", "name"}, "../../etc")), "");
-  for (const char* other : {"", "pvc-1", "pvc-1_d", "a_b_c_d", ".removed-pvc-1_d_data"})
+  for (const char* other : {"", "lost+found", "pvc-1_d", "a_b_c_d", ".removed-pvc-1_d_data"})
     EXPECT_EQ(VolumeOfLocalFolder(other), "") << other;
+  const std::string longest(253, 'c');
+  EXPECT_EQ(LocalVolumeFolder(Volume().SetPath({"spec", "claimRef", "name"}, longest)), "pvc-1");
+  EXPECT_EQ(VolumeOfLocalFolder("pvc-1"), "pvc-1");
   EXPECT_TRUE(IsLocalPathVolume(Volume(), "/l/pvc-1_d_data"));
   EXPECT_FALSE(
       IsLocalPathVolume(Volume().RemovePath({"metadata", "annotations"}), "/l/pvc-1_d_data"));
@@ -102,6 +107,14 @@ TEST_F(LocalVolumes, AreRemovedWithoutFollowingLinks) {
   EXPECT_TRUE(RemoveLocalVolume(root_, "pvc-1_d_data").ok()) << "again";
   EXPECT_TRUE(ListDir(root_).empty());
   EXPECT_EQ(ReadSmallFile(dir_ + "/victim/file").value_or(""), "precious");
+}
+
+TEST_F(LocalVolumes, MayHaveTheLongestNames) {
+  const std::string folder = "pvc-1_d_" + std::string(NAME_MAX - 8, 'c');
+  ASSERT_TRUE(MakeLocalVolume(root_, folder).ok());
+  ASSERT_TRUE(RetainLocalVolume(root_, folder, true).ok());
+  EXPECT_TRUE(RemoveLocalVolume(root_, folder).ok());
+  EXPECT_TRUE(ListDir(root_).empty());
 }
 
 TEST_F(LocalVolumes, WhatARemovalHasLeftIsSwept) {

@@ -55,12 +55,13 @@ TEST(ClaimPods, WaitForTheirClaimAndKeepWhatTheyWrote) {
     PutClaim(m, "Bound");
     ASSERT_TRUE(m.UntilPhase("a", "Succeeded"));
     EXPECT_EQ(m.Log("a"), "777\n");
-    m.Create(WithClaim("b", "echo sub > /data/file; ls /data", "Never",
-                       R"(,"subPath":"dir/of-b")"));
+    m.Create(
+        WithClaim("b", "echo sub > /data/file; ls /data", "Never", R"(,"subPath":"dir/of-b")"));
     ASSERT_TRUE(m.UntilPhase("b", "Succeeded"));
     EXPECT_EQ(m.Log("b"), "file\n");
-    m.Create(WithClaim("c", "cat /data/note /data/dir/of-b/file; touch /data/x 2>/dev/null || echo refused",
-                       "Never", R"(,"readOnly":true)"));
+    m.Create(WithClaim(
+        "c", "cat /data/note /data/dir/of-b/file; touch /data/x 2>/dev/null || echo refused",
+        "Never", R"(,"readOnly":true)"));
     ASSERT_TRUE(m.UntilPhase("c", "Succeeded"));
     EXPECT_EQ(m.Log("c"), "of-a\nsub\nrefused\n");
     m.api->Remove(kPods, "d", "a");

@@ -92,6 +92,9 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
   std::vector<json::Value> objects;
   for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
     objects.push_back(Object("v1", "Namespace", json::Obj({{"name", name}})));
+    // A controller makes it elsewhere; here the first pod may come before that.
+    objects.push_back(
+        Object("v1", "ServiceAccount", json::Obj({{"name", "default"}, {"namespace", name}})));
   }
   objects.push_back(
       PriorityClass("system-node-critical", 2000001000, "For what a node cannot do without."));

@@ -29,6 +29,8 @@ class NodeStats;
 
 // LISTs of revisions that only the disk has, at the same time.
 inline constexpr size_t kMaxPastReads = 16;
+// POSTs that wait for what a controller puts into a new namespace, at the same time.
+inline constexpr size_t kMaxWaitingCreates = 256;
 
 struct Core {
   Core(Loop& loop, store::Store& store, ServerOptions options);
@@ -50,6 +52,7 @@ struct Core {
   std::unique_ptr<NodeStats> node_stats;
   bool shutting_down = false;
   size_t past_reads = 0;  // under way on the pool
+  size_t waiting_creates = 0;
   // Callbacks that may outlive the server (store, loop) hold this weakly.
   std::shared_ptr<int> alive = std::make_shared<int>(0);
 

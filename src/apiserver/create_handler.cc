@@ -10,6 +10,10 @@
 namespace muster::apiserver {
 namespace {
 
+// As long as upstream waits for a namespace's account; 40 looks are a second.
+constexpr Duration kFurnitureInterval = milliseconds(25);
+constexpr int kMaxFurnitureLooks = 40;
+
 Status CheckCreatable(const Resource& resource, const RequestInfo& info) {
   if (resource.kind->namespaced && info.ns.empty()) return MethodNotAllowedError();
   if (resource.terminating) {
@@ -34,35 +38,73 @@ Status CheckSentMetadata(const RequestInfo& info, const schema::Kind& kind,
   return Status::Ok();
 }
 
-// The write, or what is wrong with it.
-Status Create(Core& core, const CallPtr& call, const ResourcePtr& resource) {
-  const schema::Kind& kind = *resource->kind;
+// A POST that was read.
+struct Creation {
+  AnswerFormat format;
+  bool dry_run = false;
+  json::Value object;
+  int looks = 0;  // for what the object awaits
+};
+
+Result<Creation> ReadCreation(const CallPtr& call, const ResourcePtr& resource) {
   RETURN_IF_ERROR(CheckCreatable(*resource, call->info()));
-  ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
-  ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "CreateOptions"));
-  ASSIGN_OR_RETURN(json::Value object, DecodeObject(*call, kind));
-  RETURN_IF_ERROR(CheckSentMetadata(call->info(), kind, object));
+  Creation creation;
+  ASSIGN_OR_RETURN(creation.format, FormatOf(*call, resource));
+  ASSIGN_OR_RETURN(creation.dry_run, DryRunOf(call->info(), "CreateOptions"));
+  ASSIGN_OR_RETURN(creation.object, DecodeObject(*call, *resource->kind));
+  RETURN_IF_ERROR(CheckSentMetadata(call->info(), *resource->kind, creation.object));
+  return creation;
+}
+
+void Create(Core& core, const CallPtr& call, const ResourcePtr& resource, Creation creation);
+
+void CreateLater(Core& core, const CallPtr& call, const ResourcePtr& resource, Creation creation) {
+  ++creation.looks;
+  ++core.waiting_creates;
+  core.loop.After(kFurnitureInterval,
+                  core.Guarded([&core, call, resource, creation = std::move(creation)]() mutable {
+                    --core.waiting_creates;
+                    Create(core, call, resource, std::move(creation));
+                  }));
+}
+
+// The write, or what is wrong with it.
+Status TryCreate(Core& core, const CallPtr& call, const ResourcePtr& resource, Creation creation) {
+  const schema::Kind& kind = *resource->kind;
   WriteContext context{kind,
                        kind.namespaced ? call->info().ns : "",
-                       object["metadata"]["name"].Str(),
+                       creation.object["metadata"]["name"].Str(),
                        core.loop.Now(),
-                       dry_run,
+                       creation.dry_run,
                        {},
                        &call->user()};
   RETURN_IF_ERROR(CheckNamespace(core, kind, context.ns, context.name));
-  ASSIGN_OR_RETURN(object, PrepareCreate(core, *resource, context, std::move(object)));
+  if (creation.looks < kMaxFurnitureLooks && core.waiting_creates < kMaxWaitingCreates &&
+      resource->strategy->AwaitsFurniture(context, creation.object)) {
+    CreateLater(core, call, resource, std::move(creation));
+    return Status::Ok();
+  }
+  ASSIGN_OR_RETURN(json::Value object,
+                   PrepareCreate(core, *resource, context, std::move(creation.object)));
   call->Warn(context.warnings);
   CreateObject(core, resource, context, std::move(object),
-               [&core, call, format](Result<store::EntryPtr> entry) {
+               [&core, call, format = creation.format](Result<store::EntryPtr> entry) {
                  ReplyEntry(core, *call, format, 201, entry);
                });
   return Status::Ok();
 }
 
+void Create(Core& core, const CallPtr& call, const ResourcePtr& resource, Creation creation) {
+  if (Status status = TryCreate(core, call, resource, std::move(creation)); !status.ok())
+    call->Fail(status);
+}
+
 }  // namespace
 
 void HandleCreate(Core& core, const CallPtr& call, const ResourcePtr& resource) {
-  if (Status status = Create(core, call, resource); !status.ok()) call->Fail(status);
+  Result<Creation> creation = ReadCreation(call, resource);
+  if (!creation) return call->Fail(creation.error());
+  Create(core, call, resource, std::move(*creation));
 }
 
 }  // namespace muster::apiserver

@@ -2,6 +2,8 @@
 
 namespace muster::apiserver {
 
+bool Strategy::AwaitsFurniture(const WriteContext&, const json::Value&) { return false; }
+
 Status Strategy::PrepareCreate(WriteContext&, json::Value&) { return Status::Ok(); }
 
 Status Strategy::Reserve(WriteContext&, const json::Value*, json::Value&) { return Status::Ok(); }

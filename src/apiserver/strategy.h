@@ -58,6 +58,9 @@ class Strategy {
   // POST keeps the status that the client sent.
   virtual bool keeps_status_on_create() const { return false; }
 
+  // PrepareCreate() would refuse `object` for want of something that a controller puts into every
+  // new namespace: a POST looks again for a while before it asks.
+  virtual bool AwaitsFurniture(const WriteContext& context, const json::Value& object);
   // Before defaulting: fills and drops what the server decides.
   virtual Status PrepareCreate(WriteContext& context, json::Value& object);
   // After validation, last before the write: reservations (cluster addresses) happen here, so

@@ -20,6 +20,21 @@ TEST(PlainPod, MayHaveWhatItFindsOnTheMachine) {
                   .ok());
 }
 
+TEST(PlainPod, DoesWithoutTheTokenThatEveryPodGets) {
+  const std::string volumes =
+      R"([{"name":"kube-api-access-x2z4b","projected":{"sources":[]}},
+          {"name":"mine","projected":{"sources":[]}}])";
+  const auto check = [&](const std::string& name, const std::string& path) {
+    return Check(R"("volumeMounts":[{"name":")" + name + R"(","readOnly":true,"mountPath":")" +
+                     path + "\"}]",
+                 volumes);
+  };
+  const std::string place = "/var/run/secrets/kubernetes.io/serviceaccount";
+  EXPECT_TRUE(check("kube-api-access-x2z4b", place).ok());
+  EXPECT_FALSE(check("mine", place).ok());
+  EXPECT_FALSE(check("kube-api-access-x2z4b", "/tokens").ok());
+}
+
 TEST(PlainPod, FailsWhereSomethingWouldBeMissingOrOpen) {
   const std::string home = R"([{"name":"v","hostPath":{"path":"/home/me"}}])";
   for (const char* mount : {R"({"name":"v","mountPath":"/data"})",

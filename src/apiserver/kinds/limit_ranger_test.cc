@@ -137,6 +137,8 @@ TEST_F(LimitRangerTest, LooksAtNewObjectsOfItsNamespaceOnly) {
                  json::Write(old.SetPath({"metadata", "labels"}, json::Obj({{"a", "b"}}))));
   EXPECT_EQ(labelled->status, 200) << labelled->body;
   test_.Send("POST", "/api/v1/namespaces", R"({"metadata":{"name":"other"}})");
+  test_.Send("POST", "/api/v1/namespaces/other/serviceaccounts",
+             R"({"metadata":{"name":"default"}})");
   const auto elsewhere = test_.Send("POST", "/api/v1/namespaces/other/pods",
                                     R"({"metadata":{"name":"p"},"spec":{"containers":[)" +
                                         Container(R"({"limits":{"cpu":"9"}})") + "]}}");

@@ -4,6 +4,7 @@
 
 #include "apiserver/errors.h"
 #include "apiserver/kinds/limit_ranger.h"
+#include "apiserver/kinds/service_account_admission.h"
 #include "apiserver/stored_object.h"
 #include "schema/pod_phase.h"
 #include "schema/pod_qos.h"
@@ -34,14 +35,6 @@ void AddDefaultTolerations(json::Value& pod) {
   }
 }
 
-void SetServiceAccount(json::Value& pod) {
-  std::string name = pod["spec"]["serviceAccountName"].Str();
-  if (name.empty()) name = pod["spec"]["serviceAccount"].Str("default");
-  pod = std::move(pod)
-            .SetPath({"spec", "serviceAccountName"}, name)
-            .SetPath({"spec", "serviceAccount"}, name);
-}
-
 // Device nodes come of it: only a Binding says it.
 constexpr std::string_view kGangDevicesAnnotation = "muster.dev/gang-devices";
 
@@ -60,12 +53,16 @@ Status PodStrategy::PrepareCreate(WriteContext& context, json::Value& pod) {
   if (pod["metadata"]["annotations"].Has(kGangDevicesAnnotation))
     pod = pod.RemovePath({"metadata", "annotations", kGangDevicesAnnotation});
   ApplyLimitRangeDefaults(store_, context, pod);
-  SetServiceAccount(pod);
+  RETURN_IF_ERROR(ApplyServiceAccount(store_, context, pod));
   AddDefaultTolerations(pod);
   RETURN_IF_ERROR(SetPriority(context, pod));
   json::Value status = json::Obj({{"phase", "Pending"}, {"qosClass", schema::QosClassOf(pod)}});
   pod = std::move(pod).Set("status", std::move(status));
   return Status::Ok();
+}
+
+bool PodStrategy::AwaitsFurniture(const WriteContext& context, const json::Value& pod) {
+  return AwaitsServiceAccount(store_, context, pod);
 }
 
 Status PodStrategy::Reserve(WriteContext& context, const json::Value* before, json::Value& pod) {

@@ -1,7 +1,7 @@
 // src/apiserver/kinds/pod_strategy.h
 //
-// Pods: what upstream's admission plugins Priority, DefaultTolerationSeconds and ServiceAccount do,
-// the first status, and graceful deletion.
+// Pods: what upstream's admission plugins Priority, DefaultTolerationSeconds, ServiceAccount and
+// LimitRanger do, the first status, and graceful deletion.
 //
 // Thread: the loop thread.
 
@@ -17,10 +17,11 @@ inline constexpr int64_t kDefaultTerminationSeconds = 30;  // terminationGracePe
 
 class PodStrategy : public Strategy {
  public:
-  // `store` has the PriorityClasses and LimitRanges. REQUIRES: outlives the strategy.
+  // `store` has PriorityClasses, LimitRanges, ServiceAccounts. REQUIRES: outlives the strategy.
   explicit PodStrategy(const store::Store& store) : store_(store) {}
 
   bool returns_deleted_object() const override { return true; }
+  bool AwaitsFurniture(const WriteContext& context, const json::Value& pod) override;
   Status PrepareCreate(WriteContext& context, json::Value& pod) override;
   Status Reserve(WriteContext& context, const json::Value* before, json::Value& pod) override;
   Status PrepareUpdate(WriteContext& context, const json::Value& before,

@@ -36,6 +36,10 @@ eventually 10 gathered edit pods/log
 eventually 10 gathered admin pods/eviction
 kubectl create rolebinding viewer --clusterrole=view --user=eve
 equals "$(kubectl auth can-i list deployments.apps --as=eve)" yes "view"
+for role in view edit admin; do eventually 10 gathered $role metrics.k8s.io; done
+equals "$(kubectl auth can-i list pods.metrics.k8s.io --as=eve)" yes "view and what pods use"
+kubectl get --raw /apis/metrics.k8s.io/v1beta1/nodes --as=eve >/dev/null 2>&1 && fail "a role binding is enough for what nodes use"
+kubectl get --raw /apis/metrics.k8s.io/v1beta1/namespaces/default/pods --as=eve >/dev/null
 equals "$(kubectl auth can-i get secrets --as=eve || true)" no "view and secrets"
 
 # What was signed before a restart holds after it; the key is its owner's alone.

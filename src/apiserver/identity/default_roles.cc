@@ -152,6 +152,8 @@ struct Labelled {
 constexpr Labelled kLabelled[] = {{"system:aggregate-to-admin", "admin"},
                                   {"system:aggregate-to-edit", "edit"},
                                   {"system:aggregate-to-view", "view"},
+                                  {"system:aggregated-metrics-reader", "admin"},
+                                  {"system:aggregated-metrics-reader", "edit"},
                                   {"system:aggregated-metrics-reader", "view"},
                                   {"muster:edit-ml", "edit"},
                                   {"muster:view-ml", "view"}};

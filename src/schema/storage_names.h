@@ -20,6 +20,9 @@ inline constexpr std::string_view kLocalPathClass = "local-path";
 inline constexpr std::string_view kLocalVolumesAnnotation = "muster.dev/local-volumes";
 inline constexpr std::string_view kLocalVolumesDefault = "/var/lib/muster/volumes";
 
+// Of a volume: the provisioner that made it.
+inline constexpr std::string_view kProvisionedByAnnotation = "pv.kubernetes.io/provisioned-by";
+
 inline constexpr std::string_view kDefaultClassAnnotation =
     "storageclass.kubernetes.io/is-default-class";
 inline constexpr std::string_view kDefaultClassBetaAnnotation =

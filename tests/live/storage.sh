@@ -136,6 +136,7 @@ volume csi "csi: {driver: disk.example.com, volumeHandle: one}"
 bind csi
 pod csi csi 'echo up'
 waits csi "PersistentVolumes of kind csi are not supported on this node"
+claim robber-host
 kubectl apply -f - >/dev/null <<YAML
 apiVersion: v1
 kind: Pod
@@ -145,7 +146,6 @@ spec:
   volumes: [{name: host, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}}}}]
   containers: [{name: main, image: none, command: [sleep, "1000"], volumeMounts: [{name: host, mountPath: /data}]}]
 YAML
-claim robber-host
 waits robber "PVC default/robber-host was not created for pod default/robber (pod is not owner)"
 claim single ReadWriteOncePod
 volume single "hostPath: {path: $SCRATCH/host}" "" "" ReadWriteOncePod
@@ -222,7 +222,7 @@ up >/dev/null
 eventually 60 has_no_file "$root/pv-orphan_default_orphan"
 equals "$(cat "$root/pv-kept_default_kept/note")" kept "a retained volume"
 
-# What the controllers do: STORAGE_CONTROLLERS=yes, where the binder and the provisioner are.
+# What the controllers do.
 with_controllers() {
   kubectl apply -f - >/dev/null <<YAML
 apiVersion: apps/v1
@@ -285,10 +285,8 @@ YAML
   eventually 60 is_gone "pv/$volume"
   eventually 30 has_no_file "$root/${volume}_default_scratch-own"
 }
-if [ "${STORAGE_CONTROLLERS:-no}" = yes ]; then
-  say "== StatefulSets and ephemeral volumes"
-  with_controllers
-fi
+say "== StatefulSets and ephemeral volumes"
+with_controllers
 
 "$MUSTER" down --purge --data-dir "$DATA" >/dev/null
 has_no_file "$root" || fail "muster down --purge left $(ls -la "$root")"

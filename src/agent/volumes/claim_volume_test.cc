@@ -190,7 +190,7 @@ TEST_F(Claims, TheNodesOwnFoldersAreMade) {
   EXPECT_NE(PlanFault().find("does not exist"), std::string::npos) << "nobody provisioned it";
   persistent_volume_ = persistent_volume_.SetPath(
       {"metadata", "annotations"},
-      json::Obj({{std::string(kProvisionedByAnnotation), std::string(kLocalPath)}}));
+      json::Obj({{std::string(kProvisionedByAnnotation), std::string(kLocalPathProvisioner)}}));
   ASSERT_EQ(PlanFault(), "");
   EXPECT_EQ(Plan()->sources.at("v"), root + "/pv1_d_data");
   EXPECT_EQ(ListDir(root), std::vector<std::string>{"pv1_d_data"});

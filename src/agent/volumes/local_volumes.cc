@@ -60,7 +60,8 @@ std::string VolumeOfLocalFolder(std::string_view folder) {
 }
 
 bool IsLocalPathVolume(const json::Value& volume, const std::string& path) {
-  return volume["metadata"]["annotations"][kProvisionedByAnnotation].AsString() == kLocalPath &&
+  return volume["metadata"]["annotations"][kProvisionedByAnnotation].AsString() ==
+             kLocalPathProvisioner &&
          volume["spec"]["local"]["path"].AsString() == path;
 }
 
@@ -82,14 +83,14 @@ bool IsRetained(const json::Value& volume) {
 bool AwaitsRemoval(const json::Value& volume) {
   const json::Value& meta = volume["metadata"];
   return !meta["deletionTimestamp"].AsString().empty() &&
-         Contains(meta["finalizers"], kLocalPath) &&
-         !Contains(meta["finalizers"], kProtectionFinalizer);
+         Contains(meta["finalizers"], kLocalPathProvisioner) &&
+         !Contains(meta["finalizers"], kVolumeProtection);
 }
 
 json::Value WithoutFinalizer(const json::Value& volume) {
   json::Array kept;
   for (const json::Value& finalizer : volume["metadata"]["finalizers"].items()) {
-    if (finalizer.AsString() != kLocalPath) kept.push_back(finalizer);
+    if (finalizer.AsString() != kLocalPathProvisioner) kept.push_back(finalizer);
   }
   return json::Obj(
       {{"metadata", json::Obj({{"uid", volume["metadata"]["uid"]},

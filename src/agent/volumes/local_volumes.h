@@ -17,19 +17,18 @@
 #include <vector>
 
 #include "base/status.h"
-#include "client/api_client.h"
+#include "client/storage_resources.h"
 #include "json/projection.h"
 #include "json/value.h"
+#include "schema/storage_names.h"
 
 namespace muster::agent {
 
-inline const client::Resource kPersistentVolumes{"", "v1", "persistentvolumes"};
-// Of a Node: the folder below which it keeps such volumes.
-inline constexpr std::string_view kLocalVolumesAnnotation = "muster.dev/local-volumes";
-// The provisioner's name, and the finalizer of those PersistentVolumes.
-inline constexpr std::string_view kLocalPath = "muster.dev/local-path";
-inline constexpr std::string_view kProvisionedByAnnotation = "pv.kubernetes.io/provisioned-by";
-inline constexpr std::string_view kProtectionFinalizer = "kubernetes.io/pv-protection";
+using client::resources::kPersistentVolumes;
+using schema::kLocalPathProvisioner;  // also the finalizer of its volumes
+using schema::kLocalVolumesAnnotation;
+using schema::kProvisionedByAnnotation;
+using schema::kVolumeProtection;
 
 std::string LocalVolumesDir(const std::string& data_dir);
 

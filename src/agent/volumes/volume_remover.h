@@ -8,7 +8,7 @@
 // Life cycle: construct before the informers start; Start() when the pods of an earlier run are
 //             known to `users`; destroy to stop (a removal on the pool goes on).
 // Thread:     the loop thread; file work on the pool.
-// Invariants: nothing is removed that a pod has, or that a claim holds (kProtectionFinalizer); the
+// Invariants: nothing is removed that a pod has, or that a claim holds (kVolumeProtection); the
 //             finalizer goes after the folder, so a crash in between repeats the removal.
 
 #pragma once

@@ -20,7 +20,7 @@
 namespace muster::controllers {
 
 // Whose driver made the volume.
-inline constexpr std::string_view kProvisionedByAnnotation = "pv.kubernetes.io/provisioned-by";
+using schema::kProvisionedByAnnotation;
 // Whose driver is to make the claim's volume: today's name and the one that drivers also look at.
 inline constexpr std::string_view kProvisionerAnnotation =
     "volume.kubernetes.io/storage-provisioner";

@@ -214,8 +214,10 @@ std::unique_ptr<StreamHandle> ApiClient::RawStream(net::Request request,
                             .on_end = lifetime_.Guard(std::move(callbacks.on_end))});
 }
 
-void ApiClient::Get(const Target& target, Done done) {
-  Call("GET", PathOf(target), kJsonType, json::Value(), std::move(done));
+void ApiClient::Get(const Target& target, Done done) { GetPath(PathOf(target), std::move(done)); }
+
+void ApiClient::GetPath(std::string path, Done done) {
+  Call("GET", std::move(path), kJsonType, json::Value(), std::move(done));
 }
 
 void ApiClient::List(const Resource& resource, std::string_view ns, const ListOptions& options,

@@ -56,6 +56,7 @@ inline const Resource kDaemonSets{"apps", "v1", "daemonsets"};
 inline const Resource kStatefulSets{"apps", "v1", "statefulsets"};
 inline const Resource kJobs{"batch", "v1", "jobs"};
 inline const Resource kCronJobs{"batch", "v1", "cronjobs"};
+inline const Resource kHorizontalPodAutoscalers{"autoscaling", "v2", "horizontalpodautoscalers"};
 inline const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets"};
 inline const Resource kPyTorchJobs{"kubeflow.org", "v1", "pytorchjobs"};
 inline const Resource kPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups"};
@@ -107,6 +108,7 @@ class ApiClient {
   ApiClient(Loop& loop, Transport& transport, std::string user_agent);
 
   void Get(const Target& target, Done done);
+  void GetPath(std::string path, Done done);  // any path of the API with its query
   void List(const Resource& resource, std::string_view ns, const ListOptions& options, Done done);
   void Create(const Target& target, const json::Value& object, Done done);
   void Update(const Target& target, const json::Value& object, Done done);

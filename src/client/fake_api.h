@@ -336,6 +336,7 @@ class FakeApi final : public net::Handler {
         {"jobs", "Job"},
         {"cronjobs", "CronJob"},
         {"poddisruptionbudgets", "PodDisruptionBudget"},
+        {"horizontalpodautoscalers", "HorizontalPodAutoscaler"},
         {"podgroups", "PodGroup"},
         {"leases", "Lease"},
         {"customresourcedefinitions", "CustomResourceDefinition"}};

@@ -92,7 +92,26 @@ void Reconciled::Event(json::Value object, EventType type, std::string reason,
 }
 
 void Reconciled::Ask(std::string name, Target target) {
-  probes.push_back({std::move(name), std::move(target)});
+  Probe probe;
+  probe.name = std::move(name);
+  probe.target = std::move(target);
+  Ask(std::move(probe));
+}
+
+void Reconciled::Ask(Probe probe) { probes.push_back(std::move(probe)); }
+
+json::Value FailureOf(const Status& error) {
+  return json::Obj({{"kind", "Status"},
+                    {"apiVersion", "v1"},
+                    {"status", "Failure"},
+                    {"message", error.message()},
+                    {"reason", ReasonName(error.reason())},
+                    {"code", error.code()}});
+}
+
+bool IsFailure(const json::Value& observation) {
+  return observation["kind"].AsString() == "Status" &&
+         observation["status"].AsString() == "Failure";
 }
 
 void Reconciled::LookAgainAt(Time time) {
@@ -531,10 +550,13 @@ struct Runtime::Impl {
     KeyState* target = &state;
     for (const Probe& probe : state.pass.probes) {
       ApiClient::Done done =
-          lifetime.Guard([this, target, name = probe.name](Result<json::Value> reply) {
+          lifetime.Guard([this, target, asked = &probe](Result<json::Value> reply) {
+            const std::string& name = asked->name;
             --target->probes_in_flight;
             if (reply) {
               target->observations[name] = std::move(*reply);
+            } else if (asked->failures_too) {
+              target->observations[name] = FailureOf(reply.error());
             } else if (reply.error().reason() == Reason::kNotFound) {
               target->observations[name] = json::Value();
             } else if (target->error.ok()) {
@@ -542,8 +564,10 @@ struct Runtime::Impl {
             }
             if (target->probes_in_flight == 0) Finish(*target);
           });
-      if (probe.target.name.empty()) {
-        client.List(probe.target.resource, probe.target.ns, {.limit = 1}, std::move(done));
+      if (!probe.path.empty()) {
+        client.GetPath(probe.path, std::move(done));
+      } else if (probe.target.name.empty()) {
+        client.List(probe.target.resource, probe.target.ns, probe.list, std::move(done));
       } else {
         client.Get(probe.target, std::move(done));
       }

@@ -55,13 +55,20 @@ struct EventToRecord {
 };
 
 // A declared question whose answer is not in the informers: a live GET of an object (or, without a
-// name, a LIST of at most one) past the caches. The runtime asks it after the writes, then runs the
-// key once more with the answers.
+// name, a LIST) past the caches. The runtime asks it after the writes, then runs the key once more
+// with the answers.
 struct Probe {
   std::string name;  // key into Observations
   Target target;
+  ListOptions list = {.limit = 1};  // of a collection
+  std::string path;                 // asked instead of the target: a path with its query
+  // A failure is an answer, too (FailureOf); otherwise it ends the pass, which is tried again.
+  bool failures_too = false;
 };
-// The object; a null for NotFound. Only the answers to the previous pass of this key are there. And
+// A metav1.Status as a server sends it, NotFound included.
+json::Value FailureOf(const Status& error);
+bool IsFailure(const json::Value& observation);
+// The answer; a null for NotFound. Only the answers to the previous pass of this key are there. And
 // under kRefusedWrite, if a write of the last pass was refused, what the server said of the first:
 // {"verb": "create", "kind": "Pod", "reason": "Forbidden", "message": "..."}.
 using Observations = std::map<std::string, json::Value>;
@@ -87,6 +94,7 @@ struct Reconciled {
   void Delete(Target target, DeleteOptions options = {});
   void Event(json::Value object, EventType type, std::string reason, std::string message);
   void Ask(std::string name, Target target);
+  void Ask(Probe probe);
   void LookAgainAt(Time time);  // the earliest of all calls counts
 };
 

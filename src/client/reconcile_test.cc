@@ -28,6 +28,7 @@ class PodsPerConfigMap final : public Controller {
     std::vector<Observations> observations;
     Time look_again_at{};
     bool ask = false;
+    std::vector<Probe> probes;
   };
   explicit PodsPerConfigMap(Log& log) : log_(log) {}
 
@@ -54,6 +55,9 @@ class PodsPerConfigMap final : public Controller {
     }
     out.subject = *owner;
     if (log_.ask && observations.empty()) out.Ask("live", {resources::kPods, key.ns, "nobody", ""});
+    if (observations.empty()) {
+      for (const Probe& probe : log_.probes) out.Ask(probe);
+    }
     if (log_.look_again_at > now) out.LookAgainAt(log_.look_again_at);
     return out;
   }
@@ -282,6 +286,48 @@ TEST_F(ReconcileTest, ProbesAreAnsweredInTheNextPass) {
   log_.ask = true;
   api_.Put(kConfigMaps, ConfigMap("a", 0));
   Start();
+  ASSERT_EQ(log_.observations.size(), 1u);
+  EXPECT_TRUE(log_.observations[0].at("live").IsNull());
+}
+
+TEST_F(ReconcileTest, ProbesMayTakeFailuresForAnAnswer) {
+  Probe object{.name = "object", .target = {resources::kPods, "d", "nobody", ""}};
+  Probe path{.name = "path", .target = {}, .list = {}, .path = "/apis/none/v1/things?a=b"};
+  Probe list{.name = "list", .target = {resources::kPods, "d", "", ""}};
+  list.list = {.label_selector = "app=x"};
+  for (Probe* probe : {&object, &path, &list}) {
+    probe->failures_too = true;
+    log_.probes.push_back(*probe);
+  }
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (!request.target.starts_with("/apis/none")) return true;
+    FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");
+    return false;
+  };
+  api_.Put(kConfigMaps, ConfigMap("a", 0));
+  Start();
+  ASSERT_EQ(log_.observations.size(), 1u) << "no retries";
+  const Observations& answers = log_.observations[0];
+  EXPECT_TRUE(IsFailure(answers.at("object")));
+  EXPECT_EQ(answers.at("object")["reason"].AsString(), "NotFound");
+  EXPECT_TRUE(IsFailure(answers.at("path")));
+  EXPECT_EQ(answers.at("path")["message"].AsString(), "away");
+  EXPECT_FALSE(IsFailure(answers.at("list")));
+  EXPECT_EQ(Requests("GET /apis/none/v1/things?a=b"), 1u);
+  EXPECT_EQ(Requests("GET /api/v1/namespaces/d/pods?labelSelector=app%3Dx"), 1u);
+}
+
+TEST_F(ReconcileTest, AFailedProbeIsTriedAgainOtherwise) {
+  int failures = 3;
+  log_.probes.push_back({.name = "live", .target = {resources::kPods, "d", "nobody", ""}});
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (!request.target.ends_with("/nobody") || failures-- <= 0) return true;
+    FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");
+    return false;
+  };
+  api_.Put(kConfigMaps, ConfigMap("a", 0));
+  Start();
+  loop_.RunFor(seconds(1));
   ASSERT_EQ(log_.observations.size(), 1u);
   EXPECT_TRUE(log_.observations[0].at("live").IsNull());
 }

@@ -19,6 +19,7 @@
 #include "controllers/persistentvolume/ephemeral_volume_controller.h"
 #include "controllers/persistentvolume/persistent_volume_controller.h"
 #include "controllers/persistentvolume/protection_controllers.h"
+#include "controllers/podautoscaler/podautoscaler_controller.h"
 #include "controllers/podgc/pod_gc_controller.h"
 #include "controllers/replicaset/replicaset_controller.h"
 #include "controllers/resourcequota/resource_quota_controller.h"
@@ -48,6 +49,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<ClaimProtectionController>());
   runtime.Add(std::make_unique<VolumeProtectionController>());
   runtime.Add(std::make_unique<EphemeralVolumeController>());
+  runtime.Add(std::make_unique<PodAutoscalerController>(discovery));
   runtime.Add(std::make_unique<NamespaceController>(discovery));
   runtime.Add(std::make_unique<GarbageController>(discovery));
 }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/simulated/go_duration.h"
+#include "base/go_duration.h"
 #include "client/fake_api.h"
 #include "client/in_process_transport.h"
 #include "json/parse.h"

@@ -1,8 +1,8 @@
-#include "agent/simulated/go_duration.h"
+#include "base/go_duration.h"
 
 #include "base/strings.h"
 
-namespace muster::agent {
+namespace muster {
 
 std::optional<Duration> ParseGoDuration(std::string_view text) {
   constexpr int64_t kMaxPart = 1'000'000'000;  // keeps the product inside 64 bits
@@ -31,4 +31,4 @@ std::optional<Duration> ParseGoDuration(std::string_view text) {
   return total;
 }
 
-}  // namespace muster::agent
+}  // namespace muster

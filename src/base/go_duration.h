@@ -1,4 +1,4 @@
-// src/agent/simulated/go_duration.h
+// src/base/go_duration.h
 //
 // Durations as Go writes them: "30s", "1h30m", "250ms".
 //
@@ -11,9 +11,9 @@
 
 #include "base/time.h"
 
-namespace muster::agent {
+namespace muster {
 
 // nullopt for anything else, the empty text and negative ones included.
 std::optional<Duration> ParseGoDuration(std::string_view text);
 
-}  // namespace muster::agent
+}  // namespace muster

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Issue 6: a HorizontalPodAutoscaler on simulated nodes, whose pods use what their annotations say: it goes up under
+# load, is held by its limits, and comes down when the load ends; and what stock kubectl shows of it.
+source "$(dirname "$0")/lib.sh"
+up --simulate-nodes 2
+
+deployment() { # deployment NAME CPU
+  kubectl apply -f - <<YAML >/dev/null
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: $1}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: $1}}
+  template:
+    metadata:
+      labels: {app: $1}
+      annotations: {muster.dev/simulated-cpu: 100m}
+    spec:
+      nodeSelector: {muster.dev/simulated: "true"}
+      containers:
+        - {name: main, image: none, resources: {requests: {cpu: 200m}}}
+YAML
+}
+# load NAME CPU: what each pod uses from now on. The pods that are there are told, and those that will come.
+load() {
+  kubectl patch deployment "$1" --type merge -p \
+    "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"muster.dev/simulated-cpu\":\"$2\"}}}}}" >/dev/null
+}
+replicas_are() { [ "$(jsonpath "deployment/$1" .status.readyReplicas)" = "$2" ]; }
+condition() { # condition NAME TYPE: its reason
+  jsonpath "hpa/$1" ".status.conditions[?(@.type==\"$2\")].reason"
+}
+condition_is() { [ "$(condition "$1" "$2")" = "$3" ]; }
+has_event() { kubectl get events --field-selector "involvedObject.kind=HorizontalPodAutoscaler" -o \
+  'jsonpath={range .items[*]}{.reason}{" "}{.message}{"\n"}{end}' | grep -qF "$1"; }
+
+deployment web
+kubectl apply -f - <<'YAML' >/dev/null
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 1
+  maxReplicas: 5
+  metrics:
+    - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}
+  behavior:
+    scaleDown: {stabilizationWindowSeconds: 15}
+YAML
+eventually 120 condition_is web ScalingActive ValidMetricFound
+contains "$(kubectl get hpa web --no-headers)" "cpu: 50%/50%" "targets at rest"
+
+# Three times its share: from 1 to 3, and no further than 5.
+load web 300m
+eventually 240 replicas_are web 5
+eventually 60 condition_is web ScalingLimited TooManyReplicas
+has_event "SuccessfulRescale New size: 3; reason: cpu resource utilization (percentage of request) above target" ||
+  has_event "SuccessfulRescale New size: 5; reason: cpu resource utilization (percentage of request) above target" ||
+  fail "no event says that it went up"
+line=$(kubectl get hpa web --no-headers)
+contains "$line" "Deployment/web" "get hpa"
+contains "$line" "cpu: 150%/50%" "get hpa"
+contains "$(kubectl get hpa web)" "REFERENCE" "get hpa"
+said=$(kubectl describe hpa web)
+contains "$said" "resource cpu on pods  (as a percentage of request):  150% (300m) / 50%" "describe hpa"
+contains "$said" "TooManyReplicas" "describe hpa"
+contains "$said" "SuccessfulRescale" "describe hpa"
+say "result: an autoscaler took a Deployment from 1 to 5 replicas under load"
+
+# The load ends.
+load web 10m
+eventually 240 replicas_are web 1
+has_event "SuccessfulRescale New size: 1; reason: All metrics below target" || fail "no event says that it went down"
+say "result: and back to 1 when the load ended"
+
+# Whoever scales to zero switches it off.
+kubectl scale deployment web --replicas 0 >/dev/null
+eventually 60 condition_is web ScalingActive ScalingDisabled
+
+# A target that is not there, and a metric that nobody serves.
+kubectl apply -f - <<'YAML' >/dev/null
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: lost}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: lost}
+  maxReplicas: 3
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: queue}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: queue}
+  maxReplicas: 3
+  metrics:
+    - {type: Pods, pods: {metric: {name: requests}, target: {type: AverageValue, averageValue: "5"}}}
+YAML
+deployment queue
+eventually 60 condition_is lost AbleToScale FailedGetScale
+eventually 60 condition_is queue ScalingActive FailedGetPodsMetric
+contains "$(kubectl describe hpa queue)" "no custom metrics API (custom.metrics.k8s.io) registered" "describe hpa"

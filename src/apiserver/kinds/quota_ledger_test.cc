@@ -240,6 +240,8 @@ TEST_F(QuotaTest, CountsAnyKind) {
 TEST_F(QuotaTest, OtherNamespacesAreFree) {
   Quota("q", R"({"hard":{"pods":"0"}})");
   test_.Send("POST", "/api/v1/namespaces", R"({"metadata":{"name":"other"}})");
+  test_.Send("POST", "/api/v1/namespaces/other/serviceaccounts",
+             R"({"metadata":{"name":"default"}})");
   EXPECT_NE(TryPod("a"), "");
   EXPECT_EQ(test_.Send("POST", "/api/v1/namespaces/other/pods", Pod("a"))->status, 201);
 }

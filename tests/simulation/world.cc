@@ -355,6 +355,9 @@ json::Value Essence(const json::Value& value) {
     for (auto& [text, item] : sorted) items.push_back(std::move(item));
     return json::Value(std::move(items));
   }
+  // The volume with the token is named by the pod's uid.
+  constexpr std::string_view kToken = "kube-api-access-";
+  if (value.IsString() && value.AsString().starts_with(kToken)) return kToken;
   if (!value.IsObject()) return value;
   std::map<std::string, json::Value> sorted;
   for (const json::Member& member : value.members()) {

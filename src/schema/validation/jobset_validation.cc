@@ -305,9 +305,17 @@ void ValidateJobSet(const Value& job_set, FieldErrors& errors) {
   const Path list = path.Child("replicatedJobs");
   const Value& replicated_jobs = spec["replicatedJobs"];
   bool depends = false;
+  int64_t jobs = 0;
   for (size_t i = 0; i < replicated_jobs.size(); ++i) {
     depends = depends || replicated_jobs.At(i).Has("dependsOn");
+    jobs += replicated_jobs.At(i)["replicas"].AsInt(1);
     ValidateReplicatedJob(job_set, i, list.Index(i), errors);
+  }
+  if (jobs > kMaxJobsOfJobSet) {
+    errors.Invalid(list, fmt::format("the replicas of all replicatedJobs are {} Jobs together; at "
+                                     "most {} are made for one JobSet: use fewer Jobs of more pods "
+                                     "(parallelism, completions), or several JobSets",
+                                     jobs, kMaxJobsOfJobSet));
   }
   if (depends && spec["startupPolicy"]["startupPolicyOrder"].AsString() == "InOrder")
     errors.Invalid(path, "StartupPolicy and DependsOn APIs are mutually exclusive");

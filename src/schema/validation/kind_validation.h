@@ -113,6 +113,8 @@ void ValidateCronJobCreate(const json::Value& cron_job, FieldErrors& errors);
 void ValidateJobTemplateSpec(const json::Value& spec, const Path& path, FieldErrors& errors);
 // "acme.io/foo": who looks after the object.
 void ValidateManagedBy(const json::Value& manager, const Path& path, FieldErrors& errors);
+// Of one JobSet, over all its replicatedJobs.
+inline constexpr int64_t kMaxJobsOfJobSet = 10'000;
 void ValidateJobSet(const json::Value& job_set, FieldErrors& errors);
 void ValidateJobSetUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidatePersistentVolume(const json::Value& volume, FieldErrors& errors);

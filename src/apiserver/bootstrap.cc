@@ -71,6 +71,20 @@ json::Value KubernetesEndpoints(const ServerOptions& options) {
                         {{"name", "https"}, {"port", endpoint.port}, {"protocol", "TCP"}})}));
 }
 
+// The same, for clients of the older kind.
+json::Value KubernetesOldEndpoints(const ServerOptions& options) {
+  const Endpoint endpoint = EndpointOf(options);
+  const json::Value labels = json::Obj({{"endpointslice.kubernetes.io/skip-mirror", "true"}});
+  const json::Value address = json::Obj({{"ip", endpoint.address}});
+  const json::Value port =
+      json::Obj({{"name", "https"}, {"port", endpoint.port}, {"protocol", "TCP"}});
+  const json::Value subset =
+      json::Obj({{"addresses", json::List({address})}, {"ports", json::List({port})}});
+  return Object("v1", "Endpoints",
+                json::Obj({{"name", "kubernetes"}, {"namespace", "default"}, {"labels", labels}}))
+      .Set("subsets", json::List({subset}));
+}
+
 json::Value PriorityClass(std::string_view name, int64_t value, std::string_view description) {
   return Object("scheduling.k8s.io/v1", "PriorityClass", json::Obj({{"name", name}}))
       .Set("value", value)
@@ -108,6 +122,7 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
   if (schema::Problems problems;
       schema::CheckOrdinaryIp(EndpointOf(options).address, problems), problems.empty()) {
     objects.push_back(KubernetesEndpoints(options));
+    objects.push_back(KubernetesOldEndpoints(options));
   }
   for (const json::Value& seed : options.seed_objects) objects.push_back(seed);
   return objects;
@@ -120,7 +135,8 @@ bool IsRbac(const json::Value& object) {
 // What a restart with other options, or a newer program, may change.
 bool IsKeptUpToDate(const json::Value& object) {
   const std::string_view kind = object["kind"].AsString();
-  return kind == "CustomResourceDefinition" || kind == "EndpointSlice" || IsRbac(object);
+  return kind == "CustomResourceDefinition" || kind == "EndpointSlice" || kind == "Endpoints" ||
+         IsRbac(object);
 }
 
 ResourcePtr ResourceOf(const Core& core, const json::Value& object) {

@@ -182,6 +182,7 @@ struct ApiServer::Impl {
 // take it away.
 void ApiServer::Impl::KeepKubernetesService() {
   for (const auto& [group, plural] : {std::pair<const char*, const char*>{"", "services"},
+                                      {"", "endpoints"},
                                       {"discovery.k8s.io", "endpointslices"}}) {
     const ResourcePtr resource = core.registry.Find(group, "v1", plural);
     const std::string key = ObjectKey(*resource->kind, "default", "kubernetes");

@@ -325,6 +325,7 @@ class FakeApi final : public net::Handler {
         {"namespaces", "Namespace"},
         {"configmaps", "ConfigMap"},
         {"serviceaccounts", "ServiceAccount"},
+        {"endpoints", "Endpoints"},
         {"endpointslices", "EndpointSlice"},
         {"pytorchjobs", "PyTorchJob"},
         {"replicasets", "ReplicaSet"},

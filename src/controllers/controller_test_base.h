@@ -43,6 +43,7 @@ inline constexpr char kRevisions[] = "/apis/apps/v1/controllerrevisions";
 inline constexpr char kClaims[] = "/api/v1/persistentvolumeclaims";
 inline constexpr char kJobs[] = "/apis/batch/v1/jobs";
 inline constexpr char kCronJobs[] = "/apis/batch/v1/cronjobs";
+inline constexpr char kEndpoints[] = "/api/v1/endpoints";
 inline constexpr char kSlices[] = "/apis/discovery.k8s.io/v1/endpointslices";
 
 class ControllerTest : public testing::Test {

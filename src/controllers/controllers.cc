@@ -8,6 +8,8 @@
 #include "controllers/daemonset/daemonset_controller.h"
 #include "controllers/deployment/deployment_controller.h"
 #include "controllers/disruption/disruption_controller.h"
+#include "controllers/endpointslice/endpoints_controller.h"
+#include "controllers/endpointslice/endpoints_mirror_controller.h"
 #include "controllers/endpointslice/endpointslice_controller.h"
 #include "controllers/garbage/garbage_controller.h"
 #include "controllers/job/job_controller.h"
@@ -32,6 +34,8 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<NamespaceFurnitureController>(std::move(options.root_ca_pem)));
   runtime.Add(std::make_unique<ClusterRoleAggregationController>());
   runtime.Add(std::make_unique<EndpointSliceController>());
+  runtime.Add(std::make_unique<EndpointsController>());
+  runtime.Add(std::make_unique<EndpointsMirrorController>());
   runtime.Add(std::make_unique<NodeLifecycleController>());
   runtime.Add(std::make_unique<TaintEvictionController>());
   runtime.Add(std::make_unique<PodGcController>());

@@ -39,6 +39,7 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
            {"", "resourcequotas"},
            {"", "limitranges"},
            {"", "events"},
+           {"", "endpoints"},
            {"discovery.k8s.io", "endpointslices"},
            {"coordination.k8s.io", "leases"},
            {"scheduling.k8s.io", "priorityclasses"},
@@ -76,7 +77,7 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
     ASSERT_NE(registry.Find("metrics.k8s.io", "v1beta1", plural), nullptr) << plural;
     EXPECT_TRUE(registry.Find("metrics.k8s.io", "v1beta1", plural)->computed);
   }
-  EXPECT_EQ(registry.kinds().size(), 45u);
+  EXPECT_EQ(registry.kinds().size(), 46u);
   ASSERT_EQ(registry.own_custom_kinds().size(), 4u);
 }
 

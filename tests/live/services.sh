@@ -110,6 +110,24 @@ sys.exit("was not refused")' "$@"; }
 kubectl delete endpointslice made-1 >/dev/null
 eventually 10 refused made 80
 
+# The older kind: ours says where the pods are, a user's counts where the Service has no selector.
+ready_addresses() { equals "$(kubectl get endpoints web -o 'jsonpath={.subsets[0].addresses[*].ip}' | wc -w)" 3 "addresses in the Endpoints"; }
+eventually 10 ready_addresses
+contains "$(kubectl get endpoints web)" ":8080" "the table"
+contains "$(kubectl describe service web)" ":8080" "the description"
+contains "$(kubectl get endpoints kubernetes)" "10.42.0.1:" "the endpoint of the API server"
+kubectl apply -f - >/dev/null <<YAML
+apiVersion: v1
+kind: Endpoints
+metadata: {name: made}
+subsets: [{addresses: [{ip: $address}], ports: [{port: 8080}]}]
+YAML
+eventually 10 names http://made/ 1 >/dev/null
+kubectl delete endpoints made >/dev/null
+eventually 10 refused made 80
+kubectl delete endpoints kubernetes >/dev/null
+eventually 10 kubectl get endpoints kubernetes >/dev/null
+
 # The API server, with a certificate for the names and the address that pods use.
 api() { inside python3 -c '
 import http.client, ssl, sys

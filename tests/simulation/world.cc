@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "controllers/endpointslice/service_pods.h"
 #include "json/parse.h"
 #include "json/write.h"
 
@@ -273,7 +274,7 @@ void World::Judge() {
   oracles_->CheckFixpoint();
   for (const client::Resource& resource :
        {resources::kPods, resources::kPyTorchJobs, resources::kPodGroups, resources::kServices,
-        resources::kNodes, resources::kEndpointSlices}) {
+        resources::kNodes, resources::kEndpointSlices, controllers::kOldEndpoints}) {
     oracles_->CheckInformer(*controllers_->link.informers.Find(resource));
   }
   CheckMachines();

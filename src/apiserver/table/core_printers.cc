@@ -210,6 +210,25 @@ json::Array EventCells(const json::Value& event, Time now) {
           Name(event)};
 }
 
+json::Array EndpointsCells(const json::Value& endpoints, Time now) {
+  std::vector<std::string> shown;
+  const auto show = [&](const json::Value& subset, const std::string& port) {
+    for (const json::Value& address : subset["addresses"].items()) {
+      const std::string ip = address["ip"].Str();
+      const bool bracket = !port.empty() && ip.find(':') != std::string::npos;
+      shown.push_back((bracket ? "[" + ip + "]" : ip) + port);
+    }
+  };
+  for (const json::Value& subset : endpoints["subsets"].items()) {
+    if (subset["ports"].empty()) show(subset, "");
+    for (const json::Value& port : subset["ports"].items())
+      show(subset, fmt::format(":{}", port["port"].AsInt()));
+  }
+  std::string text = shown.empty() ? "" : FirstFew(shown);
+  if (endpoints["subsets"].empty()) text = "<none>";
+  return {Name(endpoints), std::move(text), Age(endpoints, now)};
+}
+
 json::Array EndpointSliceCells(const json::Value& slice, Time now) {
   std::vector<std::string> ports, addresses;
   for (const json::Value& port : slice["ports"].items()) {

@@ -26,6 +26,7 @@ json::Array SecretCells(const json::Value& secret, Time now);
 json::Array ServiceAccountCells(const json::Value& account, Time now);
 json::Array PersistentVolumeClaimCells(const json::Value& claim, Time now);
 json::Array EventCells(const json::Value& event, Time now);
+json::Array EndpointsCells(const json::Value& endpoints, Time now);
 json::Array EndpointSliceCells(const json::Value& slice, Time now);
 json::Array LeaseCells(const json::Value& lease, Time now);
 json::Array PriorityClassCells(const json::Value& priority_class, Time now);

@@ -122,6 +122,9 @@ void AddCorePrinters(Printers& printers) {
       {NameColumn(), Column("Type", "What the secret is for"), Number("Data", "Number of keys"),
        AgeColumn()},
       SecretCells);
+  add("endpoints",
+      {NameColumn(), Column("Endpoints", "Addresses and ports that can take work"), AgeColumn()},
+      EndpointsCells);
   add("serviceaccounts", {NameColumn(), Number("Secrets", "Number of secrets"), AgeColumn()},
       ServiceAccountCells);
   add("persistentvolumeclaims",

@@ -156,6 +156,19 @@ TEST(Tables, EndpointSlicesListAFew) {
   EXPECT_EQ(cells[3].AsString(), "1,2,3 + 2 more...");
 }
 
+TEST(Tables, EndpointsListAFewAddressesWithTheirPorts) {
+  const auto shown = [](const std::string& subsets) {
+    return Cells("endpoints", R"({"metadata":{"name":"e"})" + subsets + "}")[1].Str();
+  };
+  EXPECT_EQ(shown(""), "<none>");
+  EXPECT_EQ(
+      shown(R"(,"subsets":[{"notReadyAddresses":[{"ip":"10.0.0.1"}],"ports":[{"port":80}]}])"), "");
+  EXPECT_EQ(shown(R"(,"subsets":[{"addresses":[{"ip":"10.0.0.1"}]}])"), "10.0.0.1");
+  EXPECT_EQ(shown(R"(,"subsets":[{"addresses":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}],
+                     "ports":[{"port":80},{"port":81}]}])"),
+            "10.0.0.1:80,[fd00::1]:80,10.0.0.1:81 + 1 more...");
+}
+
 // STATUS, COMPLETIONS and DURATION of a job.
 std::string Job(const std::string& status, const std::string& spec = R"({"completions":3})",
                 const std::string& metadata = "{}") {

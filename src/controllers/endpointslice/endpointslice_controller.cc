@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/rng.h"
+#include "controllers/endpointslice/service_pods.h"
 #include "controllers/pods/pod_facts.h"
-#include "controllers/pods/selected_objects.h"
 #include "json/write.h"
-#include "schema/conditions.h"
-#include "schema/label_selector.h"
-#include "schema/pod_phase.h"
 
 namespace muster::controllers {
 namespace {
@@ -20,68 +16,21 @@ namespace resources = client::resources;
 
 constexpr int kNameSuffixLength = 5;
 
-schema::LabelSelector SelectorOfService(const json::Value& service) {
-  return schema::LabelSelector::FromMap(service["spec"]["selector"]);
-}
-
-bool HasEndpoint(const json::Value& pod) {
-  const std::string_view phase = pod["status"]["phase"].AsString();
-  return !pod["status"]["podIP"].AsString().empty() && !schema::IsFinalPhase(phase);
-}
-
 json::Value EndpointOf(const json::Value& service, const json::Value& pod, const ZoneOf& zone_of) {
-  const json::Value& metadata = pod["metadata"];
-  const bool terminating = metadata.Has("deletionTimestamp");
+  const bool terminating = pod["metadata"].Has("deletionTimestamp");
   const bool serving = IsReady(pod);
   const bool publish = service["spec"]["publishNotReadyAddresses"].AsBool();
   json::Object endpoint{{"addresses", json::List({pod["status"]["podIP"]})},
                         {"conditions", json::Obj({{"ready", publish || (serving && !terminating)},
                                                   {"serving", serving},
                                                   {"terminating", terminating}})}};
-  // <hostname>.<subdomain>: the pod has a name of its own under the service that it names.
-  const std::string_view hostname = pod["spec"]["hostname"].AsString();
-  if (!hostname.empty() && pod["spec"]["subdomain"] == service["metadata"]["name"]) {
-    endpoint.emplace_back("hostname", hostname);
-  }
+  const std::string hostname = HostnameFor(service, pod);
+  if (!hostname.empty()) endpoint.emplace_back("hostname", hostname);
   if (pod["spec"].Has("nodeName")) endpoint.emplace_back("nodeName", pod["spec"]["nodeName"]);
-  endpoint.emplace_back("targetRef", json::Obj({{"kind", "Pod"},
-                                                {"namespace", metadata["namespace"]},
-                                                {"name", metadata["name"]},
-                                                {"uid", metadata["uid"]}}));
+  endpoint.emplace_back("targetRef", ReferenceTo(pod));
   const std::string zone = zone_of ? zone_of(pod["spec"]["nodeName"].Str()) : "";
   if (!zone.empty()) endpoint.emplace_back("zone", zone);
   return json::Value(std::move(endpoint));
-}
-
-// The number behind a service port: its targetPort, which may name a port of the pod, else the port
-// itself.
-std::optional<int64_t> TargetPortOf(const json::Value& port, const json::Value& pod) {
-  const json::Value& target = port["targetPort"];
-  if (target.IsNumber() && target.AsInt() != 0) return target.AsInt();
-  if (!target.IsString()) return port["port"].AsInt();
-  for (const json::Value& container : pod["spec"]["containers"].items()) {
-    for (const json::Value& candidate : container["ports"].items()) {
-      if (candidate["name"] == target &&
-          candidate["protocol"].AsString("TCP") == port["protocol"].AsString("TCP")) {
-        return candidate["containerPort"].AsInt();
-      }
-    }
-  }
-  return std::nullopt;
-}
-
-json::Value PortsOf(const json::Value& service, const json::Value& pod) {
-  json::Array ports;
-  for (const json::Value& port : service["spec"]["ports"].items()) {
-    const std::optional<int64_t> number = TargetPortOf(port, pod);
-    if (!number) continue;
-    json::Object entry{{"name", port["name"].AsString()},
-                       {"port", *number},
-                       {"protocol", port["protocol"].AsString("TCP")}};
-    if (port.Has("appProtocol")) entry.emplace_back("appProtocol", port["appProtocol"]);
-    ports.push_back(json::Value(std::move(entry)));
-  }
-  return json::Value(std::move(ports));
 }
 
 json::Value SliceOf(const json::Value& service, size_t number, json::Array endpoints,
@@ -114,30 +63,6 @@ json::Value SliceOf(const json::Value& service, size_t number, json::Array endpo
        {"addressType", "IPv4"},
        {"endpoints", json::Value(std::move(endpoints))},
        {"ports", std::move(ports)}});
-}
-
-std::vector<json::Value> PodsOf(const client::Informer& pods, const json::Value& service) {
-  std::vector<json::Value> selected;
-  for (const client::ObjectKey& key :
-       Select(pods, service["metadata"]["namespace"].Str(), SelectorOfService(service)))
-    selected.push_back(*pods.Find(key));
-  return selected;
-}
-
-// A pod's change concerns the services that select its old or its new labels.
-client::Trigger OnSelectedPod(const client::Informer& services) {
-  return {resources::kPods, [&services](const client::ObjectKey& pod, const json::Value& before,
-                                        const json::Value& after) {
-            std::set<client::ObjectKey> keys;
-            for (const json::Value* state : {&before, &after}) {
-              if (state->IsNull()) continue;
-              const json::Value& labels = (*state)["metadata"]["labels"];
-              for (const client::ObjectKey& key :
-                   SelectedBy(services, SelectorOfService, pod.ns, labels))
-                keys.insert(key);
-            }
-            return std::vector<client::ObjectKey>(keys.begin(), keys.end());
-          }};
 }
 
 bool SameSlice(const json::Value& have, const json::Value& want) {
@@ -176,17 +101,7 @@ std::vector<json::Value> MakeEndpointSlices(const json::Value& service,
 }
 
 std::vector<client::Trigger> EndpointSliceController::Setup(client::InformerSet& informers) {
-  client::Informer& services = informers.Get(resources::kServices, json::Fields::Whole());
-  IndexBySelector(services, SelectorOfService);
-  const json::Fields of_pods{{"metadata", "labels"},
-                             {"spec", "hostname"},
-                             {"spec", "subdomain"},
-                             {"spec", "nodeName"},
-                             {"spec", "containers", "ports"},
-                             {"status", "phase"},
-                             {"status", "podIP"},
-                             {"status", "conditions"}};
-  IndexByLabels(informers.Get(resources::kPods, of_pods));
+  const client::Informer& services = FollowServicesAndPods(informers);
   informers.Get(resources::kNodes, {{"metadata", "labels"}});
   client::IndexByController(informers.Get(resources::kEndpointSlices, json::Fields::Whole()));
   return {client::OnSelf(resources::kServices), OnSelectedPod(services),
@@ -200,10 +115,7 @@ client::Reconciled EndpointSliceController::Reconcile(const client::View& view,
   client::Reconciled out;
   const json::Value* service = view.Of(resources::kServices).Find(key);
   if (service == nullptr || (*service)["metadata"].Has("deletionTimestamp")) return out;
-  if ((*service)["spec"]["selector"].empty() ||
-      (*service)["spec"]["type"].AsString() == "ExternalName") {
-    return out;
-  }
+  if (!SelectsPods(*service)) return out;
   const client::Informer& slices = view.Of(resources::kEndpointSlices);
   std::set<client::ObjectKey> wanted;
   // A node's zone does not change while it has pods, so nodes start no pass.

@@ -15,7 +15,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr std::array<KindDefaults, 26> kKindDefaults = {{
+constexpr std::array<KindDefaults, 27> kKindDefaults = {{
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -24,6 +24,7 @@ constexpr std::array<KindDefaults, 26> kKindDefaults = {{
     {"", "Node", DefaultNode},
     {"scheduling.k8s.io", "PriorityClass", DefaultPriorityClass},
     {"discovery.k8s.io", "EndpointSlice", DefaultEndpointSlice},
+    {"", "Endpoints", DefaultEndpoints},
     {"apiextensions.k8s.io", "CustomResourceDefinition", DefaultCustomResourceDefinition},
     {"kubeflow.org", "PyTorchJob", DefaultPyTorchJob},
     {"apps", "Deployment", DefaultDeployment},

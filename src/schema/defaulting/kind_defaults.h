@@ -19,6 +19,7 @@ json::Value DefaultNamespace(json::Value ns);
 json::Value DefaultNode(json::Value node);
 json::Value DefaultPriorityClass(json::Value priority_class);
 json::Value DefaultEndpointSlice(json::Value slice);
+json::Value DefaultEndpoints(json::Value endpoints);
 json::Value DefaultCustomResourceDefinition(json::Value crd);
 json::Value DefaultPyTorchJob(json::Value job);
 

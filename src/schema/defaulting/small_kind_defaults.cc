@@ -86,6 +86,17 @@ Value DefaultEndpointSlice(Value slice) {
   return slice;
 }
 
+Value DefaultEndpoints(Value endpoints) {
+  EditItems(endpoints, "subsets", [](Value subset) {
+    EditItems(subset, "ports", [](Value port) {
+      SetDefault(port, "protocol", "TCP");
+      return port;
+    });
+    return subset;
+  });
+  return endpoints;
+}
+
 Value DefaultCustomResourceDefinition(Value crd) {
   Value spec = crd["spec"];
   EditMember(spec, "names", [](Value names) {

@@ -1,4 +1,4 @@
-// Namespace, Node, PersistentVolumeClaim, Event, PriorityClass, Lease, EndpointSlice:
+// Namespace, Node, PersistentVolumeClaim, Event, PriorityClass, Lease, Endpoints, EndpointSlice:
 // k8s.io/kubernetes pkg/apis/{core,scheduling,coordination,discovery}/validation.
 
 #include <set>
@@ -113,6 +113,30 @@ void ValidateSliceAddress(std::string_view address, std::string_view type, const
   if (type == "IPv4" && !IsIpv4(address)) errors.Invalid(path, address, "must be an IPv4 address");
   if (type == "IPv6" && !IsIpv6(address)) errors.Invalid(path, address, "must be an IPv6 address");
   if (type == "IPv4" || type == "IPv6") errors.Check(CheckOrdinaryIp, path, address);
+}
+
+void ValidateEndpointAddress(const Value& address, const Path& path, FieldErrors& errors) {
+  const Path ip = path.Child("ip");
+  errors.Check(CheckIp, ip, address["ip"].AsString());
+  if (!address["hostname"].AsString().empty())
+    errors.Check(CheckDns1123Label, path.Child("hostname"), address["hostname"]);
+  if (!address["nodeName"].IsNull())
+    errors.Check(CheckDns1123Subdomain, path.Child("nodeName"), address["nodeName"]);
+  errors.Check(CheckOrdinaryIp, ip, address["ip"].AsString());
+}
+
+void ValidateEndpointPort(const Value& port, bool needs_name, const Path& path,
+                          FieldErrors& errors) {
+  const Value& name = port["name"];
+  if (!name.AsString().empty()) {
+    errors.Check(CheckDns1123Label, path.Child("name"), name);
+  } else if (needs_name) {
+    errors.Required(path.Child("name"));
+  }
+  errors.Port(path.Child("port"), port["port"]);
+  errors.OneOf(path.Child("protocol"), port["protocol"], {"SCTP", "TCP", "UDP"});
+  if (!port["appProtocol"].IsNull())
+    errors.Check(CheckQualifiedName, path.Child("appProtocol"), port["appProtocol"]);
 }
 
 void ValidateEndpoint(const Value& endpoint, std::string_view type, const Path& path,
@@ -325,6 +349,25 @@ void ValidateLease(const Value& lease, FieldErrors& errors) {
   if (spec["leaseTransitions"].AsInt() < 0) {
     errors.Invalid(path.Child("leaseTransitions"), spec["leaseTransitions"],
                    "must be greater than or equal to 0");
+  }
+}
+
+void ValidateEndpoints(const Value& endpoints, FieldErrors& errors) {
+  const Path list("subsets");
+  for (size_t i = 0; i < endpoints["subsets"].size(); ++i) {
+    const Value& subset = endpoints["subsets"].At(i);
+    const Path place = list.Index(i);
+    if (subset["addresses"].empty() && subset["notReadyAddresses"].empty())
+      errors.Required(place, "must specify `addresses` or `notReadyAddresses`");
+    for (const char* key : {"addresses", "notReadyAddresses"}) {
+      const Path addresses = place.Child(key);
+      for (size_t j = 0; j < subset[key].size(); ++j)
+        ValidateEndpointAddress(subset[key].At(j), addresses.Index(j), errors);
+    }
+    const Value& ports = subset["ports"];
+    const Path port_list = place.Child("ports");
+    for (size_t j = 0; j < ports.size(); ++j)
+      ValidateEndpointPort(ports.At(j), ports.size() > 1, port_list.Index(j), errors);
   }
 }
 

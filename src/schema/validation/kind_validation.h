@@ -66,6 +66,7 @@ void ValidatePriorityClass(const json::Value& priority_class, FieldErrors& error
 void ValidatePriorityClassUpdate(const json::Value& before, const json::Value& after,
                                  FieldErrors& errors);
 void ValidateLease(const json::Value& lease, FieldErrors& errors);
+void ValidateEndpoints(const json::Value& endpoints, FieldErrors& errors);
 void ValidateEndpointSlice(const json::Value& slice, FieldErrors& errors);
 void ValidateEndpointSliceUpdate(const json::Value& before, const json::Value& after,
                                  FieldErrors& errors);

@@ -23,7 +23,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr std::array<KindRules, 42> kRules = {{
+constexpr std::array<KindRules, 43> kRules = {{
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -81,6 +81,7 @@ constexpr std::array<KindRules, 42> kRules = {{
     {"", "ResourceQuota", CheckDns1123Subdomain, ValidateResourceQuota, ValidateResourceQuotaUpdate,
      ValidateResourceQuotaStatusUpdate},
     {"", "LimitRange", CheckDns1123Subdomain, ValidateLimitRange},
+    {"", "Endpoints", CheckDns1123Subdomain, ValidateEndpoints},
     {"autoscaling", "HorizontalPodAutoscaler", CheckDns1123Subdomain,
      ValidateHorizontalPodAutoscaler, nullptr, ValidateHorizontalPodAutoscalerStatusUpdate},
     {"rbac.authorization.k8s.io", "Role", CheckPathSegment, ValidateRole},

@@ -57,6 +57,9 @@ Status AddWarnings(Session& session, const json::Value& object, std::string said
   client::ListOptions options;
   options.field_selector =
       "involvedObject.name=" + object["metadata"]["name"].Str() + ",type=Warning";
+  // An autoscaler is often called like what it scales.
+  if (const std::string kind = object["kind"].Str(); !kind.empty())
+    options.field_selector += ",involvedObject.kind=" + kind;
   ASSIGN_OR_RETURN(json::Value events,
                    session.List(client::resources::kEvents,
                                 object["metadata"]["namespace"].AsString(), options));

@@ -186,7 +186,13 @@ class Pass {
     if (!end) return;
     const Time due = *end + seconds(*job_.run_policy.ttl_seconds_after_finished);
     if (now_ < due) return out_.LookAgainAt(due);
-    Delete(resources::kPyTorchJobs, job_.object);
+    if (IsTerminating(job_.object)) return;
+    client::DeleteOptions options;
+    options.precondition_uid = std::string(UidOf(job_.object));
+    // Its time to live may have become longer, or somebody deletes it in another way by now.
+    options.precondition_resource_version = job_.object["metadata"]["resourceVersion"].Str();
+    options.propagation_policy = "Background";
+    out_.Delete(JobTarget(), std::move(options));
   }
 
   // ---- suspended ----

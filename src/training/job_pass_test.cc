@@ -408,8 +408,16 @@ TEST(JobPass, TtlDeletesTheJobOnTime) {
   const Reconciled waiting = scene.Run(kNow + seconds(99));
   EXPECT_TRUE(Lines(waiting, "delete", "pytorchjobs").empty());
   EXPECT_EQ(waiting.look_again_at, kNow + seconds(100));
-  EXPECT_EQ(Lines(scene.Run(kNow + seconds(100)), "delete", "pytorchjobs"),
-            (std::vector<std::string>{"ddp"}));
+  scene.object = scene.object.SetPath({"metadata", "resourceVersion"}, "41");
+  const Reconciled due = scene.Run(kNow + seconds(100));
+  EXPECT_EQ(Lines(due, "delete", "pytorchjobs"), (std::vector<std::string>{"ddp"}));
+  // Whoever deletes it in the foreground meanwhile is not overruled from an old cache.
+  for (const client::Write& write : due.writes) {
+    if (write.verb == client::Write::Verb::kDelete && write.target.name == "ddp" &&
+        write.target.resource.plural == "pytorchjobs") {
+      EXPECT_EQ(write.delete_options.precondition_resource_version, "41");
+    }
+  }
 }
 
 TEST(JobPass, TtlManagesWithoutCompletionTime) {

@@ -204,11 +204,11 @@ eventually 60 is_gone pv/pv-big
 nothing_left() { equals "$(ls -A "$root")" "" "the node's folder of volumes"; }
 eventually 30 nothing_left
 
-say "== Retain keeps it, and an orphan goes"
+say "== Retain keeps it, and so does the node when somebody takes its finalizer off"
 kept_by_node kept Retain
 kept_by_node orphan
 runs kept kept 'echo kept >/data/note'
-runs orphan orphan 'echo lost >/data/note'
+runs orphan orphan 'echo left >/data/note'
 kubectl delete pod kept orphan >/dev/null
 kubectl delete pvc kept --wait=false >/dev/null
 kubectl delete pv pv-kept --wait=false >/dev/null
@@ -219,7 +219,9 @@ kubectl delete pv pv-orphan --wait=false --ignore-not-found >/dev/null
 eventually 30 is_gone pv/pv-orphan
 kill -9 "$(control_plane_pid)"
 up >/dev/null
-eventually 60 has_no_file "$root/pv-orphan_default_orphan"
+told() { grep -q 'pv-orphan_default_orphan has no PersistentVolume' "$DATA/logs/muster.log"; }
+eventually 60 told
+equals "$(cat "$root/pv-orphan_default_orphan/note")" left "a volume whose PersistentVolume is not there"
 equals "$(cat "$root/pv-kept_default_kept/note")" kept "a retained volume"
 
 # What the controllers do.

@@ -51,7 +51,7 @@ void VolumeRemover::OnChange(const json::Value& before, const json::Value& after
   if (AwaitsRemoval(after)) Consider(after["metadata"]["name"].Str());
 }
 
-// Before it is gone, so that an agent that was away when it went does not take it for an orphan.
+// Before it is gone, so that nobody is told of a folder that is kept on purpose.
 void VolumeRemover::NoteRetention(const json::Value& before, const json::Value& after) {
   const bool retain = IsRetained(after);
   const std::string folder = LocalVolumeFolder(after);
@@ -142,25 +142,19 @@ void VolumeRemover::Sweep() {
             }));
 }
 
+// Our finalizer keeps a PersistentVolume until its folder is gone, so one without is the work of
+// somebody else: the store is an older one, from a backup, or the finalizer was taken off by hand.
+// What users wrote is not removed for that.
 void VolumeRemover::LookForOwner(const std::string& folder) {
   const std::string name = VolumeOfLocalFolder(folder);
-  if (volumes_.Find({"", name}) != nullptr || !busy_.insert(name).second) return;
-  const auto on_read = [this, name, folder](const Result<json::Value>& volume) {
-    const bool gone = !volume && volume.error().reason() == Reason::kNotFound;
-    // A pod that has it keeps it; its end is followed by another look.
-    if (!gone || !users_.BeginRemoval(name)) {
-      busy_.erase(name);
-      if (gone) SweepLater(kVolumeSweepDelay);
-      return;
-    }
-    LOG_INFO("agent: remove local volume {}: its PersistentVolume is gone", folder);
-    auto status = std::make_shared<Status>();
-    pool_.Run([root = options_.root, folder, status] { *status = RemoveLocalVolume(root, folder); },
-              loop_, lifetime_.Guard([this, name, folder, status] {
-                if (!status->ok())
-                  LOG_WARN("agent: remove local volume {}: {}", folder, status->message());
-                Done(name);
-              }));
+  if (volumes_.Find({"", name}) != nullptr || told_.contains(folder)) return;
+  const auto on_read = [this, folder](const Result<json::Value>& volume) {
+    if (volume || volume.error().reason() != Reason::kNotFound) return;
+    if (!told_.insert(folder).second) return;
+    LOG_WARN(
+        "agent: {}/{} has no PersistentVolume (an older backup was restored, or its finalizer was "
+        "taken off by hand); it is kept: move it away or remove it when nobody needs it",
+        options_.root, folder);
   };
   client_.Get({kPersistentVolumes, "", name, ""}, lifetime_.Guard(on_read));
 }

@@ -66,6 +66,7 @@ class VolumeRemover {
   VolumeUsers& users_;
   std::set<std::string> busy_;     // PersistentVolumes that are being looked at
   std::set<std::string> waiting_;  // those that pods still have
+  std::set<std::string> told_;     // folders without one, told of
   TimerId sweep_timer_ = 0;
   client::Lifetime lifetime_;
 };

@@ -204,24 +204,21 @@ eventually 60 is_gone pv/pv-big
 nothing_left() { equals "$(ls -A "$root")" "" "the node's folder of volumes"; }
 eventually 30 nothing_left
 
-say "== Retain keeps it, and so does the node when somebody takes its finalizer off"
+say "== Retain keeps it, and so does the node what no PersistentVolume is known for"
 kept_by_node kept Retain
-kept_by_node orphan
 runs kept kept 'echo kept >/data/note'
-runs orphan orphan 'echo left >/data/note'
-kubectl delete pod kept orphan >/dev/null
+kubectl delete pod kept >/dev/null
 kubectl delete pvc kept --wait=false >/dev/null
 kubectl delete pv pv-kept --wait=false >/dev/null
 eventually 30 is_gone pv/pv-kept
-kubectl patch pv pv-orphan --type=merge -p '{"metadata":{"finalizers":null}}' >/dev/null
-kubectl delete pvc orphan --wait=false >/dev/null
-kubectl delete pv pv-orphan --wait=false --ignore-not-found >/dev/null
-eventually 30 is_gone pv/pv-orphan
+# As if an older backup had been restored.
+mkdir "$root/pv-later_default_later"
+echo later >"$root/pv-later_default_later/note"
 kill -9 "$(control_plane_pid)"
 up >/dev/null
-told() { grep -q 'pv-orphan_default_orphan has no PersistentVolume' "$DATA/logs/muster.log"; }
+told() { grep -q 'pv-later_default_later has no PersistentVolume' "$DATA/logs/muster.log"; }
 eventually 60 told
-equals "$(cat "$root/pv-orphan_default_orphan/note")" left "a volume whose PersistentVolume is not there"
+equals "$(cat "$root/pv-later_default_later/note")" later "a volume that no PersistentVolume is known for"
 equals "$(cat "$root/pv-kept_default_kept/note")" kept "a retained volume"
 
 # What the controllers do.

@@ -98,12 +98,17 @@ class WorkloadStory {
     if (rng_.Chance(0.2)) Make(RandomBudget(rng_, key.ns, key.name));
   }
 
-  // Until the server takes it. `change` gives the new object; null: nothing is to be done.
+  // Until the server takes it. `change` gives the new object; null: nothing is to be done. What the
+  // story wanted of a workload does not come after what its end wants.
   void Edit(const client::Target& target, std::function<json::Value(json::Value)> change) {
-    world_.user().Get(target, [this, target, change](Result<json::Value> reply) {
+    const bool late = !ends_ && target.resource != resources::kNodes;
+    world_.user().Get(target, [this, target, change, late](Result<json::Value> reply) {
       if (!reply && reply.error().reason() == Reason::kNotFound) return;
-      const auto again = [this, target, change] {
-        world_.At(kEditAgain, [this, target, change] { Edit(target, change); });
+      if (late && ends_) return;
+      const auto again = [this, target, change, late] {
+        world_.At(kEditAgain, [this, target, change, late] {
+          if (!late || !ends_) Edit(target, change);
+        });
       };
       if (!reply) return again();
       const json::Value wanted = change(*reply);
@@ -260,6 +265,7 @@ class WorkloadStory {
   // ---- the end ----
 
   void EndWhatNeverEnds() {
+    ends_ = true;
     for (const Workload& workload : known_) {
       const client::ObjectKey key = client::KeyOf(workload.object);
       const client::Target target{workload.resource, key.ns, key.name, ""};
@@ -314,6 +320,7 @@ class WorkloadStory {
   Trouble trouble_{world_, rng_, counts_};
   std::vector<Workload> known_;
   int64_t made_ = 0;
+  bool ends_ = false;
 };
 
 }  // namespace

@@ -174,7 +174,10 @@ class WorkloadStory {
     world_.user().Delete({workload.resource, key.ns, key.name, ""}, {.propagation_policy = policy},
                          [](Result<json::Value>) {});
     // What was orphaned is adopted again.
-    if (rng_.Chance(0.6)) world_.At(trouble_.UpTo(20'000), [this, workload] { Make(workload); });
+    if (!rng_.Chance(0.6)) return;
+    world_.At(trouble_.UpTo(20'000), [this, workload] {
+      if (!ends_) Make(workload);
+    });
   }
 
   json::Value AnyPod() {

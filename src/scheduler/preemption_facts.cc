@@ -1,6 +1,7 @@
 #include "scheduler/preemption_facts.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::scheduler {
 
@@ -47,11 +48,30 @@ void AddBudget(const std::string& ns, const json::Value& budget, const cluster::
     MarkLeaving({ns, name}, cache, facts);
 }
 
+namespace {
+
+// It was counted as one that stays: what its gang can do without is less by now.
+void LeaveGang(const cluster::PodRecord& pod, PreemptionFacts& facts) {
+  const auto gang = std::ranges::find_if(facts.gangs, [&](const RunningGang& each) {
+    return each.ns == pod.info.ns && each.name == pod.info.group;
+  });
+  if (gang == facts.gangs.end()) return;
+  const auto member =
+      std::ranges::find(gang->members, pod.placement, &RunningGang::Member::placement);
+  if (member == gang->members.end()) return;
+  --gang->count.occupied;
+  if (member->task != kNoTask) --gang->count.tasks[member->task].occupied;
+  if (member->sub_group != kNoSubGroup) --gang->count.sub_groups.groups[member->sub_group].occupied;
+}
+
+}  // namespace
+
 void MarkLeaving(const cluster::PodKey& pod, const cluster::ClusterCache& cache,
                  PreemptionFacts& facts) {
   const cluster::PodRecord* record = cache.FindPod(pod);
-  if (record != nullptr && record->placement != cluster::kNoIndex)
-    facts.pods[record->placement].leaving = true;
+  if (record == nullptr || record->placement == cluster::kNoIndex) return;
+  if (std::exchange(facts.pods[record->placement].leaving, true)) return;
+  if (!record->info.group.empty()) LeaveGang(*record, facts);
 }
 
 bool PreemptionMatters(const Queue& queue, const cluster::ClusterCache& cache) {

@@ -216,6 +216,34 @@ TEST_F(PreemptorTest, AFailedEvictionIsRepeatedWhileSomebodyWaitsForIt) {
   EXPECT_FALSE(IsEnding(stays));
 }
 
+// What a gang can do without goes once: those that were told to go and do not show it yet count.
+TEST_F(PreemptorTest, AGangThatLosesWhatItCanDoWithoutTwiceGoesAsAWhole) {
+  bool answers = false;
+  const auto before = api_.before_handle;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (request.method == "DELETE" && !answers) {
+      client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");
+      return false;
+    }
+    return before(request, writer);
+  };
+  AddGroup("g", 2);
+  for (const char* name : {"g0", "g1", "g2", "g3"}) {
+    const std::string node = name[1] < '2' ? "n1" : std::string("n") + name[1];
+    AddNode(node, node == "n1" ? 2 : 1);
+    AddRunning(name, node, 1);
+    api_.Put(kPods, Pod(name).SetPath({"metadata", "annotations"},
+                                      json::Obj({{"scheduling.k8s.io/group-name", "g"}})));
+  }
+  AddWaiting("two", 2, 10);
+  loop_.RunFor(milliseconds(50));
+  AddWaiting("one", 1, 10);
+  loop_.RunFor(seconds(5));
+  answers = true;
+  loop_.RunFor(seconds(30));
+  for (const char* name : {"g0", "g1", "g2", "g3"}) EXPECT_TRUE(IsEnding(name)) << name;
+}
+
 // Its victims come back, as pods of controllers do.
 TEST_F(PreemptorTest, APodThatIsRefusedForEverEvictsLessAndLess) {
   AddNode("n1", 1);

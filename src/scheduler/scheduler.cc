@@ -495,10 +495,15 @@ struct Scheduler::Impl {
       cache.Forget(key);
       return nullptr;
     }
+    const cluster::NodeIndex node = cache.FindNode(pod->assumed_node);
+    if (node == cluster::kNoIndex) {
+      // Between the decision and a further try; its devices went with it.
+      OnReleased(key, Error(Reason::kNotFound, "node {} is gone", pod->assumed_node));
+      return nullptr;
+    }
     json::Value metadata =
         json::Obj({{"name", key.name}, {"namespace", key.ns}, {"uid", pod->info.uid}});
-    const cluster::NodeIndex node = cache.FindNode(pod->assumed_node);
-    if (node != cluster::kNoIndex && !pod->assumed_devices.IsEmpty()) {
+    if (!pod->assumed_devices.IsEmpty()) {
       std::map<std::string, std::vector<std::string>> chosen;
       for (const size_t position : pod->assumed_devices.Positions()) {
         const cluster::Device& device = cache.snapshot().Node(node).devices[position];

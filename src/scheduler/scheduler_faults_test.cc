@@ -29,6 +29,27 @@ TEST_F(SchedulerTest, ABindingWithoutAnAnswerIsRepeatedInPlace) {
   ExpectDevicesOwnedOnce();
 }
 
+// Its devices are known no more: nothing is bound there without them.
+TEST_F(SchedulerTest, ANodeThatGoesBetweenTwoTriesGetsNoPod) {
+  AddNode("n1", 1);
+  bool gone = false;
+  refuse_bind = [&](const std::string&, net::ResponseWriter& writer) {
+    if (gone) return false;
+    gone = true;
+    api_.Remove(kNodes, "", "n1");
+    client::FakeApi::SendError(writer, 503, "ServiceUnavailable", "away");
+    return true;
+  };
+  AddPod("p", 1);
+  loop_.RunFor(seconds(30));
+  EXPECT_TRUE(gone);
+  EXPECT_EQ(NodeOf("p"), "");
+  AddNode("n2", 1);
+  loop_.RunFor(seconds(30));
+  EXPECT_EQ(NodeOf("p"), "n2");
+  ExpectDevicesOwnedOnce();
+}
+
 TEST_F(SchedulerTest, ARefusedPodBacksOffAndBlocksNobody) {
   AddNode("n1", 1);
   refuse_bind = [](const std::string& pod, net::ResponseWriter& writer) {

@@ -1,18 +1,24 @@
-# muster_precompiled(TARGET sources|tests): compiles what is in TARGET with cmake/precompiled/{sources,tests}.h parsed
-# before. Half of a build's time was spent in the same headers (docs/adr/0010). CMake's own target_precompile_headers
-# makes one for each target and puts the folder's path into it, so that ccache finds nothing again in another clone.
+# muster_compile_as(sources|tests TARGET): compiles what is in TARGET with the options of its kind, and with
+# cmake/precompiled/{sources,tests}.h parsed before (docs/adr/0010: half of a build's time went into the same headers).
 #
-# Beside each one lies a .sum of what went into it, which is what ccache looks at (CCACHE_PCH_EXTSUM).
+# CMake's own target_precompile_headers makes one for each target and puts the folder's path into it, so that ccache finds
+# nothing again in another clone. Beside each of ours lies a .sum of what went into it, which is what ccache looks at
+# (CCACHE_PCH_EXTSUM), and compilers are given its path from the build tree, where they run.
 option(MUSTER_PRECOMPILE "parse common headers once" ON)
 
-# Tests are compiled without optimisation: they are many, and each runs once.
-set(MUSTER_TEST_OPTIONS -O0)
+set(MUSTER_OPTIONS_sources)
+if(MUSTER_FUZZ)
+  set(MUSTER_OPTIONS_sources -fsanitize=fuzzer-no-link)
+endif()
+set(MUSTER_OPTIONS_tests -O0)  # tests are many, and each runs once
 
 function(muster_make_precompiled kind)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
   separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}}")
   get_directory_property(options COMPILE_OPTIONS)
-  list(APPEND flags ${options} ${CMAKE_CXX23_STANDARD_COMPILE_OPTION} -pthread -DFMT_SHARED ${ARGN})
+  # With the macros of the targets that use it.
+  list(APPEND flags ${options} ${MUSTER_OPTIONS_${kind}} ${CMAKE_CXX23_STANDARD_COMPILE_OPTION} -pthread
+       -DFMT_SHARED -DGTEST_HAS_PTHREAD=1 -x c++-header)
   set(header ${CMAKE_BINARY_DIR}/precompiled/${kind}.h)
   set(inputs ${CMAKE_SOURCE_DIR}/cmake/precompiled/sources.h ${CMAKE_SOURCE_DIR}/cmake/precompiled/${kind}.h)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -24,33 +30,27 @@ function(muster_make_precompiled kind)
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -E copy_if_different ${inputs} ${CMAKE_BINARY_DIR}/precompiled
-    COMMAND sh -c "\"$@\" -E -P ${header} | sha256sum >${output}.sum" sh ${CMAKE_CXX_COMPILER} ${flags} -x c++-header
-    COMMAND ${CMAKE_CXX_COMPILER} ${flags} -x c++-header ${header} -o ${output}
+    COMMAND sh -c "\"$@\" -E -P ${header} | sha256sum >${output}.sum" sh ${CMAKE_CXX_COMPILER} ${flags}
+    COMMAND ${CMAKE_CXX_COMPILER} ${flags} ${header} -o ${output}
     DEPENDS ${inputs}
     COMMENT "precompiled: ${kind}" VERBATIM)
   add_custom_target(muster_precompiled_${kind} DEPENDS ${output})
   set_property(TARGET muster_precompiled_${kind} PROPERTY MUSTER_OUTPUT ${output})
 endfunction()
 
-function(muster_precompiled target kind)
+function(muster_compile_as kind target)
+  target_compile_options(${target} PRIVATE ${MUSTER_OPTIONS_${kind}})
   if(NOT MUSTER_PRECOMPILE)
     return()
   endif()
   if(NOT TARGET muster_precompiled_${kind})
-    set(options)
-    if(kind STREQUAL "tests")
-      set(options ${MUSTER_TEST_OPTIONS} -DGTEST_HAS_PTHREAD=1)
-    elseif(MUSTER_FUZZ)
-      set(options -fsanitize=fuzzer-no-link)
-    endif()
-    muster_make_precompiled(${kind} ${options})
+    muster_make_precompiled(${kind})
   endif()
   get_target_property(output muster_precompiled_${kind} MUSTER_OUTPUT)
   get_target_property(sources ${target} SOURCES)
   set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS ${output})
-  # Relative to the build tree, where the compiler runs: the same in every clone.
   file(RELATIVE_PATH relative ${CMAKE_BINARY_DIR} ${output})
-  target_compile_definitions(${target} PRIVATE FMT_SHARED)
+  target_compile_definitions(${target} PRIVATE FMT_SHARED GTEST_HAS_PTHREAD=1)
   target_compile_options(${target} PRIVATE -pthread)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     string(REGEX REPLACE "\\.gch$" "" relative ${relative})

@@ -181,8 +181,10 @@ Status Ensure(Core& core, const json::Value& wanted, const PendingPtr& pending) 
     ++pending->count;
     CreateObject(core, resource, context, std::move(object), done);
   } else if (IsKeptUpToDate(wanted)) {
-    ASSIGN_OR_RETURN(object, PrepareUpdate(*resource, context, found->object,
-                                           Merge(found->object, object), UpdateScope::kMain));
+    json::Value merged = Merge(found->object, object);
+    if (merged == found->object) return Status::Ok();
+    ASSIGN_OR_RETURN(object, PrepareUpdate(*resource, context, found->object, std::move(merged),
+                                           UpdateScope::kMain));
     ++pending->count;
     ReplaceObject(core, resource, context, *found, std::move(object), done);
   }

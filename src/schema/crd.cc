@@ -1,5 +1,9 @@
 #include "schema/crd.h"
 
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -212,14 +216,7 @@ void FillVersion(const Value& version, Kind& kind) {
   }
 }
 
-}  // namespace
-
-Result<SchemaPtr> SchemaFromJson(const Value& json_schema) {
-  ASSIGN_OR_RETURN(std::shared_ptr<Schema> schema, SchemaBuilder(nullptr).Node(json_schema, 0));
-  return SchemaPtr(std::move(schema));
-}
-
-Result<std::vector<KindPtr>> KindsFromCrd(const Value& crd) {
+Result<std::vector<KindPtr>> ReadDefinition(const Value& crd) {
   const Value& spec = crd["spec"];
   const std::string_view name = crd["metadata"]["name"].AsString();
   std::vector<KindPtr> kinds;
@@ -243,6 +240,59 @@ Result<std::vector<KindPtr>> KindsFromCrd(const Value& crd) {
     kind->schema = std::move(*schema);
     kinds.push_back(std::move(kind));
   }
+  return kinds;
+}
+
+// Our own definitions are the largest, and each is read when it is checked, when it commits and at
+// every start: what the last reading of each made is kept. Others' are not, so this stays small.
+class OwnDefinitions {
+ public:
+  static OwnDefinitions& Instance() {
+    static OwnDefinitions instance;
+    return instance;
+  }
+
+  // The kinds, if `spec` is what was read last under this name.
+  std::optional<std::vector<KindPtr>> Find(std::string_view name, const Value& spec) {
+    const std::lock_guard lock(mutex_);
+    const auto found = read_.find(name);
+    if (found == read_.end() || !(found->second.spec == spec)) return std::nullopt;
+    return found->second.kinds;
+  }
+
+  void Keep(std::string_view name, const Value& spec, const std::vector<KindPtr>& kinds) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = read_.find(name); found != read_.end()) found->second = {spec, kinds};
+  }
+
+ private:
+  struct Read {
+    Value spec;
+    std::vector<KindPtr> kinds;
+  };
+
+  OwnDefinitions() {
+    for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds())
+      read_.emplace(kind->QualifiedResource(), Read());
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Read, std::less<>> read_;  // by the definition's name
+};
+
+}  // namespace
+
+Result<SchemaPtr> SchemaFromJson(const Value& json_schema) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Schema> schema, SchemaBuilder(nullptr).Node(json_schema, 0));
+  return SchemaPtr(std::move(schema));
+}
+
+Result<std::vector<KindPtr>> KindsFromCrd(const Value& crd) {
+  const std::string_view name = crd["metadata"]["name"].AsString();
+  OwnDefinitions& own = OwnDefinitions::Instance();
+  if (std::optional<std::vector<KindPtr>> kinds = own.Find(name, crd["spec"])) return *kinds;
+  ASSIGN_OR_RETURN(std::vector<KindPtr> kinds, ReadDefinition(crd));
+  own.Keep(name, crd["spec"], kinds);
   return kinds;
 }
 

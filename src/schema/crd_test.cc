@@ -227,6 +227,16 @@ TEST(Crd, OurOwnKindsPass) {
   }
 }
 
+TEST(Crd, AChangedDefinitionOfOursIsReadAnew) {
+  const json::Value crd = OwnCrds()[0];
+  const json::Value other = crd.SetPath({"spec", "scope"}, "Cluster");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(KindsFromCrd(crd)->at(0)->namespaced);
+    EXPECT_FALSE(KindsFromCrd(other)->at(0)->namespaced);
+  }
+  EXPECT_EQ(KindsFromCrd(other)->at(0), KindsFromCrd(other)->at(0)) << "read twice";
+}
+
 // Each of these took minutes, or all the memory there is.
 TEST(Crd, ABoundOnWhatASchemaCosts) {
   const auto schema = [](const char* text) { return *SchemaFromJson(J(text)); };

@@ -282,7 +282,8 @@ TEST(QuotaLedgerProperty, NothingIsExceededAndNothingLeaks) {
   const LogLevel level = GetLogLevel();
   SetLogLevel(LogLevel::kNone);  // of the store, which is full again and again
   int created = 0, refused = 0, failed = 0;
-  for (int64_t seed = 1; seed <= SeedsOf(150); ++seed) {
+  constexpr int64_t kSeeds = SeedsOf(150);
+  for (int64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     World world(static_cast<uint64_t>(seed));
     for (int step = 0; step < 200 && !testing::Test::HasFatalFailure(); ++step) world.Step();
@@ -294,9 +295,9 @@ TEST(QuotaLedgerProperty, NothingIsExceededAndNothingLeaks) {
   }
   SetLogLevel(level);
   if (testing::Test::HasFailure()) return;
-  EXPECT_GT(created, 1000);
-  EXPECT_GT(refused, 300);
-  EXPECT_GT(failed, 100);
+  EXPECT_GT(created, 10 * kSeeds);
+  EXPECT_GT(refused, 2 * kSeeds);
+  EXPECT_GT(failed, kSeeds / 2);
 }
 
 }  // namespace

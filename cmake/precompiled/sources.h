@@ -1,5 +1,5 @@
-// What nearly every source includes, parsed once per build tree (cmake/MusterPrecompiled.cmake). A source still names what
-// it uses: tools/clang-tidy parses each without this.
+// What nearly every source includes, parsed once per build tree (cmake/MusterPrecompiled.cmake). A
+// source still names what it uses: MUSTER_PRECOMPILE=OFF compiles each without this.
 #include <algorithm>
 #include <array>
 #include <chrono>

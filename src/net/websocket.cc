@@ -225,6 +225,7 @@ struct WebSocket::Impl : std::enable_shared_from_this<WebSocket::Impl> {
   WebSocketDecoder decoder;
   Function<void(std::string_view, bool)> on_message;
   Function<void(uint16_t, std::string_view)> on_close;
+  Function<void()> on_pong;
   std::string message;  // fragments so far
   bool in_message = false;
   bool binary = false;
@@ -270,12 +271,19 @@ struct WebSocket::Impl : std::enable_shared_from_this<WebSocket::Impl> {
         if (!close_sent) SendFrame(kPong, frame.payload);
         return;
       case kPong:
-        return;
+        return OnPongFrame();
       case kCloseFrame:
         return OnCloseFrame(frame.payload);
       default:
         return OnDataFrame(frame);
     }
+  }
+
+  void OnPongFrame() {
+    if (!on_pong) return;
+    auto callback = std::exchange(on_pong, nullptr);  // it may destroy the WebSocket
+    callback();
+    if (!owner_gone && !on_pong) on_pong = std::move(callback);
   }
 
   void OnDataFrame(const WebSocketFrame& frame) {
@@ -349,6 +357,12 @@ void WebSocket::OnMessage(Function<void(std::string_view, bool)> on_message) {
 
 void WebSocket::OnClose(Function<void(uint16_t, std::string_view)> on_close) {
   impl_->on_close = std::move(on_close);
+}
+
+void WebSocket::OnPong(Function<void()> on_pong) { impl_->on_pong = std::move(on_pong); }
+
+void WebSocket::Ping() {
+  if (!impl_->close_sent && !impl_->closed) impl_->SendFrame(kPing, "");
 }
 
 void WebSocket::Send(std::string_view message, bool binary) {

@@ -67,6 +67,10 @@ class WebSocket {
   // The peer closed (its code; 1005 if it gave none) or the connection broke (1006).
   void OnClose(Function<void(uint16_t code, std::string_view reason)> on_close);
 
+  // The peer answered a Ping().
+  void OnPong(Function<void()> on_pong);
+
+  void Ping();
   // REQUIRES: message.size() <= kMaxMessageBytes.
   void Send(std::string_view message, bool binary = true);
   // Sends a close frame and ends the connection after it; what still arrives is dropped, OnClose

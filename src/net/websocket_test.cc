@@ -201,6 +201,23 @@ TEST(WebSocket, JoinsFragmentsAndAnswersPings) {
   EXPECT_EQ(state.written, pong);
 }
 
+TEST(WebSocket, TellsWhenAPingWasAnswered) {
+  FakeStream::State state;
+  WebSocket socket(WebSocket::Role::kServer, std::make_unique<FakeStream>(state));
+  int pongs = 0;
+  socket.OnMessage([](std::string_view, bool) {});
+  socket.OnPong([&] { ++pongs; });
+  socket.Ping();
+  std::string ping, pong;
+  AppendWebSocketFrame(ping, 9, true, "", "");
+  EXPECT_EQ(state.written, ping);
+  EXPECT_EQ(pongs, 0);
+  AppendWebSocketFrame(pong, 10, true, "", "mask");
+  state.on_data(pong);
+  state.on_data(pong);
+  EXPECT_EQ(pongs, 2);
+}
+
 TEST(WebSocket, PausesItsStreamAndDeliversWhatWasOnTheWay) {
   FakeStream::State state;
   WebSocket socket(WebSocket::Role::kServer, std::make_unique<FakeStream>(state));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 #include "json/parse.h"
@@ -31,13 +32,28 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
     self_ = shared_from_this();
     socket_->OnMessage([this](std::string_view message, bool) { OnMessage(message); });
     socket_->OnClose([this](uint16_t, std::string_view) { End(); });
-    runtime.Exec(
+    socket_->OnPong([this] { RunAfter(kExecStreamsDelay); });
+    runtime_ = &runtime;
+    RunAfter(kExecPongTime);
+    socket_->Ping();
+  }
+
+ private:
+  void RunAfter(Duration delay) {
+    if (running_) return;
+    loop_.Cancel(start_);
+    start_ = loop_.After(delay, [self = self_] { self->Run(); });
+  }
+
+  void Run() {
+    if (ended_ || std::exchange(running_, true)) return;
+    loop_.Cancel(start_);
+    runtime_->Exec(
         exec_.pod_uid, exec_.container, exec_.command, exec_.tty, exec_.in,
         [self = self_](Result<ExecStreams> streams) { self->OnStarted(std::move(streams)); },
         [self = self_](int code) { self->OnExit(code); });
   }
 
- private:
   struct Output {
     char channel = 0;
     bool wanted = false;
@@ -99,6 +115,7 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
 
   void OnMessage(std::string_view message) {
     if (message.empty() || ended_) return;
+    Run();
     const char channel = message.front();
     message.remove_prefix(1);
     if (channel == kStdin) {
@@ -196,8 +213,7 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
   void End() {
     if (ended_) return;
     ended_ = true;
-    loop_.Cancel(retry_);
-    loop_.Cancel(drain_);
+    for (const TimerId timer : {start_, retry_, drain_}) loop_.Cancel(timer);
     loop_.Post([self = std::move(self_)] {
       for (Output& output : self->outputs_) output.watch.reset();
       self->streams_ = ExecStreams();
@@ -205,17 +221,18 @@ class ExecSession : public std::enable_shared_from_this<ExecSession> {
   }
 
   AsioLoop& loop_;
+  PodRuntime* runtime_ = nullptr;
   ExecRequest exec_;
   std::unique_ptr<net::WebSocket> socket_;
   std::shared_ptr<ExecSession> self_;
   ExecStreams streams_;
   Output outputs_[2];
   winsize window_ = {};  // as the client said last; no columns: not yet
-  std::string input_;  // of which `written_` bytes are with the command
+  std::string input_;    // of which `written_` bytes are with the command
   size_t written_ = 0;
-  bool input_closed_ = false, input_paused_ = false, ended_ = false;
+  bool input_closed_ = false, input_paused_ = false, running_ = false, ended_ = false;
   std::optional<int> exit_code_;
-  TimerId retry_ = 0, drain_ = 0;
+  TimerId start_ = 0, retry_ = 0, drain_ = 0;
 };
 
 }  // namespace

@@ -29,6 +29,13 @@ inline constexpr Duration kExecRetryDelay = milliseconds(5);
 // After the command has ended its streams may be held open by its children; they are given so long.
 inline constexpr Duration kExecDrainTime = milliseconds(200);
 
+// client-go reads from a new connection before it knows the streams, and throws away what comes for
+// them until then. So the command starts when the peer has answered a ping and this time has
+// passed, when the peer has said something itself, or when a peer that does not answer pings had
+// the longer time.
+inline constexpr Duration kExecStreamsDelay = milliseconds(5);
+inline constexpr Duration kExecPongTime = milliseconds(100);
+
 struct ExecRequest {
   std::string pod_uid, container;
   std::vector<std::string> command;

@@ -196,6 +196,24 @@ TEST(KubeletApi, ExecRunsInTheContainerAndTellsTheExitCode) {
   });
 }
 
+// kubectl throws away what comes before it knows its streams.
+TEST(KubeletApi, ExecSaysNothingBeforeThePeerReads) {
+  InNetworkNamespace([] {
+    Kubelet k;
+    k.machine.Create(OneContainer("p", "sleep 1000"));
+    ASSERT_TRUE(k.machine.UntilPhase("p", "Running"));
+    const auto run = k.Exec("command=echo&command=hello&stdout=true");
+    std::string ping, pong;
+    net::AppendWebSocketFrame(ping, 9, true, "", "");
+    EXPECT_EQ(run->wire->to_client, ping);
+    const Time asked = k.machine.loop.Now();
+    net::AppendWebSocketFrame(pong, 10, true, "", "mask");
+    run->wire->to_node(pong);
+    ASSERT_TRUE(k.machine.Until([&] { return Kubelet::Channel(*run, 1) == "hello\n"; }));
+    EXPECT_GE(k.machine.loop.Now() - asked, kExecStreamsDelay);
+  });
+}
+
 TEST(KubeletApi, ExecPassesInputUntilItIsClosed) {
   InNetworkNamespace([] {
     Kubelet k;

@@ -3,6 +3,7 @@
 # One static library muster_NAME from src/NAME/**/*.cc and one test program NAME_test from the *_test.cc and *_fuzz.cc
 # beside them (a fuzzer's laws are tested on its kept corpus), registered with ctest as one test per program. main.cc is
 # left out. With MUSTER_FUZZ each foo_fuzz.cc is also the libFuzzer program foo_fuzz.
+add_custom_target(fuzzers)
 function(muster_folder name)
   cmake_parse_arguments(F "" "" "DEPENDS;LINK;GENERATED" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
@@ -46,6 +47,7 @@ function(muster_folder name)
       target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
       target_link_options(${target} PRIVATE -fsanitize=fuzzer)
       target_link_libraries(${target} PRIVATE muster_${name})
+      add_dependencies(fuzzers ${target})
     endif()
   endforeach()
 endfunction()

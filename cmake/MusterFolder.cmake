@@ -1,11 +1,11 @@
-# muster_folder(NAME [DEPENDS folder...] [LINK library...] [GENERATED target...])
+# muster_folder(NAME [LONG_TESTS] [DEPENDS folder...] [LINK library...] [GENERATED target...])
 #
 # One static library muster_NAME from src/NAME/**/*.cc and one test program NAME_test from the *_test.cc and *_fuzz.cc
 # beside them (a fuzzer's laws are tested on its kept corpus), registered with ctest as one test per program. main.cc is
 # left out. With MUSTER_FUZZ each foo_fuzz.cc is also the libFuzzer program foo_fuzz.
 add_custom_target(fuzzers)
 function(muster_folder name)
-  cmake_parse_arguments(F "" "" "DEPENDS;LINK;GENERATED" ${ARGN})
+  cmake_parse_arguments(F "LONG_TESTS" "" "DEPENDS;LINK;GENERATED" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_(test|fuzz)\\.cc$")
@@ -35,7 +35,11 @@ function(muster_folder name)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE muster_${name} GTest::gtest_main)
-    muster_compile_as(tests ${name}_test)
+    if(F_LONG_TESTS)
+      muster_compile_as(long_tests ${name}_test)
+    else()
+      muster_compile_as(tests ${name}_test)
+    endif()
     add_test(NAME unit.${name} COMMAND ${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(unit.${name} PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
   endif()

@@ -1,4 +1,4 @@
-# muster_compile_as(sources|tests TARGET): compiles what is in TARGET with the options of its kind, and with
+# muster_compile_as(sources|tests|long_tests TARGET): compiles what is in TARGET with the options of its kind, and with
 # cmake/precompiled/{sources,tests}.h parsed before (docs/adr/0010: half of a build's time went into the same headers).
 #
 # CMake's own target_precompile_headers makes one for each target and puts the folder's path into it, so that ccache finds
@@ -10,7 +10,8 @@ set(MUSTER_OPTIONS_sources)
 if(MUSTER_FUZZ)
   set(MUSTER_OPTIONS_sources -fsanitize=fuzzer-no-link)
 endif()
-set(MUSTER_OPTIONS_tests -O0)  # tests are many, and each runs once
+set(MUSTER_OPTIONS_tests -O0)  # they are many, and each runs once
+set(MUSTER_OPTIONS_long_tests)  # but for those that try thousands of seeds
 
 function(muster_make_precompiled kind)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
@@ -20,7 +21,10 @@ function(muster_make_precompiled kind)
   list(APPEND flags ${options} ${MUSTER_OPTIONS_${kind}} ${CMAKE_CXX23_STANDARD_COMPILE_OPTION} -pthread
        -DFMT_SHARED -DGTEST_HAS_PTHREAD=1 -x c++-header)
   set(header ${CMAKE_BINARY_DIR}/precompiled/${kind}.h)
-  set(inputs ${CMAKE_SOURCE_DIR}/cmake/precompiled/sources.h ${CMAKE_SOURCE_DIR}/cmake/precompiled/${kind}.h)
+  string(REPLACE "long_" "" name ${kind})
+  set(folder ${CMAKE_SOURCE_DIR}/cmake/precompiled)
+  configure_file(${folder}/sources.h ${CMAKE_BINARY_DIR}/precompiled/sources.h COPYONLY)
+  configure_file(${folder}/${name}.h ${header} COPYONLY)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(output ${header}.gch)
   else()
@@ -29,10 +33,9 @@ function(muster_make_precompiled kind)
   endif()
   add_custom_command(
     OUTPUT ${output}
-    COMMAND ${CMAKE_COMMAND} -E copy_if_different ${inputs} ${CMAKE_BINARY_DIR}/precompiled
     COMMAND sh -c "\"$@\" -E -P ${header} | sha256sum >${output}.sum" sh ${CMAKE_CXX_COMPILER} ${flags}
     COMMAND ${CMAKE_CXX_COMPILER} ${flags} ${header} -o ${output}
-    DEPENDS ${inputs}
+    DEPENDS ${CMAKE_BINARY_DIR}/precompiled/sources.h ${header}
     COMMENT "precompiled: ${kind}" VERBATIM)
   add_custom_target(muster_precompiled_${kind} DEPENDS ${output})
   set_property(TARGET muster_precompiled_${kind} PROPERTY MUSTER_OUTPUT ${output})

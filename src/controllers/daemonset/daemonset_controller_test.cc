@@ -1,6 +1,7 @@
 #include "controllers/daemonset/daemonset_controller.h"
 
 #include <algorithm>
+#include <string>
 
 #include "controllers/controller_test_base.h"
 #include "controllers/daemonset/daemon_pods.h"
@@ -149,6 +150,23 @@ TEST_F(DaemonSetTest, RollsNodeByNode) {
   EXPECT_EQ(All(kRevisions).size(), 2u);
   // A pod that is not available goes at once, beside the one that the bound allows.
   EXPECT_EQ(Pods(), "n1:v1 n2:v2* n3:v2*");
+}
+
+TEST_F(DaemonSetTest, GoingBackRestartsNobodyWithoutNeed) {
+  for (const char* node : {"n1", "n2", "n3"}) PutNode(node);
+  PutSet();
+  ComeUp();
+  for (const json::Value& pod : All(kPods))
+    api_.Put(kPods, pod.SetPath({"metadata", "annotations"}, json::Obj({{"from", "before"}})));
+  SetImage("broken");
+  EXPECT_EQ(Pods(), "n1:broken n2:v1* n3:v1*");
+  SetImage("v1");
+  ComeUp();
+  EXPECT_EQ(Pods(), "n1:v1* n2:v1* n3:v1*");
+  for (const json::Value& pod : All(kPods)) {
+    const std::string node = NodeOfDaemonPod(pod);
+    EXPECT_EQ(pod["metadata"]["annotations"].Has("from"), node != "n1") << node;
+  }
 }
 
 TEST_F(DaemonSetTest, WithSurgeTheNewPodComesFirst) {

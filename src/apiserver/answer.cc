@@ -2,6 +2,7 @@
 
 #include "apiserver/stored_object.h"
 #include "json/write.h"
+#include "schema/conversion.h"
 
 namespace muster::apiserver {
 namespace {
@@ -16,7 +17,7 @@ void AppendPartialMetadata(std::string& out, const AnswerFormat& format,
 }
 
 void AppendRow(std::string& out, const AnswerFormat& format, const store::Entry& entry, Time now) {
-  const json::Value object = DecodeStored(*format.kind, *entry.value);
+  const json::Value object = DecodeStored(schema::StoredKind(*format.kind), *entry.value);
   out += "{\"cells\":";
   json::AppendTo(out, json::Value(format.printer->Cells(object, now)));
   out += ",\"object\":";
@@ -139,7 +140,7 @@ void AppendListItem(std::string& out, const AnswerFormat& format, const store::E
       if (format.kind->custom) {
         AppendWire(out, *format.kind, *entry.value);
       } else {
-        out += *entry.value;
+        AppendUntyped(out, *format.kind, *entry.value);
       }
       return;
   }

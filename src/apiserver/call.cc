@@ -28,7 +28,10 @@ void Call::Warn(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) Warn(text);
 }
 
-void Call::Fail(const Status& status) { Send(ErrorResponse(status)); }
+void Call::Fail(const Status& status) {
+  if (spoken_ == nullptr) return Send(ErrorResponse(status));
+  Send(ErrorResponse(schema::InSpokenFields(*spoken_, moved_, status)));
+}
 
 void Call::Reply(int code, std::string json) {
   net::Response response;

@@ -22,6 +22,8 @@
 #include "base/task.h"
 #include "json/value.h"
 #include "net/http.h"
+#include "schema/conversion.h"
+#include "schema/kind.h"
 
 namespace muster::apiserver {
 
@@ -53,6 +55,15 @@ class Call {
   // Before StartStream or Upgrade: adds the warnings and counts the answer.
   net::Headers StreamHeaders(int code, std::string_view content_type);
 
+  // The version that the client speaks, where it is converted to the one that is handled.
+  void set_spoken(schema::KindPtr kind) { spoken_ = std::move(kind); }
+  // `handled` in the client's version.
+  const schema::KindPtr& Spoken(const schema::KindPtr& handled) const {
+    return spoken_ != nullptr ? spoken_ : handled;
+  }
+  // Where the parts of the converted body came from: what is wrong is said of the client's fields.
+  void set_moved(std::vector<schema::MovedField> moved) { moved_ = std::move(moved); }
+
   void set_user(User user) { user_ = std::move(user); }
   void set_yaml(bool yaml) { yaml_ = yaml; }
 
@@ -65,6 +76,8 @@ class Call {
   User user_;
   net::ResponseWriterPtr writer_;
   Function<void(int code)> on_answer_;
+  schema::KindPtr spoken_;  // nullptr: the version that is handled
+  std::vector<schema::MovedField> moved_;
   std::vector<std::string> warnings_;
   size_t warning_bytes_ = 0;
   bool yaml_ = false;

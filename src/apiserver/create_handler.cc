@@ -51,7 +51,7 @@ Result<Creation> ReadCreation(const CallPtr& call, const ResourcePtr& resource) 
   Creation creation;
   ASSIGN_OR_RETURN(creation.format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(creation.dry_run, DryRunOf(call->info(), "CreateOptions"));
-  ASSIGN_OR_RETURN(creation.object, DecodeObject(*call, *resource->kind));
+  ASSIGN_OR_RETURN(creation.object, DecodeObject(*call, *call->Spoken(resource->kind)));
   RETURN_IF_ERROR(CheckSentMetadata(call->info(), *resource->kind, creation.object));
   return creation;
 }

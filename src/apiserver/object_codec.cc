@@ -6,6 +6,7 @@
 #include "json/parse.h"
 #include "json/write.h"
 #include "schema/conform.h"
+#include "schema/conversion.h"
 #include "schema/protobuf_codec.h"
 #include "schema/registry.h"
 
@@ -103,7 +104,9 @@ Result<json::Value> ConformObject(Call& call, const schema::Kind& kind, const js
   } else if (report) {
     call.Warn(schema::StrictDecodingWarnings(unknown, duplicate_keys));
   }
-  return conforming;
+  schema::Converted converted = schema::ToStored(kind, conforming);
+  call.set_moved(std::move(converted.moved));
+  return std::move(converted.object);
 }
 
 schema::Kind UnservedKind(std::string_view group, std::string_view version, std::string_view kind) {

@@ -32,8 +32,8 @@ Result<DecodedBody> DecodeBody(std::string_view content_type, const net::Request
 enum class FieldValidation : uint8_t { kIgnore, kWarn, kStrict };
 Result<FieldValidation> FieldValidationOf(const RequestInfo& info);
 
-// The object in the body of a POST or PUT, conforming to `kind`. Unknown and duplicate fields
-// become an error or warnings of the call, as fieldValidation says.
+// The object in the body of a POST or PUT, which conforms to `kind`, in the version that is stored.
+// Unknown and duplicate fields become an error or warnings of the call, as fieldValidation says.
 Result<json::Value> DecodeObject(Call& call, const schema::Kind& kind);
 // The same for a tree that is already there (the result of a patch).
 Result<json::Value> ConformObject(Call& call, const schema::Kind& kind, const json::Value& object,

@@ -3,8 +3,9 @@
 namespace muster::apiserver {
 
 Result<AnswerFormat> FormatOf(Call& call, const ResourcePtr& resource) {
-  ASSIGN_OR_RETURN(AnswerFormat format,
-                   MakeFormat(resource->kind, call.request().headers.Get("Accept"), call.info()));
+  ASSIGN_OR_RETURN(
+      AnswerFormat format,
+      MakeFormat(call.Spoken(resource->kind), call.request().headers.Get("Accept"), call.info()));
   call.set_yaml(format.yaml);
   return format;
 }

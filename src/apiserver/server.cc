@@ -303,8 +303,13 @@ void ApiServer::Impl::RouteResource(const CallPtr& call) {
       info.name.empty()) {
     return HandleBinding(core, call, core.registry.Find("", "v1", "pods"));
   }
-  const ResourcePtr resource = core.registry.Find(info.group, info.version, info.resource);
+  ResourcePtr resource = core.registry.Find(info.group, info.version, info.resource);
   if (resource == nullptr) return call->Fail(NoSuchResourceError());
+  // Handlers know the stored version; the call converts what comes in and goes out.
+  if (resource->kind->conversion != nullptr) {
+    call->set_spoken(resource->kind);
+    resource = core.registry.FindStored(info.group, info.resource);
+  }
   // A cluster-scoped kind has no URL below a namespace, and a namespaced object none without.
   if (!resource->kind->namespaced && !info.ns.empty() && info.resource != "namespaces") {
     return call->Fail(NoSuchResourceError());

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/write.h"
+#include "schema/conversion.h"
 #include "schema/registry.h"
 
 namespace muster::apiserver {
@@ -219,7 +220,7 @@ json::Value DecodeStored(const schema::Kind& kind, std::string_view bytes) {
   CHECK_MSG(stored.has_value(), "stored bytes are not JSON");
   json::Object object = {{"kind", kind.kind}, {"apiVersion", kind.GroupVersion()}};
   for (const auto& member : stored->members()) object.push_back(member);
-  return json::Value(std::move(object));
+  return schema::FromStored(kind, json::Value(std::move(object)));
 }
 
 json::Value StoredTree(const schema::Kind& kind, const json::Value& object,
@@ -250,9 +251,18 @@ json::Value StoredTree(const schema::Kind& kind, const json::Value& object,
 }
 
 void AppendWire(std::string& out, const schema::Kind& kind, std::string_view bytes) {
+  if (kind.conversion != nullptr) return json::AppendTo(out, DecodeStored(kind, bytes));
   AppendTypeMeta(out, kind);
   out += ',';
   out += bytes.substr(1);
+}
+
+void AppendUntyped(std::string& out, const schema::Kind& kind, std::string_view bytes) {
+  if (kind.conversion == nullptr) {
+    out += bytes;
+  } else {
+    json::AppendTo(out, DecodeStored(kind, bytes).Remove("kind").Remove("apiVersion"));
+  }
 }
 
 std::string WireObject(const schema::Kind& kind, std::string_view bytes) {
@@ -288,7 +298,7 @@ store::Store::Decorator MakeDecorator() {
   // by labels only.
   std::map<std::pair<std::string, std::string>, const schema::Kind*, std::less<>> kinds;
   for (const schema::KindPtr& kind : schema::Registry::BuiltIn().kinds()) {
-    kinds[{kind->group, kind->plural}] = kind.get();
+    if (kind->storage) kinds[{kind->group, kind->plural}] = kind.get();
   }
   return [kinds = std::move(kinds)](std::string_view key, std::string_view value) {
     const KeyParts parts = ParseKey(key);

@@ -3,7 +3,7 @@
 // The stored form of an object: its JSON without kind and apiVersion, metadata first, with a place
 // of fixed width for metadata.resourceVersion that the store fills in. GET, LIST and WATCH send
 // these bytes; kind and apiVersion are written in front of them, so one stored object serves every
-// version of its kind.
+// version of its kind. A version with a conversion (schema/conversion.h) is made of the tree.
 //
 // Beside the bytes an Entry keeps what selectors need (ObjectMeta), never the tree.
 //
@@ -82,14 +82,17 @@ struct StoredForm {
 // `kind` decides which fields are selectable.
 StoredForm EncodeStored(const schema::Kind& kind, const json::Value& object);
 
-// The tree, kind and apiVersion first. REQUIRES: bytes that EncodeStored made.
+// The tree in the version of `kind`, kind and apiVersion first. REQUIRES: bytes that EncodeStored
+// made.
 json::Value DecodeStored(const schema::Kind& kind, std::string_view bytes);
 // What DecodeStored makes of EncodeStored(kind, object) with `revision` in its place.
 json::Value StoredTree(const schema::Kind& kind, const json::Value& object,
                        store::Revision revision);
 
-// {"kind":"Pod","apiVersion":"v1",... appended to `out` without parsing.
+// {"kind":"Pod","apiVersion":"v1",... appended to `out`, without parsing unless it is converted.
 void AppendWire(std::string& out, const schema::Kind& kind, std::string_view bytes);
+// The same without kind and apiVersion.
+void AppendUntyped(std::string& out, const schema::Kind& kind, std::string_view bytes);
 std::string WireObject(const schema::Kind& kind, std::string_view bytes);
 // The bytes of the metadata object inside the stored form.
 std::string_view MetadataOf(const store::Entry& entry);

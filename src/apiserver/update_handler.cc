@@ -7,6 +7,7 @@
 #include "apiserver/reply.h"
 #include "apiserver/update.h"
 #include "json/patch.h"
+#include "schema/conversion.h"
 #include "schema/strategic_merge.h"
 
 namespace muster::apiserver {
@@ -34,7 +35,7 @@ void Replace(Core& core, const CallPtr& call, const ResourcePtr& resource, Write
 Status Update(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "UpdateOptions"));
-  ASSIGN_OR_RETURN(json::Value object, DecodeObject(*call, *resource->kind));
+  ASSIGN_OR_RETURN(json::Value object, DecodeObject(*call, *call->Spoken(resource->kind)));
   WriteContext context = ContextOf(core, *resource->kind, *call, dry_run);
   ASSIGN_OR_RETURN(const Found found, FindObject(core, *resource->kind, context.ns, context.name));
   ASSIGN_OR_RETURN(json::Value after, PrepareUpdate(*resource, context, found.object,
@@ -74,14 +75,15 @@ Result<std::string> PatchTypeOf(const schema::Kind& kind, const net::Request& re
 }
 
 Status Patch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
-  const schema::Kind& kind = *resource->kind;
+  const schema::Kind& kind = *call->Spoken(resource->kind);
   ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "PatchOptions"));
   ASSIGN_OR_RETURN(const std::string type, PatchTypeOf(kind, call->request()));
   ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody("application/json", call->request()));
-  WriteContext context = ContextOf(core, kind, *call, dry_run);
-  ASSIGN_OR_RETURN(const Found found, FindObject(core, kind, context.ns, context.name));
-  ASSIGN_OR_RETURN(json::Value patched, ApplyPatch(kind, type, found.object, body.value));
+  WriteContext context = ContextOf(core, *resource->kind, *call, dry_run);
+  ASSIGN_OR_RETURN(const Found found, FindObject(core, *resource->kind, context.ns, context.name));
+  ASSIGN_OR_RETURN(json::Value patched,
+                   ApplyPatch(kind, type, schema::FromStored(kind, found.object), body.value));
   if (!patched.IsObject()) return Error(Reason::kBadRequest, "the patch leaves no object");
   ASSIGN_OR_RETURN(patched, ConformObject(*call, kind, patched, body.duplicate_keys));
   ASSIGN_OR_RETURN(json::Value after, PrepareUpdate(*resource, context, found.object,

@@ -36,8 +36,8 @@ Status Watch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   if (core.shutting_down)
     return Error(Reason::kServiceUnavailable, "the server is shutting down: watch elsewhere");
   WatchSpec spec;
-  ASSIGN_OR_RETURN(spec.format,
-                   MakeFormat(resource->kind, call->request().headers.Get("Accept"), call->info()));
+  ASSIGN_OR_RETURN(spec.format, MakeFormat(call->Spoken(resource->kind),
+                                           call->request().headers.Get("Accept"), call->info()));
   ASSIGN_OR_RETURN(const ListParameters list, ParseListParameters(call->info(), true));
   ASSIGN_OR_RETURN(spec.selection, Selection::Make(resource->kind, call->info()));
   spec.bookmarks = list.bookmarks;

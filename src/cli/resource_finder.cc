@@ -103,8 +103,13 @@ Result<std::vector<ApiResource>> ResourceFinder::FindAll(std::string_view name) 
     std::vector<ApiResource> out;
     for (const ApiResource& resource : known_) {
       const auto& categories = resource.categories;
-      if (std::find(categories.begin(), categories.end(), name) != categories.end())
-        out.push_back(resource);
+      if (std::find(categories.begin(), categories.end(), name) == categories.end()) continue;
+      // Preferred versions come first: the same objects are not listed once more in another one.
+      const bool listed = std::ranges::any_of(out, [&](const ApiResource& one) {
+        return one.resource.group == resource.resource.group &&
+               one.resource.plural == resource.resource.plural;
+      });
+      if (!listed) out.push_back(resource);
     }
     if (!out.empty()) return out;
   }

@@ -28,6 +28,8 @@ struct ScaleSubresource {
   std::string spec_replicas_path, status_replicas_path, label_selector_path;
 };
 
+struct Conversion;  // schema/conversion.h
+
 struct Kind {
   std::string group;      // "" for core
   std::string version;    // "v1"
@@ -44,7 +46,8 @@ struct Kind {
   bool computed = false;     // made when it is read (metrics.k8s.io): get and list only
   bool custom = false;       // from a CRD: no protobuf, no strategic merge
   bool storage = true;       // the version that is stored
-  SchemaPtr schema;          // of the whole object
+  std::shared_ptr<const Conversion> conversion;  // null: shares the stored form as it is
+  SchemaPtr schema;                              // of the whole object
   std::vector<PrinterColumn> columns;
   std::vector<std::string>
       selectable_fields;  // "spec.nodeName", besides metadata.name and metadata.namespace

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "json/parse.h"
+#include "schema/conversion.h"
 #include "schema/options.pb.h"
 
 namespace muster::schema {
@@ -123,6 +124,7 @@ void RegistryBuilder::Build(std::string_view descriptor_set) {
         AddKind(api.group(), api.version(), message, *known.schema);
     }
   }
+  ConnectConversions(served_);
 }
 
 RegistryBuilder::Known RegistryBuilder::AddMessage(const File& file, const Message& message) {
@@ -174,7 +176,12 @@ void RegistryBuilder::AddKind(const std::string& group, const std::string& versi
   kind->selectable_fields.assign(options.selectable().begin(), options.selectable().end());
   // The registry lives as long as the process, so nobody needs to own the schema.
   kind->schema = SchemaPtr(SchemaPtr(), &schema);
-  (kind->custom ? registry_.own_custom_kinds_ : registry_.kinds_).push_back(std::move(kind));
+  if (kind->custom) {
+    registry_.own_custom_kinds_.push_back(std::move(kind));
+  } else {
+    served_.push_back(kind);
+    registry_.kinds_.push_back(std::move(kind));
+  }
 }
 
 void RegistryBuilder::FillObject(const Message& message, Schema& schema) {

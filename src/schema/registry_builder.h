@@ -57,6 +57,7 @@ class RegistryBuilder {
   const Schema* Container(Type type, const Schema* items);
 
   Registry& registry_;
+  std::vector<std::shared_ptr<Kind>> served_;
   std::unordered_map<std::string, Known> messages_;  // ".package.Message"
   std::unordered_map<std::string, const Schema*> scalars_;
   std::unordered_map<const Schema*, const Schema*> lists_, maps_;

@@ -32,6 +32,9 @@ condition() { # condition NAME TYPE: its reason
   jsonpath "hpa/$1" ".status.conditions[?(@.type==\"$2\")].reason"
 }
 condition_is() { [ "$(condition "$1" "$2")" = "$3" ]; }
+endpoints_are() { # endpoints_are SERVICE COUNT
+  equals "$(jsonpath "endpoints/$1" '.subsets[*].addresses[*].ip' | wc -w)" "$2" "endpoints of $1"
+}
 has_event() { kubectl get events --field-selector "involvedObject.kind=HorizontalPodAutoscaler" -o \
   'jsonpath={range .items[*]}{.reason}{" "}{.message}{"\n"}{end}' | grep -qF "$1"; }
 
@@ -78,6 +81,24 @@ say "result: and back to 1 when the load ended"
 # Whoever scales to zero switches it off.
 kubectl scale deployment web --replicas 0 >/dev/null
 eventually 60 condition_is web ScalingActive ScalingDisabled
+
+uses_half() { [ "$(jsonpath "$v1" .status.currentCPUUtilizationPercentage)" = 50 ]; }
+# As kubectl makes one: autoscaling/v1 in protobuf, which is served beside v2 and acted on.
+deployment plain
+kubectl autoscale deployment plain --min=2 --max=4 --cpu-percent=50 >/dev/null
+eventually 120 replicas_are plain 2
+eventually 120 condition_is plain ScalingActive ValidMetricFound
+v1=horizontalpodautoscalers.v1.autoscaling/plain # kubectl takes the short name for the preferred version's
+equals "$(jsonpath $v1 .spec.targetCPUUtilizationPercentage)" 50 "target in autoscaling/v1"
+equals "$(jsonpath hpa/plain '.spec.metrics[*].resource.target.averageUtilization')" 50 "target in autoscaling/v2"
+eventually 120 uses_half
+contains "$(kubectl get "$v1" --no-headers)" "cpu: 50%/50%" "get of autoscaling/v1"
+contains "$(kubectl explain hpa.spec --api-version=autoscaling/v1)" "targetCPUUtilizationPercentage" "explain of autoscaling/v1"
+kubectl expose deployment plain --port=80 --target-port=8080 >/dev/null
+equals "$(jsonpath service/plain '.spec.ports[0].targetPort') $(jsonpath service/plain .spec.selector.app)" "8080 plain" \
+  "kubectl expose deployment"
+eventually 60 endpoints_are plain 2
+say "result: kubectl autoscale and kubectl expose made what they make elsewhere"
 
 # A target that is not there, and a metric that nobody serves.
 kubectl apply -f - <<'YAML' >/dev/null

@@ -94,6 +94,7 @@ equals "$(jsonpath hpa/plain '.spec.metrics[*].resource.target.averageUtilizatio
 eventually 120 uses_half
 contains "$(kubectl get "$v1" --no-headers)" "cpu: 50%/50%" "get of autoscaling/v1"
 contains "$(kubectl explain hpa.spec --api-version=autoscaling/v1)" "targetCPUUtilizationPercentage" "explain of autoscaling/v1"
+equals "$(muster get all | grep -c '^horizontalpodautoscaler.autoscaling/plain ')" 1 "plain in muster get all"
 kubectl expose deployment plain --port=80 --target-port=8080 >/dev/null
 equals "$(jsonpath service/plain '.spec.ports[0].targetPort') $(jsonpath service/plain .spec.selector.app)" "8080 plain" \
   "kubectl expose deployment"

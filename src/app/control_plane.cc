@@ -214,9 +214,9 @@ Status ControlPlane::Impl::WriteKubeconfig(const net::Pki& pki) {
   const std::string url = fmt::format(
       "https://{}:{}", ListensEverywhere() ? "127.0.0.1" : HostPart(address), listener->port());
   kubeconfig_path = Dir("kubeconfig");
-  return client::WriteKubeconfig(
+  return client::RenewKubeconfigFile(
       kubeconfig_path,
-      client::MakeKubeconfig("muster", url, ca_pem, admin.certificate_pem, admin.key_pem));
+      client::MakeKubeconfig(client::kOwnEntry, url, ca_pem, admin.certificate_pem, admin.key_pem));
 }
 
 void ControlPlane::Impl::BuildParts() {

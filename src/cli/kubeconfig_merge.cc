@@ -159,7 +159,8 @@ Result<Value> OwnEntries(const std::string& own_file, const std::string& name,
                          const Value& existing, const std::string& former) {
   ASSIGN_OR_RETURN(const Document own, Read(own_file));
   const Value& source = own.before;
-  const Value old = client::FindEntry(source, "contexts", source["current-context"].Str());
+  Value old = client::FindEntry(source, "contexts", client::kOwnEntry);
+  if (old.IsNull()) old = client::FindEntry(source, "contexts", source["current-context"].Str());
   const auto entry = [&](const char* field, const char* member) {
     const Value found = client::FindEntry(source, field, old["context"][member].Str());
     return json::List({found.Set("name", name)});

@@ -64,6 +64,20 @@ TEST_F(KubeconfigMerge, GoesToTheFirstFileThatExistsAndBack) {
   EXPECT_FALSE(IsMerged(File("lab/kubeconfig")));
 }
 
+// Users may have put others into the cluster's own file.
+TEST_F(KubeconfigMerge, ItIsTheClusterWhoseFileItIs) {
+  Write("lab/kubeconfig", "cloud", "https://cloud");
+  ASSERT_TRUE(client::RenewKubeconfigFile(
+                  File("lab/kubeconfig"),
+                  client::MakeKubeconfig("muster", "https://127.0.0.1:2", "CA", "CERT", "KEY"))
+                  .ok());
+  EXPECT_EQ(Current("lab/kubeconfig"), "cloud");
+  ASSERT_TRUE(MergeCluster(Request()).has_value());
+  const auto connection = client::Kubeconfig::LoadFile(File("b")).value().Connect("lab");
+  ASSERT_TRUE(connection.has_value()) << connection.error().message();
+  EXPECT_EQ(connection->endpoint.ToString(), "https://127.0.0.1:2");
+}
+
 TEST_F(KubeconfigMerge, AnEntryStaysInItsFileAndTheFirstCurrentContextCounts) {
   Write("lab/kubeconfig", "muster", "https://127.0.0.1:1");
   ASSERT_TRUE(MergeCluster(Request()).has_value());  // into the last one

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "json/parse.h"
 #include "json/write.h"
@@ -219,6 +220,39 @@ json::Value MergeKubeconfig(const json::Value& existing, const json::Value& adde
     out = out.Set(field, json::Value(std::move(entries)));
   }
   return out.Set("current-context", added["current-context"]);
+}
+
+json::Value RenewKubeconfig(const json::Value& existing, const json::Value& fresh) {
+  json::Array contexts;
+  for (const json::Value& context : fresh["contexts"].items()) {
+    const json::Value& ours = context["context"];
+    json::Value kept = FindEntry(existing, "contexts", context["name"].Str())["context"];
+    if (!kept.IsObject()) kept = ours;
+    const std::string user = kept["user"].Str();
+    if (user.empty() || FindEntry(existing, "users", user).IsNull())
+      kept = std::move(kept).Set("user", ours["user"]);
+    contexts.push_back(context.Set("context", std::move(kept).Set("cluster", ours["cluster"])));
+  }
+  const json::Value out =
+      MergeKubeconfig(existing, fresh.Set("contexts", json::Value(std::move(contexts))));
+  const std::string current = existing["current-context"].Str();
+  const bool stays = !FindEntry(out, "contexts", current).IsNull();
+  return stays ? out.Set("current-context", current) : out;
+}
+
+Status RenewKubeconfigFile(const std::string& path, const json::Value& fresh) {
+  json::Value existing;
+  if (const Result<std::string> text = ReadSmallFile(path); text) {
+    const Result<std::vector<json::Value>> documents = json::ParseYaml(*text);
+    const bool good =
+        documents && documents->size() <= 1 &&
+        (documents->empty() || documents->front().IsNull() || documents->front().IsObject());
+    if (!good) LOG_WARN("client: {} is no kubeconfig any more: written anew", path);
+    if (good && !documents->empty()) existing = documents->front();
+  } else if (text.error().reason() != Reason::kNotFound) {
+    return text.error();
+  }
+  return WriteKubeconfig(path, RenewKubeconfig(existing, fresh));
 }
 
 json::Value UnmergeKubeconfig(const json::Value& existing, const std::string& name) {

@@ -61,6 +61,9 @@ class Kubeconfig {
   std::vector<Entry> clusters_, users_, contexts_;
 };
 
+// What `muster up` calls its cluster, user and context.
+inline constexpr const char* kOwnEntry = "muster";
+
 // A whole kubeconfig with one cluster, user and context, all called `name`; certificates inline.
 json::Value MakeKubeconfig(const std::string& name, const std::string& server_url,
                            const std::string& ca_pem, const std::string& certificate_pem,
@@ -70,6 +73,11 @@ Status WriteKubeconfig(const std::string& path, const json::Value& kubeconfig);
 // Puts the entries of `added` into `existing` in place of those with the same names, makes its
 // context current, and keeps everything else.
 json::Value MergeKubeconfig(const json::Value& existing, const json::Value& added);
+// The cluster's own file, written anew: its cluster and user are those of `fresh`; what users put
+// there stays, such as other entries, and in the context its namespace.
+json::Value RenewKubeconfig(const json::Value& existing, const json::Value& fresh);
+// The same with a file, which need not exist. One that is no kubeconfig is replaced.
+Status RenewKubeconfigFile(const std::string& path, const json::Value& fresh);
 // Without the cluster, user and context of that name, and current-context if it is that one.
 json::Value UnmergeKubeconfig(const json::Value& existing, const std::string& name);
 // The entry of that name in "clusters", "users" or "contexts"; null if there is none.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/strings.h"
+#include "json/parse.h"
 
 namespace muster::client {
 namespace {
@@ -140,6 +141,64 @@ TEST_F(KubeconfigTest, MergesIntoAnExistingFileWithoutLosingOthers) {
   EXPECT_EQ(merged["clusters"].At(1)["cluster"]["server"].AsString(), "https://new");
   EXPECT_EQ(merged["current-context"].AsString(), "muster");
   EXPECT_TRUE(merged.Has("preferences"));
+}
+
+TEST_F(KubeconfigTest, ARenewedOneKeepsWhatUsersPutThere) {
+  const auto made = [](const char* url, const char* key) {
+    return MakeKubeconfig("muster", url, "CA", "CERT", key);
+  };
+  const json::Value fresh = made("https://127.0.0.1:2", "NEW");
+  EXPECT_EQ(RenewKubeconfig({}, fresh), fresh);
+  EXPECT_EQ(RenewKubeconfig(made("https://127.0.0.1:1", "OLD"), fresh), fresh);
+  // As kubectl writes it.
+  const json::Value mine = json::ParseYaml(R"(
+apiVersion: v1
+clusters:
+- {cluster: {insecure-skip-tls-verify: true, server: "https://127.0.0.1:1"}, name: muster}
+- {cluster: {server: "https://192.0.2.1"}, name: cloud}
+contexts:
+- {context: {cluster: cloud, namespace: team, user: ada}, name: muster}
+- {context: {cluster: muster, namespace: other, user: muster}, name: second}
+current-context: second
+kind: Config
+preferences: {}
+users:
+- {name: muster, user: {client-key-data: b2xk}}
+- {name: ada, user: {token: t0ken}}
+)")
+                               ->front();
+  const json::Value renewed = RenewKubeconfig(mine, fresh);
+  EXPECT_EQ(RenewKubeconfig(renewed, fresh), renewed);
+  EXPECT_EQ(renewed["current-context"].Str(), "second");
+  EXPECT_TRUE(renewed.Has("preferences"));
+  EXPECT_EQ(FindEntry(renewed, "clusters", "muster"), FindEntry(fresh, "clusters", "muster"));
+  EXPECT_EQ(FindEntry(renewed, "users", "muster"), FindEntry(fresh, "users", "muster"));
+  for (const char* field : {"clusters", "contexts", "users"})
+    EXPECT_EQ(renewed[field].size(), 2u) << field;
+  EXPECT_EQ(FindEntry(renewed, "contexts", "second"), FindEntry(mine, "contexts", "second"));
+  const json::Value context = FindEntry(renewed, "contexts", "muster")["context"];
+  EXPECT_EQ(context, json::Obj({{"cluster", "muster"}, {"namespace", "team"}, {"user", "ada"}}));
+  // Who is not there cannot be who connects; and the current context must be one.
+  const json::Value poor = mine.Set("users", json::List({})).Set("current-context", "gone");
+  const json::Value mended = RenewKubeconfig(poor, fresh);
+  EXPECT_EQ(FindEntry(mended, "contexts", "muster")["context"]["user"].Str(), "muster");
+  EXPECT_EQ(mended["current-context"].Str(), "muster");
+}
+
+TEST_F(KubeconfigTest, RenewsAFileOfAnyState) {
+  const std::string path = dir_ / "own";
+  const json::Value fresh = MakeKubeconfig("muster", "https://127.0.0.1:1", "CA", "CERT", "KEY");
+  for (const char* before : {"", "- a\n", "contexts: [\n", "contexts: 5\n"}) {
+    std::ofstream(path) << before;
+    ASSERT_TRUE(RenewKubeconfigFile(path, fresh).ok()) << before;
+    EXPECT_TRUE(Kubeconfig::LoadFile(path)->Connect().has_value()) << before;
+  }
+  fs::remove(path);
+  ASSERT_TRUE(RenewKubeconfigFile(path, fresh).ok());
+  EXPECT_EQ(Kubeconfig::LoadFile(path)->Connect()->ns, "default");
+  std::ofstream(path) << "contexts: [{name: muster, context: {namespace: team}}]\n";
+  ASSERT_TRUE(RenewKubeconfigFile(path, fresh).ok());
+  EXPECT_EQ(Kubeconfig::LoadFile(path)->Connect()->ns, "team");
 }
 
 }  // namespace

@@ -48,6 +48,8 @@ for words in "doctor extra" "kubeconfig --merge --unmerge" "kubeconfig extra" "-
   contains "$output" "See: muster " "muster $words"
 done
 merge >/dev/null
+kubectl config --kubeconfig "$DATA/kubeconfig" set-context --current --namespace=team >/dev/null
+kubectl config --kubeconfig "$DATA/kubeconfig" set-context second --cluster=muster --user=muster >/dev/null
 mkdir "$SCRATCH/my clusters"
 other="$SCRATCH/my clusters/o'ne"
 muster down --data-dir "$DATA"
@@ -59,6 +61,10 @@ muster down --purge --data-dir "$other"
 equals "$(kubectl config get-contexts -o name | sort | xargs)" "cloud muster" "contexts after down --purge"
 equals "$(kubectl config current-context)" muster "current context after down --purge"
 up
+own=$(kubectl --kubeconfig "$DATA/kubeconfig" config view -o 'jsonpath={range .contexts[*]}{.name}={.context.namespace} {end}' | xargs -n 1 | sort | xargs)
+equals "$own" "muster=team second=" "what users set in the cluster's own kubeconfig, after up"
+equals "$(kubectl --kubeconfig "$DATA/kubeconfig" --context second get --raw /readyz)" ok "a context that users added"
+kubectl --kubeconfig "$DATA/kubeconfig" config set-context --current --namespace=default >/dev/null
 
 say "== completion"
 export KUBECONFIG=$DATA/kubeconfig

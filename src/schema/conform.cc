@@ -80,6 +80,11 @@ bool IsEmpty(const Schema& schema, const json::Value& value) {
   }
 }
 
+// Where upstream's defaults tell an empty list from none, what was sent is kept for ours to see.
+bool IsToldFromNone(std::string_view type, std::string_view field) {
+  return type == "io.k8s.api.autoscaling.v2.HPAScalingRules" && field == "policies";
+}
+
 class Walk {
  public:
   Walk(const ConformOptions& options, std::vector<std::string>* unknown)
@@ -173,7 +178,7 @@ class Walk {
       if (!status_.ok()) return std::nullopt;
       const json::Value& kept = now ? *now : member;
       if (options_.drop_empty && field->omit_empty && !field->pointer &&
-          IsEmpty(*field->schema, kept)) {
+          IsEmpty(*field->schema, kept) && !IsToldFromNone(schema.name, key)) {
         diverge(i);
         continue;
       }

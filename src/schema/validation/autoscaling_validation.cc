@@ -159,6 +159,10 @@ void ValidateScaling(const Value& rules, const Path& path, FieldErrors& errors) 
   if (rules["policies"].empty()) errors.Required(policies, "must specify at least one Policy");
   for (size_t i = 0; i < rules["policies"].size(); ++i)
     ValidatePolicy(rules["policies"].At(i), policies.Index(i), errors);
+  const Value& tolerance = rules["tolerance"];
+  const Result<Amount> share = AmountFromJson(tolerance);
+  if (!tolerance.IsNull() && share && share->nano < 0)
+    errors.Invalid(path.Child("tolerance"), tolerance, kNotNegativeMessage);
 }
 
 }  // namespace

@@ -247,11 +247,22 @@ void ValidateCoordinator(const Value& job_set, const Path& path, FieldErrors& er
   }
 }
 
+constexpr std::string_view kGang = "muster.dev/gang";
+
+const Value& GangOf(const Value& job_set) { return job_set["metadata"]["annotations"][kGang]; }
+
+// "True" or "yes" would otherwise be no gang without a word.
+void ValidateGangValue(const Value& job_set, FieldErrors& errors) {
+  if (GangOf(job_set).IsNull()) return;
+  const Path metadata("metadata");
+  const Path annotations = metadata.Child("annotations");
+  errors.OneOf(annotations.Key(kGang), GangOf(job_set), {"false", "true"});
+}
+
 // Pods that come one after another cannot get their places together.
 void ValidateGang(const Value& job_set, bool depends, FieldErrors& errors) {
-  constexpr std::string_view kGang = "muster.dev/gang";
   const Value& spec = job_set["spec"];
-  if (job_set["metadata"]["annotations"][kGang].AsString() != "true") return;
+  if (GangOf(job_set).AsString() != "true") return;
   if (!depends && spec["startupPolicy"]["startupPolicyOrder"].AsString() != "InOrder") return;
   const Path metadata("metadata");
   const Path annotations = metadata.Child("annotations");
@@ -334,7 +345,13 @@ void ValidateJobSet(const Value& job_set, FieldErrors& errors) {
   }
 }
 
+void ValidateJobSetCreate(const Value& job_set, FieldErrors& errors) {
+  ValidateGangValue(job_set, errors);
+}
+
 void ValidateJobSetUpdate(const Value& before, const Value& after, FieldErrors& errors) {
+  // One that is there already with another value stays changeable.
+  if (!(GangOf(before) == GangOf(after))) ValidateGangValue(after, errors);
   const Path path("spec");
   const Value& old = before["spec"];
   const Value& now = after["spec"];

@@ -117,6 +117,7 @@ void ValidateManagedBy(const json::Value& manager, const Path& path, FieldErrors
 // Of one JobSet, over all its replicatedJobs.
 inline constexpr int64_t kMaxJobsOfJobSet = 10'000;
 void ValidateJobSet(const json::Value& job_set, FieldErrors& errors);
+void ValidateJobSetCreate(const json::Value& job_set, FieldErrors& errors);
 void ValidateJobSetUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidatePersistentVolume(const json::Value& volume, FieldErrors& errors);
 void ValidatePersistentVolumeUpdate(const json::Value& before, const json::Value& after,

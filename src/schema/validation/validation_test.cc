@@ -266,5 +266,29 @@ TEST(Validation, LimitsItsCauses) {
             kMaxCauses);
 }
 
+// One from before the value was looked at must stay changeable, so that it can be ended.
+TEST(ValidateJobSetUpdate, AGangOfAnotherValueMayStay) {
+  KindPtr kind;
+  for (const KindPtr& own : Registry::BuiltIn().own_custom_kinds()) {
+    if (own->kind == "JobSet") kind = own;
+  }
+  ASSERT_NE(kind, nullptr);
+  const auto job_set = [&](const std::string& gang, const std::string& note) {
+    return Prepared(*kind,
+                    J(R"({"metadata":{"name":"t","namespace":"d","uid":"u","resourceVersion":"5",)"
+                      R"("creationTimestamp":"2026-01-01T00:00:00Z","annotations":{"note":")" +
+                      note + R"(","muster.dev/gang":")" + gang +
+                      R"("}},"spec":{"replicatedJobs":[{"name":"a","template":{"spec":{"template":)"
+                      R"({"spec":{"containers":[{"name":"c","image":"i"}]}}}}}]}})"));
+  };
+  const Lines wrong = {
+      "metadata.annotations[muster.dev/gang]: Unsupported value: \"yes\": supported values: "
+      "\"false\", \"true\""};
+  EXPECT_EQ(Texts(Validate(*kind, job_set("yes", "a"))), wrong);
+  EXPECT_EQ(Texts(ValidateUpdate(*kind, job_set("yes", "a"), job_set("yes", "b"))), Lines());
+  EXPECT_EQ(Texts(ValidateUpdate(*kind, job_set("yes", "a"), job_set("true", "b"))), Lines());
+  EXPECT_EQ(Texts(ValidateUpdate(*kind, job_set("true", "a"), job_set("yes", "b"))), wrong);
+}
+
 }  // namespace
 }  // namespace muster::schema

@@ -13,7 +13,7 @@ namespace resources = client::resources;
 std::vector<client::Trigger> JobSetController::Setup(client::InformerSet& informers) {
   informers.Get(kJobSetResource, json::Fields::Whole());
   client::IndexByController(informers.Get(resources::kJobs, json::Fields::Whole()));
-  informers.Get(resources::kServices);
+  informers.Get(resources::kServices, {{"spec", "clusterIP"}, {"spec", "selector"}});
   informers.Get(resources::kPodGroups, {{"spec"}});
   return {client::OnSelf(kJobSetResource),
           client::OnControlledBy(resources::kJobs, "JobSet", "jobset.x-k8s.io"),
@@ -38,9 +38,7 @@ client::Reconciled JobSetController::Reconcile(const client::View& view,
     if (job.ns == key.ns) input.jobs.push_back(*jobs.Find(job));
   }
   input.is_taken = [&](const std::string& name) { return jobs.Find({key.ns, name}) != nullptr; };
-  input.has_service = [&](const std::string& name) {
-    return services.Find({key.ns, name}) != nullptr;
-  };
+  input.find_service = [&](const std::string& name) { return services.Find({key.ns, name}); };
   const json::Value* pod_group = view.Of(resources::kPodGroups).Find(key);
   if (pod_group != nullptr) input.pod_group = *pod_group;
   ReconcileJobSet(input, now, out);

@@ -172,6 +172,39 @@ TEST_F(JobSetTest, ServiceIsCalledAsTheSubdomain) {
   EXPECT_EQ(Job("train-leader-0")["spec"]["template"]["spec"]["subdomain"].AsString(), "net");
 }
 
+TEST_F(JobSetTest, AServiceOfOthersIsToldOfUnlessItServes) {
+  const std::string told =
+      "HeadlessServiceCreationFailed services \"train\" already exists, is not controlled by this "
+      "JobSet, and is not a headless Service of its pods, so their host names do not resolve: "
+      "delete that Service, or give the JobSet another network.subdomain";
+  Put(kServices,
+      "{apiVersion: v1, kind: Service, metadata: {name: train, namespace: d}, spec: {clusterIP: "
+      "10.0.0.1, selector: {jobset.sigs.k8s.io/jobset-name: train}}}");
+  PutJobSet();
+  EXPECT_EQ(JobNames(), kAllJobs);
+  EXPECT_TRUE(client::ControllerOf(Get(kServices, "d", "train")).IsNull());
+  EXPECT_TRUE(HasEvent(told));
+  // The one that goes leaves its name to ours.
+  api_.Remove(kServices, "d", "train");
+  loop_.RunFor(seconds(40));
+  EXPECT_EQ(client::ControllerOf(Get(kServices, "d", "train"))["uid"].AsString(), "s1");
+}
+
+TEST_F(JobSetTest, AServiceThatAUserMadeForThePodsServes) {
+  const auto put = [&](const std::string& selector) {
+    Put(kServices, fmt::format("{{apiVersion: v1, kind: Service, metadata: {{name: train, "
+                               "namespace: d}}, spec: {{clusterIP: None, selector: {}}}}}",
+                               selector));
+  };
+  put("{jobset.sigs.k8s.io/jobset-name: train}");
+  PutJobSet();
+  EXPECT_TRUE(Events().empty());
+  put("{app: p}");  // the leader alone
+  loop_.RunFor(seconds(1));
+  SetSpec("ttlSecondsAfterFinished", 7);
+  EXPECT_FALSE(Events().empty());
+}
+
 TEST_F(JobSetTest, NoServiceWithoutHostNames) {
   network_ = "{enableDNSHostnames: false}";
   PutJobSet();

@@ -183,6 +183,18 @@ json::Value MakeHeadlessService(const JobSetFacts& job_set) {
                            {"publishNotReadyAddresses", job_set.publish_not_ready}})}});
 }
 
+bool GivesHostNames(const json::Value& service, const JobSetFacts& job_set) {
+  const json::Value& selector = service["spec"]["selector"];
+  if (service["spec"]["clusterIP"].AsString() != "None" || selector.empty()) return false;
+  return std::ranges::all_of(job_set.replicated_jobs, [&](const ReplicatedJob& replicated_job) {
+    const json::Value job = MakeJob(job_set, replicated_job, 0);
+    const json::Value& labels = job["spec"]["template"]["metadata"]["labels"];
+    return std::ranges::all_of(selector.members(), [&](const json::Member& member) {
+      return labels[member.first] == member.second;
+    });
+  });
+}
+
 json::Value MakeGang(const JobSetFacts& job_set) {
   int64_t members = 0;
   for (const ReplicatedJob& replicated_job : job_set.replicated_jobs)

@@ -21,6 +21,8 @@ namespace muster::controllers {
 
 json::Value MakeJob(const JobSetFacts& job_set, const ReplicatedJob& replicated_job, int64_t index);
 json::Value MakeHeadlessService(const JobSetFacts& job_set);
+// A Service of the subdomain's name: whether the host names of all pods resolve through it.
+bool GivesHostNames(const json::Value& service, const JobSetFacts& job_set);
 // Of a gang: the pods that run at a time.
 json::Value MakeGang(const JobSetFacts& job_set);
 

@@ -170,9 +170,7 @@ class Pass {
   }
 
   void GoOn() {
-    if (facts_.dns_hostnames && !input_.has_service(facts_.subdomain))
-      changes_.Create({resources::kServices, facts_.ns, facts_.subdomain, ""},
-                      MakeHeadlessService(facts_));
+    if (facts_.dns_hostnames) EnsureService();
     if (facts_.gang && input_.pod_group.IsNull())
       changes_.Create({resources::kPodGroups, facts_.ns, facts_.name, ""}, MakeGang(facts_));
     Start();
@@ -184,6 +182,25 @@ class Pass {
     } else {
       Resume();
     }
+  }
+
+  // Upstream takes any that has the name, and leaves it to the user to find out why no host name
+  // resolves.
+  void EnsureService() {
+    const std::string& name = facts_.subdomain;
+    const json::Value* service = input_.find_service(name);
+    if (service == nullptr)
+      return changes_.Create({resources::kServices, facts_.ns, name, ""},
+                             MakeHeadlessService(facts_));
+    if (client::ControllerOf(*service)["uid"].AsString() == facts_.uid ||
+        GivesHostNames(*service, facts_))
+      return;
+    Tell(client::EventType::kWarning, "HeadlessServiceCreationFailed",
+         fmt::format("services \"{}\" already exists, is not controlled by this JobSet, and is not "
+                     "a headless Service of its pods, so their host names do not resolve: delete "
+                     "that Service, or give the JobSet another network.subdomain",
+                     name));
+    out_.LookAgainAt(now_ + kTakenNameRetry);
   }
 
   // Those that wait for nobody, in their order.
@@ -243,7 +260,7 @@ class Pass {
                          "exists and is not controlled by this JobSet: rename one of them, or "
                          "delete that Job",
                          name));
-        out_.LookAgainAt(now_ + kTakenJobNameRetry);
+        out_.LookAgainAt(now_ + kTakenNameRetry);
         continue;
       }
       changes_.Create({resources::kJobs, facts_.ns, name, ""}, MakeJob(facts_, replicated_job, i));

@@ -27,14 +27,14 @@ namespace muster::controllers {
 
 // Of one pass; the next one goes on.
 inline constexpr size_t kMaxJobsPerJobSetPass = 500;
-// A Job that has the name of ours is looked for again after that.
-inline constexpr Duration kTakenJobNameRetry = seconds(30);
+// Something of others that has the name of ours is looked for again after that.
+inline constexpr Duration kTakenNameRetry = seconds(30);
 
 struct JobSetInput {
   json::Value job_set;
   std::vector<json::Value> jobs;                          // that it controls
   std::function<bool(const std::string& name)> is_taken;  // a Job has the name, anybody's
-  std::function<bool(const std::string& name)> has_service;
+  std::function<const json::Value*(const std::string& name)> find_service;  // anybody's
   json::Value pod_group;  // that has the name of the JobSet; null if there is none
 };
 

@@ -1,9 +1,12 @@
 #include "controllers/persistentvolume/claim_pass.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
+#include "base/strings.h"
 #include "controllers/persistentvolume/local_path.h"
 #include "controllers/persistentvolume/storage_facts.h"
 #include "controllers/persistentvolume/volume_matching.h"
@@ -18,6 +21,9 @@ namespace resources = client::resources;
 constexpr char kVolume[] = "volume";
 constexpr char kNode[] = "node";
 
+// An event names no more of those that wait for a claim: upstream names all.
+constexpr size_t kMaxPodsNamed = 10;
+
 json::Value Annotate(std::string_view key, json::Value value) {
   return json::Obj({}).SetPath({"metadata", "annotations", key}, std::move(value));
 }
@@ -29,6 +35,7 @@ class Pass {
       : volumes_(view.Of(resources::kPersistentVolumes)),
         classes_(view.Of(resources::kStorageClasses)),
         nodes_(view.Of(resources::kNodes)),
+        pods_(view.Of(resources::kPods)),
         observations_(observations),
         claim_(claim),
         out_(out) {}
@@ -116,14 +123,28 @@ class Pass {
       out_.Event(claim_, EventType::kNormal, "FailedBinding",
                  "no persistent volumes available for this claim and no storage class is set");
     } else if (waits) {
-      out_.Event(claim_, EventType::kNormal, "WaitForFirstConsumer",
-                 "waiting for first consumer to be created before binding");
+      SayWhoWaits();
     } else if (storage_class == nullptr) {
       FailProvisioning(fmt::format("storageclass.storage.k8s.io \"{}\" not found", class_name));
     } else {
       Provision(*storage_class);
     }
     Pend();
+  }
+
+  void SayWhoWaits() {
+    std::vector<std::string> pods = UnscheduledPodsOf(pods_, client::KeyOf(claim_));
+    if (pods.empty()) {
+      return out_.Event(claim_, EventType::kNormal, "WaitForFirstConsumer",
+                        "waiting for first consumer to be created before binding");
+    }
+    const char* what = pods.size() == 1 ? "pod" : "pods";
+    if (pods.size() > kMaxPodsNamed) {
+      pods.resize(kMaxPodsNamed);
+      pods.emplace_back("...");
+    }
+    out_.Event(claim_, EventType::kNormal, "WaitForPodScheduled",
+               fmt::format("waiting for {} {} to be scheduled", what, Join(pods, ",")));
   }
 
   // Of a claim that was made before there was a default.
@@ -282,6 +303,7 @@ class Pass {
   const client::Informer& volumes_;
   const client::Informer& classes_;
   const client::Informer& nodes_;
+  const client::Informer& pods_;
   const client::Observations& observations_;
   const json::Value& claim_;
   client::Reconciled& out_;

@@ -78,6 +78,26 @@ client::Trigger OnNodes(const client::Informer& claims, const client::Informer& 
           }};
 }
 
+// Claims without a volume, which say who waits for a node on their account.
+client::Trigger OnPods(const client::Informer& claims) {
+  return {resources::kPods,
+          [&claims](const ObjectKey&, const json::Value& before, const json::Value& after) {
+            Keys keys;
+            const bool is_news = before["metadata"]["uid"] != after["metadata"]["uid"] ||
+                                 IsUnscheduled(before) != IsUnscheduled(after);
+            if (!is_news) return keys;
+            for (const json::Value* pod : {&before, &after}) {
+              for (cluster::ClaimUse& use : cluster::ToClaimUses(*pod)) {
+                ObjectKey key{std::move(use.claim.ns), std::move(use.claim.name)};
+                const json::Value* claim = claims.Find(key);
+                if (claim != nullptr && (*claim)["spec"]["volumeName"].AsString().empty())
+                  keys.push_back(std::move(key));
+              }
+            }
+            return keys;
+          }};
+}
+
 }  // namespace
 
 std::vector<client::Trigger> PersistentVolumeController::Setup(client::InformerSet& informers) {
@@ -88,7 +108,9 @@ std::vector<client::Trigger> PersistentVolumeController::Setup(client::InformerS
   IndexClaims(claims);
   IndexVolumes(volumes);
   IndexHosts(nodes);
-  return {OnClaims(volumes), OnVolumes(claims), OnClasses(claims), OnNodes(claims, volumes)};
+  IndexPodsByClaim(informers.Get(resources::kPods, StoragePodFields()));
+  return {OnClaims(volumes), OnVolumes(claims), OnClasses(claims), OnNodes(claims, volumes),
+          OnPods(claims)};
 }
 
 client::Reconciled PersistentVolumeController::Reconcile(const client::View& view,

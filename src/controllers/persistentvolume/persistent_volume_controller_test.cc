@@ -299,6 +299,36 @@ TEST_F(PersistentVolumeTest, AClaimWithoutAClassGetsTheDefaultWhenThereIsOne) {
   ExpectFixpoint();
 }
 
+TEST_F(PersistentVolumeTest, AClaimSaysWhichPodsAreToBeScheduledFirst) {
+  PutLocalClass();
+  PutNode("n1", ", annotations: {muster.dev/local-volumes: /data/volumes}");
+  PutClaim("c", "3Gi", ", storageClassName: local-path");
+  const auto put_pod = [&](const std::string& name, const std::string& more = "") {
+    Put(kPods, fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {0}, namespace: d, uid: "
+                           "{0}}}, spec: {{volumes: [{{name: v, persistentVolumeClaim: "
+                           "{{claimName: c}}}}]}}{1}}}",
+                           name, more));
+    Settle();
+  };
+  StartAll();
+  put_pod("done", ", status: {phase: Succeeded}");
+  EXPECT_FALSE(HasEvent("WaitForPodScheduled waiting for pod done to be scheduled"));
+  put_pod("a");
+  EXPECT_TRUE(HasEvent("WaitForPodScheduled waiting for pod a to be scheduled"));
+  put_pod("b");
+  EXPECT_TRUE(HasEvent("WaitForPodScheduled waiting for pods a,b to be scheduled"));
+  ExpectFixpoint();
+  for (char name = 'd'; name < 'o'; ++name) put_pod(std::string(1, name));
+  EXPECT_TRUE(
+      HasEvent("WaitForPodScheduled waiting for pods a,b,d,e,f,g,h,i,j,k,... to be scheduled"));
+  SelectNode("c", "n1");
+  ExpectBound("c", "pvc-" + Claim("c")["metadata"]["uid"].Str());
+  const size_t told = Events().size();
+  put_pod("late");
+  EXPECT_EQ(Events().size(), told) << "one that has its volume waits for nobody";
+  ExpectFixpoint();
+}
+
 // -- The scheduler chose a volume that exists.
 
 TEST_F(PersistentVolumeTest, OfClassesThatWaitOnlyTheSchedulerGivesAwayVolumes) {

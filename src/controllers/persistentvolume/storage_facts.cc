@@ -171,6 +171,11 @@ const json::Fields& StorageNodeFields() {
   return fields;
 }
 
+json::Fields StoragePodFields() {
+  json::Fields fields = cluster::ClaimUseFields();
+  return fields.Add({{"spec", "nodeName"}, {"status", "phase"}});
+}
+
 // -- Indexes.
 
 void IndexClaims(client::Informer& claims) {
@@ -243,6 +248,20 @@ void IndexPodsByClaim(client::Informer& pods) {
 
 std::vector<ObjectKey> PodsOfClaim(const client::Informer& pods, const ObjectKey& claim) {
   return pods.Lookup(kPodsByClaim, claim.ToString());
+}
+
+bool IsUnscheduled(const json::Value& pod) {
+  const std::string_view phase = pod["status"]["phase"].AsString();
+  return !pod.IsNull() && pod["spec"]["nodeName"].AsString().empty() && phase != "Succeeded" &&
+         phase != "Failed";
+}
+
+std::vector<std::string> UnscheduledPodsOf(const client::Informer& pods, const ObjectKey& claim) {
+  std::vector<std::string> names;
+  for (const ObjectKey& key : PodsOfClaim(pods, claim)) {
+    if (IsUnscheduled(*pods.Find(key))) names.push_back(key.name);
+  }
+  return names;
 }
 
 }  // namespace muster::controllers

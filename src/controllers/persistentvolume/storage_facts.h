@@ -57,6 +57,7 @@ const json::Fields& ClaimFields();
 const json::Fields& VolumeFields();
 const json::Fields& ClassFields();
 const json::Fields& StorageNodeFields();
+json::Fields StoragePodFields();
 
 // Indexes; call in Setup().
 void IndexClaims(client::Informer& claims);
@@ -85,6 +86,11 @@ bool HasHost(const client::Informer& nodes, const std::string& host);
 // Pods by the claims that they name, generic ephemeral ones included; may be called again.
 void IndexPodsByClaim(client::Informer& pods);
 std::vector<client::ObjectKey> PodsOfClaim(const client::Informer& pods,
+                                           const client::ObjectKey& claim);
+// It waits for a node; null does not.
+bool IsUnscheduled(const json::Value& pod);
+// Names of such pods of the claim.
+std::vector<std::string> UnscheduledPodsOf(const client::Informer& pods,
                                            const client::ObjectKey& claim);
 
 }  // namespace muster::controllers

@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMarker = "muster-data-directory";
-constexpr std::array<std::string_view, 7> kFolders = {"run",  "pki",    "store",        "pods",
-                                                      "logs", "images", "local-volumes"};
+constexpr std::array<std::string_view, 8> kFolders = {
+    "run", "pki", "store", "pods", "logs", "images", "local-volumes", "local-volumes-made"};
 constexpr std::string_view kKubeconfig = "kubeconfig";
 constexpr std::string_view kNodeNameFile = "run/node-name";
 

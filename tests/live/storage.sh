@@ -178,6 +178,16 @@ up >/dev/null
 equals "$(runs again data 'tail -n 1 /data/log')" two "after muster up"
 kubectl delete pod --all >/dev/null
 
+say "== data that is gone is said to be gone, and no empty folder takes its place"
+mv "$folder" "$SCRATCH/away"
+pod misser data 'cat /data/log'
+waits misser "$folder is gone with what was in it"
+has_no_file "$folder" || fail "made again"
+mv "$SCRATCH/away" "$folder"
+kubectl wait --for=jsonpath='{.status.phase}'=Succeeded pod/misser --timeout=90s >/dev/null
+equals "$(kubectl logs misser | tr '\n' ' ')" "one two " "the pod after its folder was put back"
+kubectl delete pod --all >/dev/null
+
 say "== its PersistentVolume goes: the folder too, when the last pod is gone, and no link is followed"
 pod user data "ln -s $SCRATCH/outside /data/link; ln -s / /data/all; mkdir -p /data/a/b; ln -s $SCRATCH/outside /data/a/b/c; chmod 0 /data/a; touch /data/ready; sleep 1000"
 eventually 30 has_file "$folder/ready"

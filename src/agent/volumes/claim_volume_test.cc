@@ -194,6 +194,10 @@ TEST_F(Claims, TheNodesOwnFoldersAreMade) {
   ASSERT_EQ(PlanFault(), "");
   EXPECT_EQ(Plan()->sources.at("v"), root + "/pv1_d_data");
   EXPECT_EQ(ListDir(root), std::vector<std::string>{"pv1_d_data"});
+  ASSERT_TRUE(RemoveTree(root + "/pv1_d_data").ok());
+  EXPECT_TRUE(PlanFault().starts_with("MountVolume.SetUp failed for volume \"pv1\" : " + root +
+                                      "/pv1_d_data is gone with what was in it"))
+      << PlanFault();
   // It is not that of another one, and leads nowhere else.
   SetSource("local", root + "/pv2_d_data");
   EXPECT_NE(PlanFault().find("does not exist"), std::string::npos);

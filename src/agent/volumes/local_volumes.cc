@@ -27,6 +27,20 @@ std::string Beside(const std::string& root, std::string_view prefix, const std::
   return fmt::format("{}/{}{}", root, prefix, volume.empty() ? folder : volume);
 }
 
+// Not below the root, which may be a disk of its own, or be moved as a whole.
+std::string MadeMarks(const std::string& root) { return root + "-made"; }
+
+std::string MadeMark(const std::string& root, const std::string& folder) {
+  return Beside(MadeMarks(root), "", folder);
+}
+
+Status NoteMade(const std::string& root, const std::string& folder) {
+  const std::string mark = MadeMark(root, folder);
+  if (PathExists(mark)) return Status::Ok();
+  RETURN_IF_ERROR(MakeDirs(MadeMarks(root), 0700));
+  return WriteFile(mark, "", 0600);
+}
+
 Status CheckFolder(const std::string& root, const std::string& folder) {
   if (IsFileName(folder) && root.starts_with('/')) return Status::Ok();
   return Error(Reason::kInvalid, "{:?} is no folder of a volume", folder);
@@ -116,15 +130,25 @@ std::vector<std::string> LocalVolumeFolders(const std::string& root) {
 Status MakeLocalVolume(const std::string& root, const std::string& folder) {
   RETURN_IF_ERROR(CheckFolder(root, folder));
   const std::string path = root + "/" + folder;
-  if (PathExists(path)) return Status::Ok();
+  // Asked for before the folder: another pod of the claim makes first that one, then its mark.
+  const bool was_made = PathExists(MadeMark(root, folder));
+  if (PathExists(path)) return NoteMade(root, folder);
+  if (was_made) {
+    return Error(Reason::kNotFound,
+                 "{} is gone with what was in it: it was made for the first pod of its claim, and "
+                 "is not made again. Put it back, or begin with an empty one: mkdir -m 777 {:?}",
+                 path, path);
+  }
   const std::string made = Beside(root, kNewPrefix, folder);
   RETURN_IF_ERROR(MakeDirs(root, 0700));
   RETURN_IF_ERROR(MakeDirs(made, 0700));
   if (chmod(made.c_str(), 0777) != 0) return SystemError("chmod", made, errno);
-  if (rename(made.c_str(), path.c_str()) == 0) return Status::Ok();
-  // Another pod of the claim was faster.
-  if (PathExists(path)) return RemoveTree(made);
-  return SystemError("rename", made, errno);
+  if (rename(made.c_str(), path.c_str()) != 0) {
+    // Another pod of the claim was faster.
+    if (!PathExists(path)) return SystemError("rename", made, errno);
+    RETURN_IF_ERROR(RemoveTree(made));
+  }
+  return NoteMade(root, folder);
 }
 
 Status RemoveLocalVolume(const std::string& root, const std::string& folder) {
@@ -135,6 +159,7 @@ Status RemoveLocalVolume(const std::string& root, const std::string& folder) {
   if (rename(path.c_str(), removed.c_str()) != 0 && errno != ENOENT)
     return SystemError("rename", path, errno);
   RETURN_IF_ERROR(RemoveTree(removed));
+  RETURN_IF_ERROR(RemoveTree(MadeMark(root, folder)));
   return RemoveTree(Beside(root, kRetainedPrefix, folder));
 }
 

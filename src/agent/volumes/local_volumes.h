@@ -2,8 +2,10 @@
 //
 // The volumes that a node itself keeps for claims (provisioner muster.dev/local-path): folders
 // below DIR/local-volumes, which the Node tells by an annotation. The provisioner writes the
-// PersistentVolume, the agent makes the folder when a pod mounts it, and removes it before it takes
-// its finalizer off a PersistentVolume that goes.
+// PersistentVolume, the agent makes the folder when the first pod mounts it, and removes it before
+// it takes its finalizer off a PersistentVolume that goes. That it was made is noted in
+// DIR/local-volumes-made, so that data which somebody moved away, or whose disk is not mounted,
+// does not become an empty folder without a word.
 //
 // Thread:     questions about objects any (pure); the rest blocks (pool).
 // Invariants: only what is directly below the root and named after its volume is ever removed, by a
@@ -52,7 +54,8 @@ const json::Fields& LocalVolumeFields();
 
 // The volumes that are here, retained ones not.
 std::vector<std::string> LocalVolumeFolders(const std::string& root);
-// Everybody may write in a new one; one that is there stays as it is.
+// Everybody may write in a new one; one that is there stays as it is. NotFound if it was made
+// before and is gone.
 Status MakeLocalVolume(const std::string& root, const std::string& folder);
 Status RemoveLocalVolume(const std::string& root, const std::string& folder);
 // Whether it stays when its PersistentVolume is gone. A mark beside it says so, which an agent that

@@ -92,6 +92,41 @@ TEST_F(LocalVolumes, AreMadeForEverybodyOnce) {
   EXPECT_EQ(ListDir(root_), std::vector<std::string>{"pvc-1_d_data"});
 }
 
+TEST_F(LocalVolumes, AreMadeForTheirFirstPodOnly) {
+  const std::string folder = root_ + "/pvc-1_d_data";
+  ASSERT_TRUE(MakeLocalVolume(root_, "pvc-1_d_data").ok());
+  ASSERT_TRUE(WriteFile(folder + "/file", "precious").ok());
+  ASSERT_EQ(rename(folder.c_str(), (dir_ + "/away").c_str()), 0);
+  const Status gone = MakeLocalVolume(root_, "pvc-1_d_data");
+  EXPECT_EQ(gone.reason(), Reason::kNotFound);
+  EXPECT_EQ(gone.message(),
+            folder +
+                " is gone with what was in it: it was made for the first pod of its claim, and "
+                "is not made again. Put it back, or begin with an empty one: mkdir -m 777 \"" +
+                folder + "\"");
+  EXPECT_FALSE(PathExists(folder));
+  ASSERT_EQ(rename((dir_ + "/away").c_str(), folder.c_str()), 0);
+  ASSERT_TRUE(MakeLocalVolume(root_, "pvc-1_d_data").ok());
+  EXPECT_EQ(ReadSmallFile(folder + "/file").value_or(""), "precious");
+  // Their disk is not there.
+  ASSERT_EQ(rename(root_.c_str(), (dir_ + "/disk").c_str()), 0);
+  EXPECT_EQ(MakeLocalVolume(root_, "pvc-1_d_data").reason(), Reason::kNotFound);
+  EXPECT_FALSE(PathExists(root_));
+  ASSERT_TRUE(MakeLocalVolume(root_, "pvc-2_d_data").ok()) << "another one is made";
+  // What is removed leaves nothing that would speak of it.
+  ASSERT_TRUE(RemoveLocalVolume(root_, "pvc-1_d_data").ok());
+  ASSERT_TRUE(MakeLocalVolume(root_, "pvc-1_d_data").ok());
+  EXPECT_TRUE(PathExists(folder));
+}
+
+// One of a version that did not take note of it, or that a crash kept from doing so.
+TEST_F(LocalVolumes, OnesThatAreThereAreNotedWhenTheyAreMounted) {
+  ASSERT_TRUE(MakeDirs(root_ + "/pvc-1_d_data").ok());
+  ASSERT_TRUE(MakeLocalVolume(root_, "pvc-1_d_data").ok());
+  ASSERT_TRUE(RemoveTree(root_ + "/pvc-1_d_data").ok());
+  EXPECT_EQ(MakeLocalVolume(root_, "pvc-1_d_data").reason(), Reason::kNotFound);
+}
+
 TEST_F(LocalVolumes, AreRemovedWithoutFollowingLinks) {
   ASSERT_TRUE(MakeDirs(dir_ + "/victim").ok());
   ASSERT_TRUE(WriteFile(dir_ + "/victim/file", "precious").ok());

@@ -10,19 +10,54 @@
 namespace muster::cli {
 namespace {
 
-std::string SentenceForJob(const json::Value& job) {
-  for (const char* type : {"Failed", "Succeeded", "Complete", "Suspended", "Restarting"}) {
+std::string SentenceForJobSet(const json::Value& job_set) {
+  int64_t wanted = 0;
+  for (const json::Value& replicated_job : job_set["spec"]["replicatedJobs"].items())
+    wanted += replicated_job["replicas"].AsInt(1);
+  std::vector<std::string> counts;
+  for (const char* key : {"active", "ready", "succeeded", "failed", "suspended"}) {
+    int64_t jobs = 0;
+    for (const json::Value& state : job_set["status"]["replicatedJobsStatus"].items())
+      jobs += state[key].AsInt();
+    if (jobs > 0) counts.push_back(fmt::format("{} {}", jobs, key));
+  }
+  return fmt::format("of {} Job{}: {}", wanted, wanted == 1 ? "" : "s",
+                     counts.empty() ? "none is active yet" : Join(counts, ", "));
+}
+
+std::string SentenceForJob(const std::string& kind, const json::Value& job) {
+  for (const char* type :
+       {"Failed", "Succeeded", "Complete", "Completed", "Suspended", "Restarting"}) {
     if (!ConditionHolds(job, type)) continue;
     const json::Value& condition = FindCondition(job, type);
     return fmt::format("{}: {}", ToLower(type), condition["message"].AsString());
   }
+  const json::Value& status = job["status"];
+  if (kind == "JobSet") return SentenceForJobSet(job);
+  if (kind == "DaemonSet") {
+    return fmt::format("has {} of {} pods ready", status["numberReady"].AsInt(),
+                       status["desiredNumberScheduled"].AsInt());
+  }
   // Workloads of replicas have no such conditions.
   if (const json::Value& replicas = job["spec"]["replicas"]; !replicas.IsNull()) {
-    return fmt::format("has {} of {} pods ready", job["status"]["readyReplicas"].AsInt(),
+    return fmt::format("has {} of {} pods ready", status["readyReplicas"].AsInt(),
                        replicas.AsInt());
   }
-  const bool runs = ConditionHolds(job, "Running") || job["status"]["active"].AsInt() > 0;
+  const bool runs = ConditionHolds(job, "Running") || status["active"].AsInt() > 0;
   return runs ? "runs" : "has not started";
+}
+
+// Of the pods that it has made; "" if that is not known.
+std::string SelectorOf(const ApiResource& resource, const json::Value& job) {
+  if (resource.kind == "JobSet")
+    return "jobset.sigs.k8s.io/jobset-name=" + job["metadata"]["name"].Str();
+  const json::Value& selector = job["spec"]["selector"];
+  if (resource.resource.group != "apps") return PodSelectorOf(resource, job);
+  if (!selector["matchExpressions"].empty()) return "";
+  std::vector<std::string> terms;
+  for (const auto& [key, value] : selector["matchLabels"].members())
+    terms.push_back(key + "=" + value.Str());
+  return Join(terms, ",");
 }
 
 // That of Volcano or that of scheduler-plugins; null if there is neither.
@@ -93,14 +128,17 @@ Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
                                const json::Value& job) {
   const std::string name = job["metadata"]["name"].Str();
   const std::string ns = job["metadata"]["namespace"].Str();
-  const std::string sentence = SentenceForJob(job);
+  const std::string sentence = SentenceForJob(resource.kind, job);
   Explanation out;
   out.sentence = fmt::format("{} {} {}", resource.kind, name, sentence);
   out.json = json::Obj(
       {{"kind", resource.kind}, {"namespace", ns}, {"name", name}, {"message", sentence}});
   client::ListOptions options;
-  options.label_selector = PodSelectorOf(resource, job);
-  ASSIGN_OR_RETURN(const json::Value pods, session.List(client::resources::kPods, ns, options));
+  options.label_selector = SelectorOf(resource, job);
+  json::Value pods;
+  if (!options.label_selector.empty()) {
+    ASSIGN_OR_RETURN(pods, session.List(client::resources::kPods, ns, options));
+  }
   std::string said = out.sentence;
   if (!JobFinished(job)) {
     ASSIGN_OR_RETURN(const json::Value group, FindGroup(session, ns, name));

@@ -1,6 +1,8 @@
 #include "cli/explanation.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -9,6 +11,8 @@
 #include "cli/errors.h"
 #include "cli/live_cluster.h"
 #include "cli/waiting.h"
+#include "cluster/pod_info.h"
+#include "cluster/volumes.h"
 #include "scheduler/scheduler.h"
 
 namespace muster::cli {
@@ -24,7 +28,93 @@ bool WasSaid(const std::string& said, const std::string& message) {
   return said.contains(message) || (!cause.empty() && said.contains(cause));
 }
 
+// Of events of either API.
+std::string_view WhenOf(const json::Value& event) {
+  for (const json::Value* time : {&event["series"]["lastObservedTime"], &event["lastTimestamp"],
+                                  &event["eventTime"], &event["firstTimestamp"]}) {
+    if (!time->AsString().empty()) return time->AsString();
+  }
+  return event["metadata"]["creationTimestamp"].AsString();
+}
+
+// The claims of those pods of the unit that have no node.
+std::set<cluster::ClaimKey> ClaimsOf(const json::Value& pods, const scheduler::UnitKey& unit) {
+  std::set<cluster::ClaimKey> claims;
+  for (const json::Value& pod : pods["items"].items()) {
+    const cluster::PodInfo info = cluster::ToPodInfo(pod);
+    if (scheduler::UnitOf(info) != unit || !pod["spec"]["nodeName"].AsString().empty()) continue;
+    for (const cluster::ClaimUse& use : cluster::ToClaimUses(pod)) claims.insert(use.claim);
+  }
+  return claims;
+}
+
+// Claims that nobody decides about any more and that have no volume all the same: a node was
+// selected for them, or the making of one failed. What was said of them last.
+std::vector<json::Value> ClaimsThatHold(Session& session, const scheduler::ClusterLists& lists,
+                                        const scheduler::UnitKey& unit) {
+  std::vector<json::Value> out;
+  const std::set<cluster::ClaimKey> wanted = ClaimsOf(lists.pods, unit);
+  for (const json::Value& claim : lists.claims["items"].items()) {
+    const json::Value& metadata = claim["metadata"];
+    const cluster::ClaimKey key{metadata["namespace"].Str(), metadata["name"].Str()};
+    if (out.size() == kMaxPodsNamed) break;
+    if (!wanted.contains(key) || claim["status"]["phase"].AsString() == "Bound") continue;
+    const auto events = EventsOf(session, "PersistentVolumeClaim", key.ns, key.name);
+    const bool failed =
+        events && !events->empty() && events->front()["type"].AsString() == "Warning";
+    const std::string node = metadata["annotations"][cluster::kSelectedNodeAnnotation].Str();
+    if (!failed && node.empty()) continue;
+    const std::string why =
+        events && !events->empty()
+            ? fmt::format("{}: {}", events->front()["reason"].AsString(),
+                          events->front()["message"].AsString())
+            : fmt::format("node {} is selected for it, and nobody says what comes of that", node);
+    out.push_back(json::Obj({{"name", key.name}, {"message", why}}));
+  }
+  return out;
+}
+
+void AddPlaces(const scheduler::UnitAnswer& answer, Explanation& out) {
+  std::vector<std::string> nodes = answer.nodes;
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  out.lines.push_back(fmt::format(
+      "{} now, on {}: the scheduler will bind {}, if one runs",
+      answer.infeasible.has_value() ? fmt::format("{} of its pods fit", answer.nodes.size())
+                                    : "it fits",
+      nodes.size() <= kMaxPodsNamed ? Join(nodes, ", ")
+                                    : fmt::format("{} and {} others", nodes[0], nodes.size() - 1),
+      answer.infeasible.has_value() ? "them" : "it"));
+  out.json = out.json.Set("fitsNowOn", json::Strings(answer.nodes));
+}
+
+void AddClaims(std::vector<json::Value> claims, Explanation& out) {
+  for (const json::Value& claim : claims) {
+    out.lines.push_back(fmt::format("claim {} has no volume yet: {}", claim["name"].AsString(),
+                                    claim["message"].AsString()));
+  }
+  out.lines.emplace_back("it is bound to its place as soon as its claims have volumes");
+  out.json = out.json.Set("claims", json::Value(json::Array(std::move(claims))));
+}
+
 }  // namespace
+
+Result<json::Array> EventsOf(Session& session, const std::string& kind, const std::string& ns,
+                             const std::string& name) {
+  client::ListOptions options;
+  options.field_selector = "involvedObject.name=" + name + ",involvedObject.kind=" + kind;
+  // Events of cluster-scoped objects live in "default".
+  ASSIGN_OR_RETURN(const json::Value list,
+                   session.List(client::resources::kEvents, ns.empty() ? "default" : ns, options));
+  json::Array events;
+  for (const json::Value& event : list["items"].items()) {
+    const json::Value& object = event["involvedObject"];
+    if (object["name"].AsString() == name && object["kind"].AsString() == kind)
+      events.push_back(event);
+  }
+  // The latest first.
+  std::ranges::stable_sort(events, std::greater(), WhenOf);
+  return events;
+}
 
 void AddPods(const json::Value& pods, const std::string& said, Explanation& out) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
@@ -84,16 +174,12 @@ void AddScheduling(Session& session, const scheduler::UnitKey& unit, Explanation
   const scheduler::ClusterCopy copy(*lists, scheduler::SchedulerConfig().scheduler_names);
   const scheduler::UnitAnswer answer = copy.Ask(unit);
   if (!answer.nodes.empty()) {
-    std::vector<std::string> nodes = answer.nodes;
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    out.lines.push_back(fmt::format(
-        "{} now, on {}: the scheduler will bind {}, if one runs",
-        answer.infeasible.has_value() ? fmt::format("{} of its pods fit", answer.nodes.size())
-                                      : "it fits",
-        nodes.size() <= kMaxPodsNamed ? Join(nodes, ", ")
-                                      : fmt::format("{} and {} others", nodes[0], nodes.size() - 1),
-        answer.infeasible.has_value() ? "them" : "it"));
-    out.json = out.json.Set("fitsNowOn", json::Strings(answer.nodes));
+    std::vector<json::Value> claims = ClaimsThatHold(session, *lists, unit);
+    if (claims.empty()) {
+      AddPlaces(answer, out);
+    } else {
+      AddClaims(std::move(claims), out);
+    }
   }
   if (!answer.infeasible.has_value()) return;
   if (!out.sentence.contains(Explain(*answer.infeasible)) && answer.nodes.empty())

@@ -32,6 +32,9 @@ Result<Explanation> ExplainGang(Session& session, const json::Value& group);
 Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
                                const json::Value& job);
 Result<Explanation> ExplainNode(Session& session, const json::Value& node);
+// Of whatever else: its phase, its conditions and its events.
+Result<Explanation> ExplainOther(Session& session, const ApiResource& resource,
+                                 const json::Value& object);
 
 // -- What these share.
 
@@ -41,7 +44,11 @@ std::string SentenceForPod(const json::Value& pod);
 void AddPods(const json::Value& pods, const std::string& said, Explanation& out);
 // The newest warning events of an object, without what was said.
 Status AddWarnings(Session& session, const json::Value& object, std::string said, Explanation& out);
-// What a plan on a copy of the cluster says of the unit: lines, and "scheduling" in the JSON.
+// All events of an object.
+Result<json::Array> EventsOf(Session& session, const std::string& kind, const std::string& ns,
+                             const std::string& name);
+// What a plan on a copy of the cluster says of the unit: lines, and "scheduling" in the JSON. Where
+// all that lacks are volumes which somebody has to make for its claims, what is known of these.
 void AddScheduling(Session& session, const scheduler::UnitKey& unit, Explanation& out);
 
 }  // namespace muster::cli

@@ -167,6 +167,94 @@ TEST_F(ExplainTest, ANodeSaysWhoseItsGpusAre) {
   "requests":{"cpu":"8","pods":"1"}}]})")));
 }
 
+TEST_F(ExplainTest, APodWhoseClaimGetsNoVolumeDoesNotFit) {
+  cluster_.api.Put("/apis/storage.k8s.io/v1/storageclasses",
+                   Yaml("{metadata: {name: lp}, provisioner: muster.dev/local-path, "
+                        "volumeBindingMode: WaitForFirstConsumer}"));
+  const auto put_claim = [&](const std::string& metadata) {
+    cluster_.api.Put("/api/v1/persistentvolumeclaims",
+                     Yaml("{metadata: {name: data, namespace: default, uid: c1" + metadata +
+                          "}, spec: {storageClassName: lp, accessModes: [ReadWriteOnce], "
+                          "resources: {requests: {storage: 1Gi}}}, status: {phase: Pending}}"));
+  };
+  const auto put_event = [&](const char* name, const char* type, const char* text) {
+    cluster_.api.Put(
+        "/api/v1/events",
+        Yaml(fmt::format("{{metadata: {{name: {0}, namespace: default}}, "
+                         "involvedObject: {{kind: PersistentVolumeClaim, name: data}}, "
+                         "type: {1}, lastTimestamp: '2026-01-01T00:00:0{0}Z', {2}}}",
+                         name, type, text)));
+  };
+  put_claim("");
+  PutPod("p", "", "1", ", volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]");
+  put_event("1", "Normal", "reason: WaitForFirstConsumer, message: waiting");
+  EXPECT_NE(Text({"pod", "p"}).find("it fits now, on n0"), std::string::npos)
+      << "nothing was tried yet: " << Text({"pod", "p"});
+  put_claim(", annotations: {volume.kubernetes.io/selected-node: n0}");
+  put_event("2", "Warning", "reason: ProvisioningFailed, message: no block volumes");
+  EXPECT_EQ(Text({"pod", "p"}),
+            "Pod p waits: not looked at by the scheduler yet\n"
+            "  claim data has no volume yet: ProvisioningFailed: no block volumes\n"
+            "  it is bound to its place as soon as its claims have volumes\n");
+  const json::Value facts = Json({"pod", "p"});
+  EXPECT_FALSE(facts.Has("fitsNowOn"));
+  EXPECT_EQ(json::Write(facts["claims"]),
+            R"([{"name":"data","message":"ProvisioningFailed: no block volumes"}])");
+}
+
+TEST_F(ExplainTest, AJobSetSaysWhatItsJobsDo) {
+  cluster_.api.static_answers["/apis"] = Yaml(
+      "{groups: [{name: jobset.x-k8s.io, versions: [{version: v1alpha2}], preferredVersion: "
+      "{version: v1alpha2}}]}");
+  cluster_.api.static_answers["/apis/jobset.x-k8s.io/v1alpha2"] =
+      Yaml("{resources: [{name: jobsets, kind: JobSet, singularName: jobset, namespaced: true}]}");
+  const auto put = [&](const std::string& status) {
+    cluster_.api.Put(
+        "/apis/jobset.x-k8s.io/v1alpha2/jobsets",
+        Yaml("{metadata: {name: t, namespace: default}, spec: {replicatedJobs: [{name: "
+             "a, replicas: 2}, {name: b}]}, status: {" +
+             status + "}}"));
+  };
+  put("");
+  EXPECT_EQ(Text({"jobset", "t"}), "JobSet t of 3 Jobs: none is active yet\n");
+  PutPod("t-a-0", "", "9", "", ", labels: {jobset.sigs.k8s.io/jobset-name: t}");
+  put("replicatedJobsStatus: [{name: a, active: 2, ready: 1}, {name: b, succeeded: 1}]");
+  EXPECT_EQ(Text({"jobset", "t"}),
+            "JobSet t of 3 Jobs: 2 active, 1 ready, 1 succeeded\n"
+            "  t-a-0: waits: not looked at by the scheduler yet\n");
+  put("conditions: [{type: Completed, status: 'True', message: jobset completed successfully}]");
+  EXPECT_TRUE(
+      Text({"jobset", "t"}).starts_with("JobSet t completed: jobset completed successfully\n"))
+      << Text({"jobset", "t"});
+}
+
+TEST_F(ExplainTest, OtherKindsSayWhatTheirStatusSays) {
+  cluster_.api.static_answers["/api/v1"] = Yaml(
+      "{resources: [{name: persistentvolumeclaims, kind: PersistentVolumeClaim, singularName: "
+      "persistentvolumeclaim, shortNames: [pvc], namespaced: true}, {name: serviceaccounts, kind: "
+      "ServiceAccount, singularName: serviceaccount, shortNames: [sa], namespaced: true}]}");
+  const std::string known =
+      "  what waits for which reason, and what would change that, is known of pods, gangs, jobs "
+      "and "
+      "nodes\n";
+  cluster_.api.Put("/api/v1/persistentvolumeclaims",
+                   Yaml("{metadata: {name: data, namespace: default}, status: {phase: Pending, "
+                        "conditions: [{type: Resizing, status: 'True', message: soon}]}}"));
+  cluster_.api.Put("/api/v1/events",
+                   Yaml("{metadata: {name: e, namespace: default}, involvedObject: {kind: "
+                        "PersistentVolumeClaim, name: data}, type: Normal, reason: "
+                        "WaitForFirstConsumer, message: waiting for first consumer}"));
+  EXPECT_EQ(Text({"pvc", "data"}),
+            "PersistentVolumeClaim data is Pending\n"
+            "  Resizing is True: soon\n"
+            "  event WaitForFirstConsumer: waiting for first consumer\n" +
+                known);
+  EXPECT_EQ(Json({"pvc", "data"})["events"].At(0)["reason"].Str(), "WaitForFirstConsumer");
+  cluster_.api.Put("/api/v1/serviceaccounts", Yaml("{metadata: {name: me, namespace: default}}"));
+  EXPECT_EQ(Text({"sa", "me"}),
+            "ServiceAccount me exists; its status has neither a phase nor conditions\n" + known);
+}
+
 // Reading pods and nodes may be forbidden; then the condition is all there is.
 TEST_F(ExplainTest, SaysWhyThereIsNoDetail) {
   PutPod("p", "", "1");

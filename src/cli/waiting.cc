@@ -99,7 +99,8 @@ std::string WhyPodsWait(const std::map<std::string, json::Value>& pods) {
 }
 
 bool JobSucceeded(const json::Value& job) {
-  return ConditionHolds(job, "Succeeded") || ConditionHolds(job, "Complete");
+  return ConditionHolds(job, "Succeeded") || ConditionHolds(job, "Complete") ||
+         ConditionHolds(job, "Completed");
 }
 
 bool JobFinished(const json::Value& job) {

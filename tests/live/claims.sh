@@ -52,6 +52,31 @@ metadata: {name: data}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 YAML
 eventually 20 has_event data "waiting for first consumer to be created before binding"
+kubectl apply -f - <<'YAML' >/dev/null
+apiVersion: v1
+kind: Pod
+metadata: {name: nowhere}
+spec:
+  nodeSelector: {no: such-node}
+  containers: [{name: c, image: none}]
+  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]
+YAML
+eventually 20 has_event data "waiting for pod nowhere to be scheduled"
+contains "$(muster explain pvc data)" "event WaitForPodScheduled: waiting for pod nowhere to be scheduled" "muster explain pvc"
+kubectl delete pod nowhere --grace-period=0 --force >/dev/null 2>&1
+# One that no volume can be made for.
+kubectl apply -f - <<'YAML' >/dev/null
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: never}
+spec: {accessModes: [ReadWriteOnce], selector: {matchLabels: {a: b}}, resources: {requests: {storage: 1Gi}}}
+YAML
+pod in-vain never
+explained() { contains "$(muster explain pod in-vain)" "claim never has no volume yet: ProvisioningFailed: claim.Spec.Selector is not supported"; }
+eventually 20 explained
+muster explain pod in-vain | grep "it fits now" && fail "explain says that it fits"
+kubectl delete pod in-vain --grace-period=0 --force >/dev/null 2>&1
+kubectl delete pvc never --timeout=30s >/dev/null
 pod user data
 eventually 30 bound data
 volume=$(jsonpath pvc/data .spec.volumeName)

@@ -1,5 +1,8 @@
 // muster explain: why a pod, gang or job does not run, and what would change that; what a node has.
 
+#include <set>
+#include <string>
+
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
@@ -9,6 +12,13 @@
 
 namespace muster::cli {
 namespace {
+
+// What pods are made for.
+bool IsWorkload(const ApiResource& resource) {
+  static const std::set<std::string> kinds = {"PyTorchJob", "Job",         "JobSet",   "Deployment",
+                                              "ReplicaSet", "StatefulSet", "DaemonSet"};
+  return kinds.contains(resource.kind);
+}
 
 // "job NAME" means a PyTorchJob before a batch Job.
 Result<ApiResource> FindJobKind(ResourceFinder& finder) {
@@ -43,7 +53,8 @@ Result<Explanation> ExplainOne(Session& session, std::vector<std::string> words)
   if (resource.kind == "Pod") return ExplainPod(session, object);
   if (resource.kind == "Node") return ExplainNode(session, object);
   if (resource.kind == "PodGroup") return ExplainGang(session, object);
-  return ExplainJob(session, resource, object);
+  if (IsWorkload(resource)) return ExplainJob(session, resource, object);
+  return ExplainOther(session, resource, object);
 }
 
 Result<int> Run(Invocation& invocation) {

@@ -37,6 +37,14 @@ std::string_view WhenOf(const json::Value& event) {
   return event["metadata"]["creationTimestamp"].AsString();
 }
 
+// Times are whole seconds, so the latest alone may be that of a step before the one that failed.
+json::Value MostTelling(const json::Array& latest_first) {
+  for (const json::Value& event : latest_first) {
+    if (event["type"].AsString() == "Warning") return event;
+  }
+  return latest_first.empty() ? json::Value() : latest_first.front();
+}
+
 // The claims of those pods of the unit that have no node.
 std::set<cluster::ClaimKey> ClaimsOf(const json::Value& pods, const scheduler::UnitKey& unit) {
   std::set<cluster::ClaimKey> claims;
@@ -60,15 +68,13 @@ std::vector<json::Value> ClaimsThatHold(Session& session, const scheduler::Clust
     if (out.size() == kMaxPodsNamed) break;
     if (!wanted.contains(key) || claim["status"]["phase"].AsString() == "Bound") continue;
     const auto events = EventsOf(session, "PersistentVolumeClaim", key.ns, key.name);
-    const bool failed =
-        events && !events->empty() && events->front()["type"].AsString() == "Warning";
+    const json::Value said = events ? MostTelling(*events) : json::Value();
     const std::string node = metadata["annotations"][cluster::kSelectedNodeAnnotation].Str();
-    if (!failed && node.empty()) continue;
+    if (said["type"].AsString() != "Warning" && node.empty()) continue;
     const std::string why =
-        events && !events->empty()
-            ? fmt::format("{}: {}", events->front()["reason"].AsString(),
-                          events->front()["message"].AsString())
-            : fmt::format("node {} is selected for it, and nobody says what comes of that", node);
+        said.IsNull()
+            ? fmt::format("node {} is selected for it, and nobody says what comes of that", node)
+            : fmt::format("{}: {}", said["reason"].AsString(), said["message"].AsString());
     out.push_back(json::Obj({{"name", key.name}, {"message", why}}));
   }
   return out;

@@ -1,5 +1,6 @@
-# muster_compile_as(sources|tests|long_tests TARGET): compiles what is in TARGET with the options of its kind, and with
-# cmake/precompiled/{sources,tests}.h parsed before (docs/adr/0010: half of a build's time went into the same headers).
+# muster_compile_as(KIND TARGET): compiles what is in TARGET with the options of its kind, and with cmake/precompiled/
+# {sources,tests}.h parsed before (docs/adr/0010: half of a build's time went into the same headers). Kinds: sources and
+# tests; long_sources and long_tests of a folder whose tests try thousands of seeds.
 #
 # CMake's own target_precompile_headers makes one for each target and puts the folder's path into it, so that ccache finds
 # nothing again in another clone. Beside each of ours lies a .sum of what went into it, which is what ccache looks at
@@ -11,7 +12,12 @@ if(MUSTER_FUZZ)
   set(MUSTER_OPTIONS_sources -fsanitize=fuzzer-no-link)
 endif()
 set(MUSTER_OPTIONS_tests -O0)  # they are many, and each runs once
-set(MUSTER_OPTIONS_long_tests)  # but for those that try thousands of seeds
+set(MUSTER_OPTIONS_long_sources ${MUSTER_OPTIONS_sources})
+set(MUSTER_OPTIONS_long_tests)
+if(MUSTER_SANITIZE)  # nothing else is optimised there, which makes these fifteen times slower
+  list(APPEND MUSTER_OPTIONS_long_sources -O1)
+  list(APPEND MUSTER_OPTIONS_long_tests -O1)
+endif()
 
 function(muster_make_precompiled kind)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)

@@ -235,7 +235,8 @@ class Pass {
       std::optional<client::Probe> probe = QuestionFor(metric, scope);
       if (!probe.has_value()) continue;
       missing |= !input_.observations.contains(probe->name);
-      probes.emplace(probe->name, *std::move(probe));
+      const std::string name = probe->name;
+      probes.emplace(name, *std::move(probe));
     }
     if (!missing) return false;
     out_.events.clear();  // the pass that has the answers tells all of it

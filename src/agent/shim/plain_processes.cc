@@ -1,5 +1,6 @@
 #include "agent/shim/plain_processes.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,10 +22,28 @@ bool HasMark(std::string_view environment, std::string_view mark) {
   return false;
 }
 
-// A dead one that nobody has waited for has no environment any more.
+// Not so of a dead one that nobody has waited for, and of the kernel's own: vsize, field 23 of
+// proc(5)'s stat, is 0.
+bool HasMemory(const std::string& pid) {
+  constexpr size_t kSize = 23 - 3;  // of the fields behind the name, which is the second
+  const auto stat = ReadSmallFile("/proc/" + pid + "/stat");
+  const size_t name_end = stat.has_value() ? stat->rfind(") ") : std::string::npos;
+  if (name_end == std::string::npos) return false;
+  const auto fields = Split(std::string_view(*stat).substr(name_end + 2), ' ');
+  return fields.size() > kSize && fields[kSize] != "0";
+}
+
+// In the middle of execve the old environment is gone and the new one is not there yet: whoever has
+// none is looked at again. Few programs run without one.
 bool IsMarked(const std::string& pid, std::string_view mark) {
-  const auto environment = ReadSmallFile("/proc/" + pid + "/environ");
-  return environment.has_value() && HasMark(*environment, mark);
+  constexpr int kMaxLooks = 1000;
+  for (int look = 0; look < kMaxLooks; ++look) {
+    const auto environment = ReadSmallFile("/proc/" + pid + "/environ");
+    if (!environment.has_value()) return false;
+    if (!environment->empty() || !HasMemory(pid)) return HasMark(*environment, mark);
+    sched_yield();
+  }
+  return false;
 }
 
 }  // namespace

@@ -11,8 +11,12 @@
 namespace muster::agent {
 namespace {
 
+// Does not end by itself when its child is killed before it.
+constexpr const char* kWithChild = "while :; do sleep 1000; done";
+
 // A program with the environment of a container, that has started.
-pid_t Start(const std::string& pod_dir, const std::string& container) {
+pid_t Start(const std::string& pod_dir, const std::string& container,
+            const char* script = kWithChild) {
   std::vector<std::string> environment = PlainEnvironment({"HOME=/root"}, pod_dir, container);
   std::vector<char*> envp;
   for (std::string& variable : environment) envp.push_back(variable.data());
@@ -21,7 +25,7 @@ pid_t Start(const std::string& pod_dir, const std::string& container) {
   CHECK(pipe2(started, O_CLOEXEC) == 0);
   const pid_t pid = fork();
   if (pid == 0) {
-    execle("/bin/sh", "sh", "-c", "sleep 1000 & wait", nullptr, envp.data());
+    execle("/bin/sh", "sh", "-c", script, nullptr, envp.data());
     _exit(1);
   }
   close(started[1]);
@@ -58,6 +62,19 @@ TEST(PlainProcesses, AreEndedByTheirMark) {
     EndAll("/d/pods/12", "");
     EXPECT_TRUE(WasKilled(other));
     EXPECT_TRUE(EndPlainProcesses("/d/pods/12").ok());
+  });
+}
+
+// Each execve leaves a process without an environment for a moment.
+TEST(PlainProcesses, AreFoundWhileTheyStartOtherPrograms) {
+  InNetworkNamespace([] {
+    for (int round = 0; round < 40; ++round) {
+      const pid_t pid = Start("/d/pods/1", "a",
+                              "n=2000; next='n=$((n - 1)); [ $n = 0 ] || exec sh -c \"$next\"'; "
+                              "export n next; exec sh -c \"$next\"");
+      EndAll("/d/pods/1", "");
+      EXPECT_TRUE(WasKilled(pid)) << "it lived on, in round " << round;
+    }
   });
 }
 

@@ -42,6 +42,29 @@ std::string AnswerRecords(const DnsQuery& query, const DnsTable& table, const Dn
   return records > 0 ? reply.Finish(max_bytes) : Negative(query, table, true, max_bytes);
 }
 
+// A Service of type ExternalName may name another one. A client is told the last name only, with
+// what that has: one that cannot follow aliases by itself finds everything in the reply.
+DnsAnswer AnswerAliasOf(const DnsQuery& query, const DnsTable& table, const DnsTable::Node& node,
+                        size_t max_bytes) {
+  constexpr int kMaxAliases = 8;
+  std::string last = node.alias;
+  const DnsTable::Node* target = table.Find(last);
+  for (int i = 0; i < kMaxAliases && target != nullptr && !target->alias.empty(); ++i) {
+    last = target->alias;
+    target = table.Find(last);
+  }
+  DnsReply reply(query, DnsCode::kNoError, true);
+  reply.AddCname(last, kDnsTtlSeconds);
+  if (query.type == dns::kTypeA && target != nullptr) {
+    for (const Ipv4 address : target->addresses)
+      reply.AddRecordOf(last, dns::kTypeA, kDnsTtlSeconds, DnsAddress(address));
+  }
+  const bool outside = !table.InDomain(last) && query.type != dns::kTypeCname;
+  return {.kind = outside ? DnsAnswer::Kind::kAlias : DnsAnswer::Kind::kReply,
+          .reply = reply.Finish(max_bytes),
+          .alias = outside ? last : ""};
+}
+
 DnsAnswer AnswerReverse(const DnsQuery& query, const DnsTable& table, Ipv4 address,
                         size_t max_bytes) {
   const std::string_view target = table.FindReverse(address);
@@ -59,6 +82,20 @@ std::string FailDns(const DnsQuery& query, DnsCode code) {
   return DnsReply(query, code, false).Finish(kPlainUdpReplyBytes);
 }
 
+std::string AnswerAlias(const DnsQuery& query, const std::string& alias,
+                        std::string_view upstream_reply, size_t max_bytes) {
+  const std::optional<DnsRecords> found = ParseDnsRecords(upstream_reply, query.type);
+  if (!found) return FailDns(query, DnsCode::kServerFailure);
+  DnsReply reply(query, found->code, false);
+  reply.AddCname(alias, kDnsTtlSeconds);
+  // Data of other types may point into the message that it came in.
+  if (query.type == dns::kTypeA || query.type == dns::kTypeAaaa) {
+    for (const DnsRecord& record : found->records)
+      reply.AddRecordOf(alias, query.type, record.ttl_s, record.data);
+  }
+  return reply.Finish(found->truncated ? 0 : max_bytes);
+}
+
 DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRanges& ranges,
                     size_t max_bytes) {
   if (query.error != DnsCode::kNoError) return {.reply = FailDns(query, query.error)};
@@ -72,6 +109,7 @@ DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRange
   if (query.klass != dns::kClassIn) return {.reply = FailDns(query, DnsCode::kRefused)};
 
   if (const DnsTable::Node* node = table.Find(query.name); node != nullptr) {
+    if (!node->alias.empty()) return AnswerAliasOf(query, table, *node, max_bytes);
     DnsAnswer answer{.reply = AnswerRecords(query, table, *node, max_bytes)};
     if (query.type == dns::kTypeA && table.Awaits(query.name)) {
       answer.kind = DnsAnswer::Kind::kHold;

@@ -27,14 +27,20 @@ struct DnsAnswer {
     kReply,
     kHold,     // `reply` says no, but the address may come any moment: wait a little
     kForward,  // not ours; no reply
+    kAlias,    // another name outside the cluster, `alias`: ask there, then AnswerAlias()
   };
   Kind kind = Kind::kReply;
-  std::string reply;
+  std::string reply;  // kAlias: what is known without asking
+  std::string alias;
 };
 
 // `max_bytes`: what the transport takes.
 DnsAnswer AnswerDns(const DnsQuery& query, const DnsTable& table, const DnsRanges& ranges,
                     size_t max_bytes);
+
+// With what another server answered to a question for `alias`.
+std::string AnswerAlias(const DnsQuery& query, const std::string& alias,
+                        std::string_view upstream_reply, size_t max_bytes);
 
 // A reply without records.
 std::string FailDns(const DnsQuery& query, DnsCode code);

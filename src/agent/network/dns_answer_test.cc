@@ -19,7 +19,10 @@ class DnsAnswerTest : public ::testing::Test {
     const DnsQuery query = *ParseDnsQuery(MakeQuery(name, type));
     const DnsAnswer answer = AnswerDns(query, *table, ranges_, kMaxDnsMessageBytes);
     if (answer.kind == DnsAnswer::Kind::kForward) return "forward";
-    return (answer.kind == DnsAnswer::Kind::kHold ? "hold, then " : "") + ReadReply(answer.reply);
+    std::string first;
+    if (answer.kind == DnsAnswer::Kind::kHold) first = "hold, then ";
+    if (answer.kind == DnsAnswer::Kind::kAlias) first = "ask for " + answer.alias + ", else ";
+    return first + ReadReply(answer.reply);
   }
 
   DnsInput input_;
@@ -98,6 +101,51 @@ TEST_F(DnsAnswerTest, LocalPodThatMayBeUnreadyWaitsForItsSlice) {
     input_.local_pods = {gone};
     EXPECT_EQ(Ask("job.ml.svc.cluster.local"), "hold, then NXDOMAIN SOA cluster.local");
   }
+}
+
+TEST_F(DnsAnswerTest, ExternalNamesAreAliases) {
+  const auto alias = [](std::string_view name, std::string_view target) {
+    return ServiceObject(name, Obj({{"type", "ExternalName"}, {"externalName", target}}));
+  };
+  input_.services = {alias("db", "DB.example.com."),
+                     alias("near", "web.ml.svc.cluster.local"),
+                     alias("far", "db.ml.svc.cluster.local"),
+                     alias("a", "b.ml.svc.cluster.local"),
+                     alias("b", "a.ml.svc.cluster.local"),
+                     alias("odd", "x..y"),
+                     ServiceObject("web", Obj({{"clusterIP", "10.43.0.10"}}))};
+  EXPECT_EQ(Ask("db.ml.svc.cluster.local"),
+            "ask for db.example.com, else NOERROR CNAME db.example.com");
+  EXPECT_EQ(Ask("db.ml.svc.cluster.local", dns::kTypeAaaa),
+            "ask for db.example.com, else NOERROR CNAME db.example.com");
+  EXPECT_EQ(Ask("db.ml.svc.cluster.local", dns::kTypeCname), "NOERROR CNAME db.example.com");
+  EXPECT_EQ(Ask("far.ml.svc.cluster.local"),
+            "ask for db.example.com, else NOERROR CNAME db.example.com");
+  EXPECT_EQ(Ask("near.ml.svc.cluster.local"),
+            "NOERROR CNAME web.ml.svc.cluster.local, web.ml.svc.cluster.local A 10.43.0.10");
+  EXPECT_EQ(Ask("near.ml.svc.cluster.local", dns::kTypeAaaa),
+            "NOERROR CNAME web.ml.svc.cluster.local");
+  EXPECT_TRUE(Ask("a.ml.svc.cluster.local").starts_with("NOERROR CNAME "));  // and it ends
+  EXPECT_EQ(Ask("odd.ml.svc.cluster.local"), "NXDOMAIN SOA cluster.local");
+}
+
+TEST_F(DnsAnswerTest, AnAliasHasWhatTheOtherServerSaid) {
+  const DnsQuery query = *ParseDnsQuery(MakeQuery("db.ml.svc.cluster.local", dns::kTypeA));
+  const DnsQuery theirs = *ParseDnsQuery(MakeDnsQuestion(7, "db.example.com", dns::kTypeA));
+  EXPECT_EQ(theirs.name, "db.example.com");
+  const auto answer = [&](const std::string& reply) {
+    return ReadReply(AnswerAlias(query, "db.example.com", reply, kPlainUdpReplyBytes));
+  };
+  DnsReply reply(theirs, DnsCode::kNoError, true);
+  reply.AddCname("real.example.com", 60);
+  reply.AddRecordOf("real.example.com", dns::kTypeA, 60, DnsAddress(*Ipv4::Parse("192.0.2.1")));
+  EXPECT_EQ(answer(reply.Finish(512)), "NOERROR CNAME db.example.com, db.example.com A 192.0.2.1");
+  EXPECT_EQ(answer(reply.Finish(0)), "NOERROR truncated");
+  EXPECT_EQ(answer(FailDns(theirs, DnsCode::kNameError)), "NXDOMAIN CNAME db.example.com");
+  const std::string whole = reply.Finish(512);
+  for (size_t size = 0; size < whole.size(); ++size)
+    EXPECT_EQ(answer(whole.substr(0, size)), "SERVFAIL") << size;
+  EXPECT_EQ(answer(MakeDnsQuestion(7, "db.example.com", dns::kTypeA)), "SERVFAIL");
 }
 
 TEST_F(DnsAnswerTest, PodAddressesAreNames) {

@@ -1,5 +1,6 @@
-// Any bytes as a DNS question to a table with Services and pods: the parser and the answers must
-// neither crash nor read outside, and a reply is a reply to this question, within its size.
+// Any bytes as a DNS question to a table with Services and pods, and as another server's answer:
+// the parser and the answers must neither crash nor read outside, and a reply is a reply to this
+// question, within its size.
 
 #include <vector>
 
@@ -23,6 +24,9 @@ std::shared_ptr<const DnsTable> MakeTable() {
   input.services = *muster::json::ParseYaml(R"(
 metadata: {name: web, namespace: ns}
 spec: {clusterIP: 10.43.0.9, ports: [{name: http, port: 80, protocol: TCP}]}
+---
+metadata: {name: db, namespace: ns}
+spec: {type: ExternalName, externalName: db.example.com}
 ---
 metadata: {name: gang, namespace: ns}
 spec: {clusterIP: None, selector: {job: gang}, ports: [{name: rdzv, port: 29500}]}
@@ -57,6 +61,9 @@ FUZZ_TARGET(dns, input) {
   static const auto table = MakeTable();
   static const muster::agent::DnsRanges ranges{*Ipv4Prefix::Parse("10.42.0.0/16"),
                                                *Ipv4Prefix::Parse("10.43.0.0/16")};
+  const std::string question = muster::agent::MakeDnsQuestion(7, "db.ns.svc.cluster.local", 1);
+  const DnsQuery alias = *muster::agent::ParseDnsQuery(question);
+  CheckReply(alias, muster::agent::AnswerAlias(alias, "db.example.com", input, 512), 512);
   const auto query = muster::agent::ParseDnsQuery(input);
   if (!query) return;
   if (query->error == muster::agent::DnsCode::kNoError) {

@@ -16,6 +16,7 @@ constexpr uint16_t kFlagTruncated = 0x0200;
 constexpr uint16_t kFlagRecursionDesired = 0x0100;
 constexpr uint16_t kFlagRecursionAvailable = 0x0080;
 constexpr uint16_t kOpcodeMask = 0x7800;
+constexpr uint16_t kCodeMask = 0x000F;
 constexpr std::string_view kPointerToQuestion("\xC0\x0C", 2);
 constexpr std::string_view kReverseSuffix = ".in-addr.arpa";
 
@@ -77,6 +78,22 @@ bool ReadName(Reader& reader, std::string& name) {
   }
 }
 
+// Any name, which may end in a pointer to another one.
+bool SkipName(Reader& reader) {
+  constexpr uint8_t kPointer = 0xC0;
+  while (reader.ok()) {
+    const uint8_t length = reader.Byte();
+    if (length == 0) return reader.ok();
+    if ((length & kPointer) == kPointer) {
+      reader.Byte();
+      return reader.ok();
+    }
+    if (length > kMaxDnsLabelBytes) return false;
+    reader.Take(length);
+  }
+  return false;
+}
+
 // Looks for an OPT record among the additional ones. What cannot be read is ignored: EDNS0 is an
 // offer.
 void ReadEdns(Reader& reader, uint16_t records, DnsQuery& query) {
@@ -122,6 +139,44 @@ std::optional<DnsQuery> ParseDnsQuery(std::string_view bytes) {
   return query;
 }
 
+std::string MakeDnsQuestion(uint16_t id, const std::string& name, uint16_t type) {
+  std::string bytes;
+  for (const uint16_t number :
+       {id, kFlagRecursionDesired, uint16_t{1}, uint16_t{0}, uint16_t{0}, uint16_t{0}})
+    AppendShort(bytes, number);
+  bytes += EncodeDnsName(name);
+  AppendShort(bytes, type);
+  AppendShort(bytes, dns::kClassIn);
+  return bytes;
+}
+
+std::optional<DnsRecords> ParseDnsRecords(std::string_view bytes, uint16_t type) {
+  Reader reader(bytes);
+  reader.Short();  // the id
+  const uint16_t flags = reader.Short();
+  const uint16_t questions = reader.Short();
+  const uint16_t answers = reader.Short();
+  reader.Take(4);  // of the other sections
+  if (!reader.ok() || (flags & kFlagReply) == 0) return std::nullopt;
+  DnsRecords found{.code = static_cast<DnsCode>(flags & kCodeMask),
+                   .truncated = (flags & kFlagTruncated) != 0};
+  for (uint16_t i = 0; i < questions; ++i) {
+    if (!SkipName(reader)) return std::nullopt;
+    reader.Take(4);
+  }
+  for (uint16_t i = 0; i < answers && !found.truncated; ++i) {
+    if (!SkipName(reader)) return std::nullopt;
+    const uint16_t record_type = reader.Short();
+    const uint16_t klass = reader.Short();
+    const uint32_t ttl_s = uint32_t{reader.Short()} << 16 | reader.Short();
+    const std::string_view data = reader.Take(reader.Short());
+    if (!reader.ok()) return std::nullopt;
+    if (record_type == type && klass == dns::kClassIn)
+      found.records.push_back({ttl_s, std::string(data)});
+  }
+  return found;
+}
+
 std::optional<Ipv4> ParseReverseName(std::string_view name) {
   if (!name.ends_with(kReverseSuffix)) return std::nullopt;
   const std::optional<Ipv4> reversed =
@@ -151,9 +206,16 @@ std::string EncodeDnsName(std::string_view name) {
 DnsReply::DnsReply(const DnsQuery& query, DnsCode code, bool authoritative)
     : query_(query), code_(code), authoritative_(authoritative) {}
 
-void DnsReply::AddAnswer(uint16_t type, uint32_t ttl_s, std::string_view data) {
+std::string DnsAddress(Ipv4 address) {
+  std::string data;
+  AppendLong(data, address.value);
+  return data;
+}
+
+void DnsReply::AddAnswer(std::string_view owner, uint16_t type, uint32_t ttl_s,
+                         std::string_view data) {
   CHECK(authorities_ == 0);
-  records_ += kPointerToQuestion;
+  records_ += owner;
   AppendShort(records_, type);
   AppendShort(records_, dns::kClassIn);
   AppendLong(records_, ttl_s);
@@ -163,9 +225,7 @@ void DnsReply::AddAnswer(uint16_t type, uint32_t ttl_s, std::string_view data) {
 }
 
 void DnsReply::AddA(Ipv4 address, uint32_t ttl_s) {
-  std::string data;
-  AppendLong(data, address.value);
-  AddAnswer(dns::kTypeA, ttl_s, data);
+  AddAnswer(kPointerToQuestion, dns::kTypeA, ttl_s, DnsAddress(address));
 }
 
 void DnsReply::AddSrv(uint16_t port, std::string_view target, uint32_t ttl_s) {
@@ -173,11 +233,20 @@ void DnsReply::AddSrv(uint16_t port, std::string_view target, uint32_t ttl_s) {
   AppendShort(data, 0);    // priority
   AppendShort(data, 100);  // weight
   AppendShort(data, port);
-  AddAnswer(dns::kTypeSrv, ttl_s, data + EncodeDnsName(target));
+  AddAnswer(kPointerToQuestion, dns::kTypeSrv, ttl_s, data + EncodeDnsName(target));
 }
 
 void DnsReply::AddPtr(std::string_view target, uint32_t ttl_s) {
-  AddAnswer(dns::kTypePtr, ttl_s, EncodeDnsName(target));
+  AddAnswer(kPointerToQuestion, dns::kTypePtr, ttl_s, EncodeDnsName(target));
+}
+
+void DnsReply::AddCname(std::string_view target, uint32_t ttl_s) {
+  AddAnswer(kPointerToQuestion, dns::kTypeCname, ttl_s, EncodeDnsName(target));
+}
+
+void DnsReply::AddRecordOf(std::string_view owner, uint16_t type, uint32_t ttl_s,
+                           std::string_view data) {
+  AddAnswer(EncodeDnsName(owner), type, ttl_s, data);
 }
 
 void DnsReply::AddSoa(std::string_view zone) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/network/ipv4.h"
 
@@ -26,6 +27,7 @@ inline constexpr size_t kMaxUdpReplyBytes = 1232;   // with: never fragmented (D
 
 namespace dns {
 inline constexpr uint16_t kTypeA = 1;
+inline constexpr uint16_t kTypeCname = 5;
 inline constexpr uint16_t kTypeSoa = 6;
 inline constexpr uint16_t kTypePtr = 12;
 inline constexpr uint16_t kTypeAaaa = 28;
@@ -62,6 +64,21 @@ std::optional<DnsQuery> ParseDnsQuery(std::string_view bytes);
 // "4.3.2.1.in-addr.arpa" -> 1.2.3.4
 std::optional<Ipv4> ParseReverseName(std::string_view name);
 
+// A question that this machine asks.
+std::string MakeDnsQuestion(uint16_t id, const std::string& name, uint16_t type);
+
+// What another server answered. nullopt: it cannot be read.
+struct DnsRecord {
+  uint32_t ttl_s = 0;
+  std::string data;
+};
+struct DnsRecords {
+  DnsCode code = DnsCode::kNoError;
+  bool truncated = false;
+  std::vector<DnsRecord> records;  // those of one type among the answers, whoever's they are
+};
+std::optional<DnsRecords> ParseDnsRecords(std::string_view bytes, uint16_t type);
+
 // One reply to one query. All records are of the queried name unless said otherwise.
 class DnsReply {
  public:
@@ -70,6 +87,9 @@ class DnsReply {
   void AddA(Ipv4 address, uint32_t ttl_s);
   void AddSrv(uint16_t port, std::string_view target, uint32_t ttl_s);
   void AddPtr(std::string_view target, uint32_t ttl_s);
+  // `target` is the real name of what was asked for; AddRecordOf() adds what that has.
+  void AddCname(std::string_view target, uint32_t ttl_s);
+  void AddRecordOf(std::string_view owner, uint16_t type, uint32_t ttl_s, std::string_view data);
   // Into the authority section, after all answers: "there is no such record", to be forgotten at
   // once.
   void AddSoa(std::string_view zone);
@@ -78,7 +98,7 @@ class DnsReply {
   std::string Finish(size_t max_bytes) const;
 
  private:
-  void AddAnswer(uint16_t type, uint32_t ttl_s, std::string_view data);
+  void AddAnswer(std::string_view owner, uint16_t type, uint32_t ttl_s, std::string_view data);
   std::string Header(bool truncated) const;
 
   const DnsQuery& query_;
@@ -88,6 +108,9 @@ class DnsReply {
   uint16_t answers_ = 0;
   uint16_t authorities_ = 0;
 };
+
+// The bytes of an A record.
+std::string DnsAddress(Ipv4 address);
 
 // The name as length-prefixed labels. REQUIRES: at most kMaxDnsNameBytes, labels within their
 // limit.

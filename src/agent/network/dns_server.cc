@@ -103,7 +103,11 @@ class Server final : public DnsServer {
   void Handle(std::string_view bytes, const Client& client);
   void Hold(DnsQuery query, const Client& client, std::string otherwise);
   void Forward(std::string_view bytes, DnsQuery query, const Client& client);
+  void AskForAlias(DnsQuery query, DnsAnswer answer, const Client& client);
   void SetTable(std::shared_ptr<const DnsTable> table);
+  static size_t MaxBytes(const DnsQuery& query, const Client& client) {
+    return client.connection != 0 ? kMaxDnsMessageBytes : query.udp_reply_bytes;
+  }
   DnsAnswer Answer(const DnsQuery& query, const Client& client) const;
   void Reply(const Client& client, const std::string& bytes);
 
@@ -204,7 +208,7 @@ bool Server::TakeMessages(ConnectionId id) {
 }
 
 DnsAnswer Server::Answer(const DnsQuery& query, const Client& client) const {
-  const size_t max_bytes = client.connection != 0 ? kMaxDnsMessageBytes : query.udp_reply_bytes;
+  const size_t max_bytes = MaxBytes(query, client);
   const DnsRanges ranges{options_.pod_range, options_.service_range};
   if (table_) return AnswerDns(query, *table_, ranges, max_bytes);
   // Nothing is known yet: what would be denied may exist.
@@ -228,6 +232,9 @@ void Server::Handle(std::string_view bytes, const Client& client) {
       return;
     case DnsAnswer::Kind::kForward:
       Forward(bytes, std::move(*query), client);
+      return;
+    case DnsAnswer::Kind::kAlias:
+      AskForAlias(std::move(*query), std::move(answer), client);
       return;
   }
 }
@@ -257,15 +264,35 @@ void Server::Forward(std::string_view bytes, DnsQuery query, const Client& clien
                      });
 }
 
+void Server::AskForAlias(DnsQuery query, DnsAnswer answer, const Client& client) {
+  if (options_.upstreams.empty()) {
+    Reply(client, answer.reply);
+    return;
+  }
+  std::string question = MakeDnsQuestion(query.id, answer.alias, query.type);
+  forwarder_.Forward(std::move(question), client.connection != 0,
+                     [this, query = std::move(query), alias = std::move(answer.alias),
+                      client](std::optional<std::string> reply) {
+                       Reply(client,
+                             reply ? AnswerAlias(query, alias, *reply, MaxBytes(query, client))
+                                   : FailDns(query, DnsCode::kServerFailure));
+                     });
+}
+
 void Server::SetTable(std::shared_ptr<const DnsTable> table) {
   table_ = std::move(table);
   for (auto next = held_.begin(); next != held_.end();) {
     const auto held = next++;
-    const DnsAnswer answer = Answer(held->second.query, held->second.client);
-    if (answer.kind != DnsAnswer::Kind::kReply) continue;
+    DnsAnswer answer = Answer(held->second.query, held->second.client);
+    if (answer.kind == DnsAnswer::Kind::kHold) continue;
     loop_.Cancel(held->second.deadline);
-    Reply(held->second.client, answer.reply);
+    const Held question = std::move(held->second);
     held_.erase(held);
+    if (answer.kind == DnsAnswer::Kind::kAlias) {
+      AskForAlias(question.query, std::move(answer), question.client);
+    } else {
+      Reply(question.client, answer.reply);
+    }
   }
 }
 

@@ -60,6 +60,17 @@ class DnsServerTest : public ::testing::Test {
     const ssize_t size = recv(fd.get(), buffer.data(), buffer.size(), 0);
     return size < 0 ? std::string() : std::string(buffer.data(), static_cast<size_t>(size));
   }
+  static std::pair<std::string, sockaddr_in> ReceiveFrom(const UniqueFd& fd) {
+    std::array<char, 512> buffer;
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    const ssize_t got = recvfrom(fd.get(), buffer.data(), buffer.size(), 0,
+                                 reinterpret_cast<sockaddr*>(&from), &size);
+    return {std::string(buffer.data(), got < 0 ? 0 : static_cast<size_t>(got)), from};
+  }
+  static void SendTo(const UniqueFd& fd, sockaddr_in to, const std::string& bytes) {
+    sendto(fd.get(), bytes.data(), bytes.size(), 0, AsSockaddr(to), sizeof to);
+  }
   static void Send(const UniqueFd& fd, const std::string& bytes) {
     ASSERT_EQ(send(fd.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   }
@@ -155,22 +166,37 @@ TEST_F(DnsServerTest, ForwardsAndPassesTheReplyOn) {
   const UniqueFd fd = Connect(SOCK_DGRAM);
   const std::string question = MakeQuery("example.com", dns::kTypeA);
   Send(fd, question);
-  std::array<char, 512> buffer;
-  sockaddr_in from{};
-  socklen_t size = sizeof from;
-  const ssize_t got = recvfrom(upstream.get(), buffer.data(), buffer.size(), 0,
-                               reinterpret_cast<sockaddr*>(&from), &size);
-  EXPECT_EQ(std::string(buffer.data(), static_cast<size_t>(got)), question);
+  const auto [asked, from] = ReceiveFrom(upstream);
+  EXPECT_EQ(asked, question);
   const DnsQuery query = *ParseDnsQuery(question);
   DnsReply reply(query, DnsCode::kNoError, false);
   reply.AddA(*Ipv4::Parse("192.0.2.80"), 60);
   const std::string bytes = reply.Finish(512);
   std::string forged = bytes;
   forged[0] = 'x';
-  for (const std::string& packet : {forged, question, bytes}) {
-    sendto(upstream.get(), packet.data(), packet.size(), 0, AsSockaddr(from), size);
-  }
+  for (const std::string& packet : {forged, question, bytes}) SendTo(upstream, from, packet);
   EXPECT_EQ(ReadReply(Receive(fd)), "NOERROR A 192.0.2.80");
+}
+
+TEST_F(DnsServerTest, AsksForWhatAnExternalNameIs) {
+  const UniqueFd upstream = BindLoopback(SOCK_DGRAM);
+  Start({.upstreams = {{kLoopback, PortOf(upstream)}}});
+  const UniqueFd fd = Connect(SOCK_DGRAM);
+  Send(fd, MakeQuery("db.ml.svc.cluster.local", dns::kTypeA));  // it waits for the names
+  DnsInput input;
+  input.services = {ServiceObject(
+      "db", json::Obj({{"type", "ExternalName"}, {"externalName", "db.example.com"}}))};
+  server_->Publish(DnsTable::Build(input));
+  for (int round = 0; round < 2; ++round) {
+    const auto [asked, from] = ReceiveFrom(upstream);
+    const DnsQuery query = *ParseDnsQuery(asked);
+    EXPECT_EQ(query.name, "db.example.com");
+    DnsReply reply(query, DnsCode::kNoError, false);
+    reply.AddA(*Ipv4::Parse("192.0.2.80"), 60);
+    SendTo(upstream, from, reply.Finish(512));
+    EXPECT_EQ(ReadReply(Receive(fd)), "NOERROR CNAME db.example.com, db.example.com A 192.0.2.80");
+    if (round == 0) Send(fd, MakeQuery("db.ml.svc.cluster.local", dns::kTypeA));
+  }
 }
 
 TEST_F(DnsServerTest, ForwardsByTcpForTcpClients) {

@@ -65,7 +65,9 @@ class DnsTableBuilder {
           ToLower(fmt::format("{}.{}.svc.{}", service["metadata"]["name"].AsString(),
                               service["metadata"]["namespace"].AsString(), table_->domain_));
       if (!IsDnsName(name)) continue;
-      if (service["spec"]["clusterIP"].AsString() == "None") {
+      if (service["spec"]["type"].AsString() == "ExternalName") {
+        AddAlias(service, name);
+      } else if (service["spec"]["clusterIP"].AsString() == "None") {
         AddHeadless(service, name);
       } else {
         AddClusterIp(service, name);
@@ -96,6 +98,12 @@ class DnsTableBuilder {
         fmt::format("_{}._{}.{}", port_name, port["protocol"].AsString("TCP"), service_name));
     if (DnsTable::Node* node = AddNode(name); node != nullptr)
       node->services.insert({*number, target});
+  }
+
+  void AddAlias(const json::Value& service, const std::string& name) {
+    std::string alias = ToLower(service["spec"]["externalName"].AsString());
+    if (alias.ends_with('.')) alias.pop_back();
+    if (IsDnsName(alias)) AddNode(name)->alias = alias;
   }
 
   void AddClusterIp(const json::Value& service, const std::string& name) {

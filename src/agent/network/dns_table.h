@@ -46,6 +46,8 @@ class DnsTable {
   struct Node {
     std::set<Ipv4> addresses;
     std::set<Srv> services;
+    // Of a Service of type ExternalName: what it is called outside.
+    std::string alias;
     // A headless Service: its pods may be about to come (see Awaits()).
     bool headless = false;
   };

@@ -54,7 +54,7 @@ inline std::string NameAt(std::string_view bytes, size_t& at) {
 }
 
 // "NOERROR A 10.42.0.5, A 10.42.0.6", "NXDOMAIN SOA cluster.local", "NOERROR truncated": what a
-// client understands.
+// client understands. A record of another name than the first one's says whose it is.
 inline std::string ReadReply(std::string_view bytes) {
   if (bytes.size() < 12) return "nothing";
   constexpr const char* kCodes[] = {"NOERROR",  "FORMERR", "SERVFAIL",
@@ -66,14 +66,17 @@ inline std::string ReadReply(std::string_view bytes) {
     NameAt(bytes, at);
     at += 4;
   }
+  std::string first_owner;
   const int records = ShortAt(bytes, 6) + ShortAt(bytes, 8);
   for (int i = 0; i < records; ++i) {
     const std::string owner = NameAt(bytes, at);
+    if (i == 0) first_owner = owner;
     const uint16_t type = ShortAt(bytes, at);
     const uint16_t size = ShortAt(bytes, at + 8);
     size_t data = at + 10;
     at = data + size;
     text += i == 0 ? " " : ", ";
+    if (owner != first_owner) text += owner + " ";
     if (type == dns::kTypeA) {
       text += fmt::format(
           "A {}", Ipv4{static_cast<uint32_t>(ShortAt(bytes, data)) << 16 | ShortAt(bytes, data + 2)}
@@ -81,8 +84,8 @@ inline std::string ReadReply(std::string_view bytes) {
     } else if (type == dns::kTypeSrv) {
       size_t target = data + 6;
       text += fmt::format("SRV {} {}", ShortAt(bytes, data + 4), NameAt(bytes, target));
-    } else if (type == dns::kTypePtr) {
-      text += "PTR " + NameAt(bytes, data);
+    } else if (type == dns::kTypePtr || type == dns::kTypeCname) {
+      text += (type == dns::kTypePtr ? "PTR " : "CNAME ") + NameAt(bytes, data);
     } else {
       text += type == dns::kTypeSoa ? "SOA " + owner : fmt::format("type {}", type);
     }

@@ -54,6 +54,11 @@ metadata: {name: made}
 spec: {ports: [{port: 80}]}
 ---
 apiVersion: v1
+kind: Service
+metadata: {name: alias}
+spec: {type: ExternalName, externalName: web.default.svc.cluster.local}
+---
+apiVersion: v1
 kind: Pod
 metadata: {name: client}
 spec:
@@ -82,6 +87,7 @@ reaches_all() { equals "$(how_many "$1" 60)" 3 "endpoints behind $1"; }
 eventually 10 reaches_all http://web/
 reaches_all "http://$(jsonpath service/web .spec.clusterIP)/"
 reaches_all http://web.default.svc.cluster.local/
+reaches_all http://alias/
 reaches_all http://10.42.0.1:30080/
 equals "$(how_many http://sticky/ 20)" 1 "endpoints of one client"
 equals "$(inside getent ahostsv4 pods | awk '{print $1}' | sort -u | wc -l)" 3 "addresses of the headless Service"

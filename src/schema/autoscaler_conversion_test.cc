@@ -8,6 +8,7 @@
 #include "json/parse.h"
 #include "json/write.h"
 #include "schema/conform.h"
+#include "schema/defaulting.h"
 #include "schema/registry.h"
 #include "schema/validation.h"
 
@@ -288,6 +289,10 @@ TEST(Conversion, OneVersionOfAKindIsStored) {
   EXPECT_TRUE(Stored().storage);
   EXPECT_EQ(&StoredKind(Spoken()), &Stored());
   EXPECT_EQ(&StoredKind(Stored()), &Stored());
+  // Its defaults have no place in the other.
+  const Value minimal = Obj({{"spec", Obj({{"maxReplicas", 3}})}});
+  EXPECT_TRUE(ApplyDefaults(Spoken(), minimal).SameAs(minimal));
+  EXPECT_EQ(ApplyDefaults(Stored(), minimal)["spec"]["metrics"].size(), 1u);
   // Without a conversion nothing is copied.
   const Value object = Obj({{"spec", Obj()}});
   EXPECT_TRUE(ToStored(Stored(), object).object.SameAs(object));

@@ -3,6 +3,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/strings.h"
 #include "schema/registry.h"
 
 namespace muster::schema {
@@ -37,11 +38,14 @@ class KindTable {
   }
 
   void AddRow(const Field& field, const std::string& place) {
-    const std::string_view happens =
-        field.support == Field::Support::kRestrictsNotYet
-            ? "warning; the pod fails rather than run without the restriction"
-            : "warning; not acted on";
-    rows_ += "| `" + place + "` | " + std::string(happens) + " | " + field.description + " |\n";
+    std::string happens = field.support == Field::Support::kRestrictsNotYet
+                              ? "warning; the pod fails rather than run without the restriction"
+                              : "warning; not acted on";
+    if (!field.loosening_values.empty())
+      happens += "; of " + Join(field.loosening_values, ", ") + " a warning only";
+    if (!field.acted_on_values.empty())
+      happens += ". Acted on: " + Join(field.acted_on_values, ", ");
+    rows_ += "| `" + place + "` | " + happens + " | " + field.description + " |\n";
   }
 
   std::set<const Schema*> walked_;

@@ -1,5 +1,7 @@
 #include "schema/conform.h"
 
+#include <fmt/core.h>
+
 #include <gtest/gtest.h>
 
 #include "json/parse.h"
@@ -154,6 +156,32 @@ TEST(UnsupportedFields, ListsWhatAsksForSomething) {
   EXPECT_FALSE(found[0].restricts);
   EXPECT_EQ(found[1].path, "items[1].hostUsers");
   EXPECT_TRUE(found[2].restricts);
+}
+
+// A field may be acted on for some of its values; others may ask for less than there is anyway.
+TEST(UnsupportedFields, ListsWhatTheValueAsksFor) {
+  const Schema& pod = *Registry::BuiltIn().Find("", "v1", "pods")->schema;
+  const auto find = [&](const char* security) {
+    std::string text;
+    const std::string spec = fmt::format(R"({{"spec":{{"securityContext":{}}}}})", security);
+    for (const UnsupportedField& field : FindUnsupported(pod, *json::Parse(spec)))
+      text += (field.restricts ? "restricts " : "") + field.path + ";";
+    return text;
+  };
+  EXPECT_EQ(find(R"({"seccompProfile":{"type":"RuntimeDefault"}})"), "");
+  EXPECT_EQ(find(R"({"seccompProfile":{"type":"Unconfined"}})"),
+            "spec.securityContext.seccompProfile.type;");
+  EXPECT_EQ(find(R"({"seccompProfile":{"type":"Localhost","localhostProfile":"x"}})"),
+            "restricts spec.securityContext.seccompProfile.type;");
+  const auto add = [&](const char* names) {
+    const std::string spec = fmt::format(
+        R"({{"spec":{{"containers":[{{"securityContext":{{"capabilities":{{"add":{}}}}}}}]}}}})",
+        names);
+    return FindUnsupported(pod, *json::Parse(spec)).size();
+  };
+  EXPECT_EQ(add("[]"), 0u);
+  EXPECT_EQ(add(R"(["NET_BIND_SERVICE","IPC_LOCK"])"), 0u);
+  EXPECT_EQ(add(R"(["NET_BIND_SERVICE","SYS_ADMIN"])"), 1u);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // A byte that chooses a kind, an object, and perhaps a strategic merge patch on the next line: what
-// the API server does with them. Conforming and defaulting change nothing the second time,
-// validation takes whatever they leave, a patch without directives does the same twice as once, and
-// the protobuf form says what the JSON form says.
+// the API server does with them. Conforming, and defaulting in the stored version, change nothing
+// the second time, validation takes whatever they leave, a patch without directives does the same
+// twice as once, and the protobuf form says what the JSON form says.
 
 #include <algorithm>
 
@@ -9,6 +9,7 @@
 #include "base/fuzz_test_support.h"
 #include "json/parse.h"
 #include "schema/conform.h"
+#include "schema/conversion.h"
 #include "schema/defaulting.h"
 #include "schema/protobuf_codec.h"
 #include "schema/registry.h"
@@ -47,6 +48,19 @@ bool Holds(const Value& whole, const Value& part) {
   });
 }
 
+// What happens to an object that conforms before it is stored.
+void Store(const Kind& kind, const Value& object) {
+  const Value whole = ApplyDefaults(kind, object);
+  CHECK(ApplyDefaults(kind, whole) == whole);
+  std::vector<std::string> unknown;
+  const Result<Value> still = Conform(kind, whole, &unknown);
+  CHECK(still.has_value() && *still == whole && unknown.empty());
+  (void)muster::schema::Validate(kind, whole);
+  CHECK(muster::schema::ValidateUpdate(kind, whole, whole).size() <= muster::schema::kMaxCauses);
+  (void)muster::schema::ValidateUpdate(kind, object, whole);
+  (void)muster::schema::ValidateStatusUpdate(kind, object, whole);
+}
+
 }  // namespace
 
 FUZZ_TARGET(object, input) {
@@ -66,15 +80,7 @@ FUZZ_TARGET(object, input) {
   // A quantity may be written otherwise once more (see quantity_fuzz.cc).
   if (*twice != *conformed) return;
 
-  const Value whole = ApplyDefaults(kind, *conformed);
-  CHECK(ApplyDefaults(kind, whole) == whole);
-  const Result<Value> still = Conform(kind, whole, &unknown);
-  CHECK(still.has_value() && *still == whole && unknown.empty());
-  (void)muster::schema::Validate(kind, whole);
-  CHECK(muster::schema::ValidateUpdate(kind, whole, whole).size() <= muster::schema::kMaxCauses);
-  (void)muster::schema::ValidateUpdate(kind, *conformed, whole);
-  (void)muster::schema::ValidateStatusUpdate(kind, *conformed, whole);
-
+  Store(muster::schema::StoredKind(kind), muster::schema::ToStored(kind, *conformed).object);
   const Result<std::string> bytes = muster::schema::EncodeMessage(*kind.schema, *conformed);
   if (!bytes) return;
   const Result<Value> decoded = muster::schema::DecodeMessage(*kind.schema, *bytes);

@@ -247,6 +247,8 @@ Field RegistryBuilder::MakeField(const Message& message, const Member& member, i
   made.list_type = ListTypeOf(options.list_type());
   made.list_map_keys.assign(options.list_map_keys().begin(), options.list_map_keys().end());
   made.support = SupportOf(options.support());
+  made.acted_on_values.assign(options.acted_on().begin(), options.acted_on().end());
+  made.loosening_values.assign(options.loosens().begin(), options.loosens().end());
   return made;
 }
 

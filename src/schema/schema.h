@@ -69,6 +69,8 @@ struct Field {
   // What design section 1 row 3 asks for: has an effect upstream, none here yet.
   enum class Support : uint8_t { kActedOn, kNotYet, kRestrictsNotYet };
   Support support = Support::kActedOn;
+  std::vector<std::string> acted_on_values;   // strings for which `support` does not hold
+  std::vector<std::string> loosening_values;  // strings that restrict nothing: kNotYet at most
 };
 
 // Bounds of OpenAPI v3, for CRDs.

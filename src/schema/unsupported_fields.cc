@@ -30,6 +30,25 @@ bool Asks(const Field& field, const json::Value& value) {
   }
 }
 
+Field::Support SupportOfText(const Field& field, const std::string& text) {
+  const auto is_in = [&](const std::vector<std::string>& values) {
+    return std::find(values.begin(), values.end(), text) != values.end();
+  };
+  if (is_in(field.acted_on_values)) return Field::Support::kActedOn;
+  return is_in(field.loosening_values) ? Field::Support::kNotYet : field.support;
+}
+
+// What is done with this value; of a list, with the one that matters most.
+Field::Support SupportOf(const Field& field, const json::Value& value) {
+  if (!Asks(field, value)) return Field::Support::kActedOn;
+  if (value.kind() == json::Kind::kString) return SupportOfText(field, value.Str());
+  if (value.kind() != json::Kind::kArray || field.acted_on_values.empty()) return field.support;
+  Field::Support most = Field::Support::kActedOn;
+  for (const json::Value& item : value.items())
+    most = std::max(most, SupportOfText(field, item.Str()));
+  return most;
+}
+
 void Collect(const Schema& schema, const json::Value& value, const Path& path,
              std::vector<UnsupportedField>& found) {
   if (schema.type == Type::kArray && schema.items != nullptr) {
@@ -49,9 +68,11 @@ void Collect(const Schema& schema, const json::Value& value, const Path& path,
     const Path place = path.Child(key);
     if (field->support == Field::Support::kActedOn) {
       Collect(*field->schema, member, place, found);
-    } else if (Asks(*field, member)) {
-      found.push_back({place.ToString(), field->support == Field::Support::kRestrictsNotYet});
+      continue;
     }
+    const Field::Support support = SupportOf(*field, member);
+    if (support != Field::Support::kActedOn)
+      found.push_back({place.ToString(), support == Field::Support::kRestrictsNotYet});
   }
 }
 

@@ -98,6 +98,13 @@ pod shared '{"shareProcessNamespace": true}' "{$run, \"shared\"]}"
 pod host '{"volumes": [{"name": "h", "hostPath": {"path": "/"}}, {"name": "d", "hostPath": {"path": "/dev"}}]}' \
   "{$run], \"volumeMounts\": [{\"name\": \"h\", \"mountPath\": \"/host\"}, {\"name\": \"d\", \"mountPath\": \"/host-dev\"}]}"
 pod escalate '{}' '{"command": ["sh", "-c", "grep NoNewPrivs /proc/self/status"], "securityContext": {"allowPrivilegeEscalation": false}}'
+# What containers commonly give up, by themselves or with what they want back; exec has no more than they have.
+caps='"command": ["sh", "-c", "grep -E ^Cap[EPB] /proc/self/status; sleep 1000"]'
+pod dropped '{}' "{$caps"', "securityContext": {"capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}}'
+pod back '{"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}' \
+  "{$caps"', "securityContext": {"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}}'
+pod user '{"securityContext": {"runAsUser": 1000}}' "{$caps"', "securityContext": {"capabilities": {"drop": ["NET_RAW", "SETUID"]}}}'
+pod unknown '{}' "{$caps"', "securityContext": {"capabilities": {"drop": ["NET_RAWW"]}}}'
 # Paths that climb stay inside; read-only volumes are read-only below a link, too.
 pod paths '{"volumes": [{"name": "v", "emptyDir": {}}, {"name": "s", "hostPath": {"path": "'"$SCRATCH"'/shared"}}],
   "initContainers": [{"name": "links", "image": "none", "command": ["sh", "-c", "ln -s / /v/root; mkdir /v/real; ln -s real /v/inner"],
@@ -120,6 +127,13 @@ for name in plain shared host; do
 done
 eventually 30 ended escalate
 equals "$(kubectl logs escalate | tr -d '\t')" "NoNewPrivs:1"
+capabilities() { tr -d '\t' | tr '\n' ' ' | sed 's/0000*\([0-9a-f]\)/\1/g'; }
+has_capabilities() { equals "$(kubectl logs "$1" | capabilities)" "$2" "capabilities of pod $1"; }
+eventually 30 has_capabilities dropped "CapPrm:0 CapEff:0 CapBnd:0 "
+eventually 30 has_capabilities back "CapPrm:400 CapEff:400 CapBnd:400 "
+eventually 30 has_capabilities user "CapPrm:0 CapEff:0 CapBnd:a004057b "
+equals "$(kubectl exec dropped -- grep -E '^Cap[EPB]' /proc/self/status | capabilities)" "CapPrm:0 CapEff:0 CapBnd:0 " exec
+eventually 30 says unknown 'no capability is named "NET_RAWW"'
 eventually 30 ended paths
 equals "$(kubectl logs paths | tail -1)" inside "paths: $(kubectl logs paths)"
 [ ! -e /climbed ] || fail "a link led out of the container"

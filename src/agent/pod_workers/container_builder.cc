@@ -178,6 +178,9 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
   const json::Value& security = container["securityContext"];
   spec.read_only_root = security["readOnlyRootFilesystem"].AsBool();
   spec.no_new_privileges = !security["allowPrivilegeEscalation"].AsBool(true);
+  ASSIGN_OR_RETURN(spec.capabilities,
+                   ContainerCapabilities(json::ToStrings(security["capabilities"]["add"]),
+                                         json::ToStrings(security["capabilities"]["drop"])));
   spec.tty = container["tty"].AsBool();
   return spec;
 }

@@ -36,6 +36,7 @@ json::Value ToJson(const ContainerSpec& spec) {
                     {"sharePid", spec.share_pid_namespace},
                     {"readOnlyRoot", spec.read_only_root},
                     {"noNewPrivileges", spec.no_new_privileges},
+                    {"capabilities", static_cast<int64_t>(spec.capabilities)},
                     {"tty", spec.tty}});
 }
 
@@ -67,6 +68,8 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
   spec.share_pid_namespace = value["sharePid"].AsBool();
   spec.read_only_root = value["readOnlyRoot"].AsBool();
   spec.no_new_privileges = value["noNewPrivileges"].AsBool();
+  if (value.Has("capabilities"))
+    spec.capabilities = static_cast<uint64_t>(value["capabilities"].AsInt());
   spec.tty = value["tty"].AsBool();
   if (!IsFileName(spec.name)) {
     return Error(Reason::kInvalid, "container name {:?} is not a file name", spec.name);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/cgroups/cgroups.h"
+#include "agent/shim/capabilities.h"
 #include "base/status.h"
 #include "json/value.h"
 
@@ -53,6 +54,7 @@ struct ContainerSpec {
   bool share_pid_namespace = false;
   bool read_only_root = false;
   bool no_new_privileges = false;
+  uint64_t capabilities = DefaultCapabilities();
   bool tty = false;
 };
 

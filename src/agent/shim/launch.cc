@@ -142,20 +142,23 @@ Status TakeStandardStreams(int in, int out, int err, bool terminal) {
 }
 
 // What all children do at the end, when the root and the streams are as they should be.
-Status DropAndExecute(const std::string& working_dir, const std::string& user,
-                      const std::vector<std::string>& arguments,
-                      std::vector<std::string> environment, bool no_new_privileges, bool plain) {
-  const std::string dir = working_dir.empty() ? "/" : working_dir;
+// `spec`: a ContainerSpec or an ExecSpec.
+template <class Spec>
+Status DropAndExecute(const Spec& spec, bool plain) {
+  const std::string dir = spec.working_dir.empty() ? "/" : spec.working_dir;
   if (chdir(dir.c_str()) != 0) return SystemError("workingDir", dir, errno);
   umask(022);
   // Without capabilities a filter takes the promise first.
-  if (plain || no_new_privileges) RETURN_IF_ERROR(ForbidNewPrivileges());
+  if (plain || spec.no_new_privileges) RETURN_IF_ERROR(ForbidNewPrivileges());
   RETURN_IF_ERROR(FilterSystemCalls());
-  if (!plain) RETURN_IF_ERROR(KeepOnlyCapabilities(DefaultCapabilities()));
-  if (!user.empty()) RETURN_IF_ERROR(BecomeContainerUser(user, environment));
+  if (!plain) RETURN_IF_ERROR(LimitCapabilities(spec.capabilities));
+  std::vector<std::string> environment = spec.environment;
+  // With capabilities that the container may not have.
+  if (!spec.user.empty()) RETURN_IF_ERROR(BecomeContainerUser(spec.user, environment));
+  if (!plain) RETURN_IF_ERROR(TakeCapabilities(geteuid() == 0 ? spec.capabilities : 0));
   syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   ResetSignals();
-  return Execute(arguments, environment);
+  return Execute(spec.arguments, environment);
 }
 
 // Until it executes the container's program, a child has our memory, our program as its
@@ -178,8 +181,7 @@ Status RunContainer(const ContainerSpec& spec, const RootfsPlace& place, const C
   (void)WriteFile("/proc/self/oom_score_adj", std::to_string(spec.oom_score_adj));
   if (!place.plain) RETURN_IF_ERROR(EnterRootfs(spec, place));
   RETURN_IF_ERROR(TakeStandardStreams(streams.in, streams.out, streams.err, spec.tty));
-  return DropAndExecute(spec.working_dir, spec.user, spec.arguments, spec.environment,
-                        spec.no_new_privileges, place.plain);
+  return DropAndExecute(spec, place.plain);
 }
 
 }  // namespace
@@ -291,8 +293,7 @@ Result<ExecLaunched> LaunchExec(const ExecSpec& spec, pid_t container_pid,
     const Status streams_taken =
         TakeStandardStreams(streams.in, streams.out, streams.err, spec.tty);
     if (!streams_taken.ok()) Report(report, streams_taken);
-    Report(report, DropAndExecute(spec.working_dir, spec.user, spec.arguments, spec.environment,
-                                  spec.no_new_privileges, spec.plain));
+    Report(report, DropAndExecute(spec, spec.plain));
   }
   RETURN_IF_ERROR(AwaitExec(report, pid));
   ExecLaunched launched;

@@ -40,6 +40,7 @@ struct ExecSpec {
   bool tty = false;
   bool stdin_open = false;
   bool no_new_privileges = false;
+  uint64_t capabilities = 0;
   std::string cgroup;
   int oom_score_adj = 0;
   bool plain = false;

@@ -11,19 +11,7 @@
 
 namespace muster::agent {
 
-uint64_t DefaultCapabilities() {
-  uint64_t mask = 0;
-  for (int capability : {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FSETID, CAP_FOWNER, CAP_NET_RAW,
-                         CAP_SETGID, CAP_SETUID, CAP_SETFCAP, CAP_SETPCAP, CAP_NET_BIND_SERVICE,
-                         CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE}) {
-    mask |= uint64_t{1} << capability;
-  }
-  return mask;
-}
-
-namespace {
-
-Status SetCapabilities(uint64_t allowed) {
+Status TakeCapabilities(uint64_t allowed) {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
   for (int half = 0; half < 2; ++half) {
@@ -35,11 +23,9 @@ Status SetCapabilities(uint64_t allowed) {
   return Status::Ok();
 }
 
-}  // namespace
+Status LayDownCapabilities() { return TakeCapabilities(0); }
 
-Status LayDownCapabilities() { return SetCapabilities(0); }
-
-Status KeepOnlyCapabilities(uint64_t allowed) {
+Status LimitCapabilities(uint64_t allowed) {
   for (int capability = 0; capability < 64; ++capability) {
     if ((allowed >> capability) & 1) continue;
     const int present = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
@@ -49,7 +35,7 @@ Status KeepOnlyCapabilities(uint64_t allowed) {
     }
   }
   (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  return SetCapabilities(allowed);
+  return Status::Ok();
 }
 
 Status ForbidNewPrivileges() {

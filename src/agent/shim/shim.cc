@@ -305,6 +305,7 @@ Result<json::Value> Shim::StartExec(const json::Value& request, std::vector<Uniq
   spec.tty = request["tty"].AsBool();
   spec.stdin_open = request["stdin"].AsBool();
   spec.no_new_privileges = container.spec.no_new_privileges;
+  spec.capabilities = container.spec.capabilities;
   spec.cgroup = container.spec.cgroup;
   spec.oom_score_adj = container.spec.oom_score_adj;
   spec.plain = config_.plain;

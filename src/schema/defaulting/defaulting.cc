@@ -164,7 +164,8 @@ json::Value ApplySchemaDefaults(const Schema& schema, json::Value value) {
 }
 
 json::Value ApplyDefaults(const Kind& kind, json::Value object) {
-  if (!object.IsObject()) return object;
+  // A version that is converted has those of the stored one.
+  if (!object.IsObject() || kind.conversion != nullptr) return object;
   for (const KindDefaults& row : kKindDefaults) {
     if (row.kind == kind.kind && row.group == kind.group) object = row.apply(std::move(object));
   }

@@ -138,8 +138,8 @@ class FakeApi final : public net::Handler {
     std::string root;
     for (size_t i = 0; i < at && i < parts.size(); ++i) root += "/" + std::string(parts[i]);
     Route route;
-    const bool in_namespace =
-        parts.size() > at + 2 && parts[at] == "namespaces" && parts[at + 2] != "finalize";
+    const bool in_namespace = parts.size() > at + 2 && parts[at] == "namespaces" &&
+                              parts[at + 2] != "finalize" && parts[at + 2] != "status";
     if (in_namespace) {
       route.ns = parts[at + 1];
       at += 2;

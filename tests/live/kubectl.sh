@@ -123,6 +123,13 @@ contains "$(k delete pytorchjob digits --cascade=foreground)" "deleted"
 gone() { [ -z "$(kubectl get pods,services,podgroups -l training.kubeflow.org/job-name=digits -o name)" ]; }
 eventually 30 gone
 equals "$(k delete pod hello)" 'pod "hello" deleted'
-contains "$(k delete namespace team-a)" "deleted"
+# A finalizer that nobody takes off: the namespace says what it waits for, and goes when it is off.
+k create configmap held -n team-a --from-literal=a=b >/dev/null
+k patch configmap held -n team-a --type=merge -p '{"metadata": {"finalizers": ["example.com/held"]}}' >/dev/null
+contains "$(k delete namespace team-a --wait=false)" "deleted"
+says_why() { contains "$(kubectl describe namespace team-a)" "example.com/held in 1 resource instances"; }
+eventually 20 says_why
+k patch configmap held -n team-a --type=merge -p '{"metadata": {"finalizers": null}}' >/dev/null
+k wait --for=delete namespace/team-a --timeout=20s >/dev/null
 refused 'not found' get namespace team-a
 say "result: stock kubectl $(kubectl version -o json --client | jq -r .clientVersion.gitVersion): $(wc -l <"$COUNT") commands, exit codes, objects, cells as expected, stderr empty"

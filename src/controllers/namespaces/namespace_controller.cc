@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <string>
 
+#include "controllers/namespaces/namespace_conditions.h"
+
 namespace muster::controllers {
 namespace {
 
 namespace resources = client::resources;
 
 constexpr char kFinalizer[] = "kubernetes";
+constexpr Duration kSayAfter = seconds(5);
 constexpr Duration kLookAgain = seconds(1);  // when a live list shows what an informer does not
 
 std::string ProbeName(const client::Resource& resource) {
@@ -36,12 +39,12 @@ json::Value WithoutFinalizer(const json::Value& ns) {
   return ns.SetPath({"spec", "finalizers"}, json::Value(std::move(kept)));
 }
 
-// Deletes what the informer shows of one kind; returns how much there still is.
-size_t Empty(const client::Informer& informer, const std::string& ns, client::Reconciled& out) {
-  size_t left = 0;
+// Deletes what the informer shows of one kind, and counts what there still is.
+void Empty(const client::Informer& informer, const std::string& ns, NamespaceRemains& remains,
+           client::Reconciled& out) {
   const auto& objects = informer.objects();
   for (auto it = objects.lower_bound({ns, ""}); it != objects.end() && it->first.ns == ns; ++it) {
-    ++left;
+    remains.Add(informer.resource(), it->second);
     const json::Value& metadata = it->second["metadata"];
     if (metadata.Has("deletionTimestamp")) continue;
     client::DeleteOptions options;
@@ -49,7 +52,30 @@ size_t Empty(const client::Informer& informer, const std::string& ns, client::Re
     options.propagation_policy = "Background";
     out.Delete({informer.resource(), ns, it->first.name, ""}, std::move(options));
   }
-  return left;
+}
+
+// When the status may say something else; a namespace that is emptied in the usual time says
+// nothing, and one with thousands of objects not every time that one of them goes.
+Time MaySayAt(const json::Value& ns) {
+  Time last = ParseTime(ns["metadata"]["deletionTimestamp"].AsString()).value_or(Time());
+  for (const json::Value& condition : ns["status"]["conditions"].items()) {
+    const auto changed = ParseTime(condition["lastTransitionTime"].AsString());
+    if (changed) last = std::max(last, *changed);
+  }
+  return last + kSayAfter;
+}
+
+void SayWhatRemains(const json::Value& ns, const NamespaceRemains& remains, Time now,
+                    client::Reconciled& out) {
+  const json::Value& before = ns["status"]["conditions"];
+  const json::Value conditions = ConditionsOf(remains, before, now);
+  if (conditions.SameAs(before)) return;
+  if (const Time at = MaySayAt(ns); now < at) {
+    out.LookAgainAt(at);
+  } else {
+    out.UpdateStatus({resources::kNamespaces, "", ns["metadata"]["name"].Str(), ""},
+                     ns.SetPath({"status", "conditions"}, conditions));
+  }
 }
 
 }  // namespace
@@ -95,11 +121,14 @@ client::Reconciled NamespaceController::Reconcile(const client::View& view,
     out.LookAgainAt(now + kLookAgain);
     return out;
   }
-  size_t left = 0;
+  NamespaceRemains remains;
   for (const client::ServedKind& kind : discovery_.kinds()) {
-    if (IsFollowed(kind)) left += Empty(view.Of(kind.resource), key.name, out);
+    if (IsFollowed(kind)) Empty(view.Of(kind.resource), key.name, remains, out);
   }
-  if (left > 0) return out;
+  if (!remains.empty()) {
+    SayWhatRemains(*ns, remains, now, out);
+    return out;
+  }
   bool asked = true;
   bool empty = true;
   for (const client::ServedKind& kind : discovery_.kinds()) {

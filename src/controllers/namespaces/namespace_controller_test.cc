@@ -4,6 +4,7 @@
 
 #include "controllers/controller_test_base.h"
 #include "controllers/namespaces/namespace_furniture.h"
+#include "schema/conditions.h"
 
 namespace muster::controllers {
 namespace {
@@ -45,13 +46,36 @@ TEST_F(NamespaceTest, EventsGoAsACollectionAndNobodyWatchesThem) {
   EXPECT_EQ(Requests("GET /api/v1/events"), 0u);
 }
 
-TEST_F(NamespaceTest, WaitsForWhatHasAFinalizer) {
+TEST_F(NamespaceTest, WaitsForWhatHasAFinalizerAndSaysSo) {
   Put(kPods, "{metadata: {name: a, namespace: d, finalizers: [x/y]}}");
+  Put(kPods, "{metadata: {name: b, namespace: d, finalizers: [x/y, z]}}");
+  Put(kConfigMaps, "{metadata: {name: c, namespace: d}}");
   Put(kNamespaces, kDying);
   Start(std::make_unique<NamespaceController>(discovery_));
+  const auto says = [&](std::string_view type) {
+    const json::Value ns = Get(kNamespaces, "", "d");
+    const json::Value& said = schema::FindCondition(ns["status"]["conditions"], type);
+    return fmt::format("{} {}: {}", said["status"].AsString(), said["reason"].AsString(),
+                       said["message"].AsString());
+  };
   loop_.RunFor(minutes(1));
-  EXPECT_FALSE(Get(kNamespaces, "", "d").IsNull());
   EXPECT_TRUE(Get(kPods, "d", "a")["metadata"].Has("deletionTimestamp"));
+  EXPECT_EQ(says("NamespaceContentRemaining"),
+            "True SomeResourcesRemain: Some resources are remaining: pods. has 2 resource "
+            "instances");
+  EXPECT_EQ(says("NamespaceFinalizersRemaining"),
+            "True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: "
+            "x/y in 2 resource instances, z in 1 resource instances");
+  EXPECT_EQ(says("NamespaceDeletionContentFailure"),
+            "False ContentDeleted: All content successfully deleted, may be waiting on "
+            "finalization");
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+  api_.Remove(kPods, "d", "b");
+  loop_.RunFor(minutes(1));
+  EXPECT_EQ(says("NamespaceContentRemaining"),
+            "True SomeResourcesRemain: Some resources are remaining: pods. has 1 resource "
+            "instances");
+  EXPECT_EQ(Requests("PUT /api/v1/namespaces/d/status"), 2u);
   api_.Remove(kPods, "d", "a");
   Settle();
   EXPECT_TRUE(Get(kNamespaces, "", "d").IsNull());

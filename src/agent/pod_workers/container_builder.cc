@@ -150,6 +150,11 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
     spec.image_name = input.image->root;
   }
   ASSIGN_OR_RETURN(spec.user, UserOf(pod, container, image, machine));
+  const json::Value& pod_security = pod["spec"]["securityContext"];
+  for (const json::Value& group : pod_security["supplementalGroups"].items())
+    spec.groups.push_back(group.AsInt());
+  if (const auto group = VolumeGroupOf(pod)) spec.groups.push_back(group->gid);
+  spec.only_groups = pod_security["supplementalGroupsPolicy"].AsString() == "Strict";
   spec.arguments = ContainerArguments(container, variables, image);
   ASSIGN_OR_RETURN(const std::vector<ContainerMount> volumes,
                    ContainerMounts(container, input.plan, variables));

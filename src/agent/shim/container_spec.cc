@@ -37,6 +37,8 @@ json::Value ToJson(const ContainerSpec& spec) {
                     {"readOnlyRoot", spec.read_only_root},
                     {"noNewPrivileges", spec.no_new_privileges},
                     {"capabilities", static_cast<int64_t>(spec.capabilities)},
+                    {"groups", json::Array(spec.groups.begin(), spec.groups.end())},
+                    {"onlyGroups", spec.only_groups},
                     {"tty", spec.tty}});
 }
 
@@ -70,6 +72,8 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
   spec.no_new_privileges = value["noNewPrivileges"].AsBool();
   if (value.Has("capabilities"))
     spec.capabilities = static_cast<uint64_t>(value["capabilities"].AsInt());
+  for (const json::Value& group : value["groups"].items()) spec.groups.push_back(group.AsInt());
+  spec.only_groups = value["onlyGroups"].AsBool();
   spec.tty = value["tty"].AsBool();
   if (!IsFileName(spec.name)) {
     return Error(Reason::kInvalid, "container name {:?} is not a file name", spec.name);

@@ -55,6 +55,8 @@ struct ContainerSpec {
   bool read_only_root = false;
   bool no_new_privileges = false;
   uint64_t capabilities = DefaultCapabilities();
+  std::vector<int64_t> groups;  // further ones of its processes
+  bool only_groups = false;     // and none that the container's /etc/group gives `user`
   bool tty = false;
 };
 

@@ -86,14 +86,18 @@ Result<ContainerUser> FindContainerUser(std::string_view user, std::string_view 
   return out;
 }
 
-Status BecomeContainerUser(const std::string& user, std::vector<std::string>& environment) {
-  ASSIGN_OR_RETURN(const ContainerUser found,
+Status BecomeContainerUser(const ContainerIdentity& identity,
+                           std::vector<std::string>& environment) {
+  const std::string user = identity.user.empty() ? "0" : identity.user;
+  ASSIGN_OR_RETURN(ContainerUser found,
                    FindContainerUser(user, ReadSmallFile("/etc/passwd").value_or(""),
                                      ReadSmallFile("/etc/group").value_or("")));
+  if (identity.only_groups) found.groups.clear();
+  for (const int64_t group : identity.groups) found.groups.push_back(static_cast<gid_t>(group));
   const bool has_home =
       std::any_of(environment.begin(), environment.end(),
                   [](const std::string& entry) { return entry.starts_with("HOME="); });
-  if (!has_home) environment.push_back("HOME=" + found.home);
+  if (!has_home && !identity.user.empty()) environment.push_back("HOME=" + found.home);
   // Else it could not open its own /dev/stdout. Not /dev/null, which others have, too.
   for (int fd = 0; fd < 3 && found.uid != 0; ++fd) {
     struct stat info = {};

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,15 @@ struct ContainerUser {
 Result<ContainerUser> FindContainerUser(std::string_view user, std::string_view passwd,
                                         std::string_view group);
 
-// Becomes `user` and adds HOME to `environment` if it is not there. REQUIRES: the container's root
-// is the process'.
-Status BecomeContainerUser(const std::string& user, std::vector<std::string>& environment);
+struct ContainerIdentity {
+  std::string user;
+  std::vector<int64_t> groups;  // besides those of the container's /etc/group
+  bool only_groups = false;     // instead of those
+};
+
+// Becomes `identity` and, with a user, adds HOME to `environment` if it is not there. REQUIRES: the
+// container's root is the process'.
+Status BecomeContainerUser(const ContainerIdentity& identity,
+                           std::vector<std::string>& environment);
 
 }  // namespace muster::agent

@@ -154,7 +154,8 @@ Status DropAndExecute(const Spec& spec, bool plain) {
   if (!plain) RETURN_IF_ERROR(LimitCapabilities(spec.capabilities));
   std::vector<std::string> environment = spec.environment;
   // With capabilities that the container may not have.
-  if (!spec.user.empty()) RETURN_IF_ERROR(BecomeContainerUser(spec.user, environment));
+  if (!spec.user.empty() || !spec.groups.empty() || spec.only_groups)
+    RETURN_IF_ERROR(BecomeContainerUser({spec.user, spec.groups, spec.only_groups}, environment));
   if (!plain) RETURN_IF_ERROR(TakeCapabilities(geteuid() == 0 ? spec.capabilities : 0));
   syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
   ResetSignals();

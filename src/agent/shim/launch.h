@@ -41,6 +41,8 @@ struct ExecSpec {
   bool stdin_open = false;
   bool no_new_privileges = false;
   uint64_t capabilities = 0;
+  std::vector<int64_t> groups;
+  bool only_groups = false;
   std::string cgroup;
   int oom_score_adj = 0;
   bool plain = false;

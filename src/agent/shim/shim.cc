@@ -306,6 +306,8 @@ Result<json::Value> Shim::StartExec(const json::Value& request, std::vector<Uniq
   spec.stdin_open = request["stdin"].AsBool();
   spec.no_new_privileges = container.spec.no_new_privileges;
   spec.capabilities = container.spec.capabilities;
+  spec.groups = container.spec.groups;
+  spec.only_groups = container.spec.only_groups;
   spec.cgroup = container.spec.cgroup;
   spec.oom_score_adj = container.spec.oom_score_adj;
   spec.plain = config_.plain;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <optional>
 #include <vector>
 
 #include "agent/runtime/files.h"
@@ -18,14 +19,20 @@ std::string SizeOption(int64_t bytes) {
   return bytes > 0 ? fmt::format(",size={}", bytes) : std::string();
 }
 
-Status MountMemoryVolume(const std::string& dir, int64_t bytes) {
+std::optional<VolumeGroup> GroupOf(const json::Value& volume) {
+  const std::optional<int64_t> gid = volume["group"].Int();
+  return gid ? std::optional(VolumeGroup{static_cast<gid_t>(*gid)}) : std::nullopt;
+}
+
+Status MountMemoryVolume(const std::string& dir, const json::Value& volume) {
   if (PathExists(dir)) return Status::Ok();  // a repeated request
   RETURN_IF_ERROR(MakeDirs(dir));
-  const std::string options = "mode=0777" + SizeOption(bytes);
+  const std::string options = "mode=0777" + SizeOption(volume["sizeBytes"].AsInt());
   if (mount("tmpfs", dir.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
     return SystemError("mount", dir, errno);
   }
-  return Status::Ok();
+  const auto group = GroupOf(volume);
+  return group ? SetVolumeGroup(dir, *group, false) : Status::Ok();
 }
 
 Status WriteContentVolume(const std::string& dir, const json::Value& volume) {
@@ -38,7 +45,7 @@ Status WriteContentVolume(const std::string& dir, const json::Value& volume) {
                      static_cast<mode_t>(file["mode"].AsInt(0644) & 0777)});
   }
   RETURN_IF_ERROR(MakeDirs(dir));
-  return WriteVolumeFiles(dir, files, volume["version"].Str());
+  return WriteVolumeFiles(dir, files, volume["version"].Str(), GroupOf(volume));
 }
 
 }  // namespace
@@ -67,9 +74,8 @@ Status WriteShimVolumes(const std::string& pod_dir, const json::Value& volumes) 
       return Error(Reason::kInvalid, "volume name {:?} is not a file name", name);
     }
     const std::string dir = SandboxVolume(pod_dir, name);
-    const Status status = volume["kind"].AsString() == "memory"
-                              ? MountMemoryVolume(dir, volume["sizeBytes"].AsInt())
-                              : WriteContentVolume(dir, volume);
+    const Status status = volume["kind"].AsString() == "memory" ? MountMemoryVolume(dir, volume)
+                                                                : WriteContentVolume(dir, volume);
     RETURN_IF_ERROR(status.WithPrefix(fmt::format("volume {}: ", name)));
   }
   return Status::Ok();

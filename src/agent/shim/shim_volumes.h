@@ -21,7 +21,8 @@ Status MountShm(const std::string& path);
 Status SizeShm(const std::string& path, int64_t bytes);
 
 // [{name, kind: "memory", sizeBytes} | {name, kind: "files", version, files: [{path, mode, data
-// (base64)}]}], below POD_DIR/sandbox/volumes. May be repeated.
+// (base64)}]}], below POD_DIR/sandbox/volumes; each with "group", a number, if one may use it. May
+// be repeated.
 Status WriteShimVolumes(const std::string& pod_dir, const json::Value& volumes);
 
 }  // namespace muster::agent

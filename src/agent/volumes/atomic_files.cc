@@ -53,7 +53,7 @@ Status PointLink(const std::string& name, const std::string& target) {
 }  // namespace
 
 Status WriteVolumeFiles(const std::string& dir, const std::vector<VolumeFile>& files,
-                        const std::string& version) {
+                        const std::string& version, const std::optional<VolumeGroup>& group) {
   size_t bytes = 0;
   for (const VolumeFile& file : files) {
     RETURN_IF_ERROR(ValidateVolumePath(file.path));
@@ -72,6 +72,7 @@ Status WriteVolumeFiles(const std::string& dir, const std::vector<VolumeFile>& f
   if (old == folder) return Status::Ok();
   RETURN_IF_ERROR(RemoveTree(dir + "/" + folder));
   RETURN_IF_ERROR(WriteContent(dir + "/" + folder, files));
+  if (group) RETURN_IF_ERROR(SetVolumeGroup(dir + "/" + folder, *group, true));
   RETURN_IF_ERROR(PointLink(data_link, folder));
 
   std::set<std::string> visible;

@@ -13,11 +13,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
+#include "agent/volumes/volume_group.h"
 #include "base/status.h"
 
 namespace muster::agent {
@@ -36,8 +38,9 @@ struct VolumeFile {
 Status ValidateVolumePath(const std::string& path);
 
 // Makes `dir` hold exactly `files`. `version` names the dated folder; it must differ between
-// different contents.
+// different contents. `group` may read them (volume_group.h).
 Status WriteVolumeFiles(const std::string& dir, const std::vector<VolumeFile>& files,
-                        const std::string& version);
+                        const std::string& version,
+                        const std::optional<VolumeGroup>& group = std::nullopt);
 
 }  // namespace muster::agent

@@ -132,7 +132,12 @@ void KeepLast(std::vector<VolumeFile>& files) {
   files = std::move(kept);
 }
 
-json::Value FilesVolume(const std::string& name, const std::vector<VolumeFile>& files) {
+json::Value GroupField(const VolumePlan& plan) {
+  return plan.group ? json::Value(int64_t{plan.group->gid}) : json::Value();
+}
+
+json::Value FilesVolume(const std::string& name, const std::vector<VolumeFile>& files,
+                        const VolumePlan& plan) {
   json::Array list;
   uint64_t version = Hash64("");
   for (const VolumeFile& file : files) {
@@ -147,6 +152,7 @@ json::Value FilesVolume(const std::string& name, const std::vector<VolumeFile>& 
   return json::Obj({{"name", name},
                     {"kind", "files"},
                     {"version", fmt::format("{:016x}", version)},
+                    {"group", GroupField(plan)},
                     {"files", std::move(list)}});
 }
 
@@ -183,8 +189,8 @@ Status PlanEmptyDir(const json::Value& volume, const std::string& name, const st
                        cluster::Quantity::FromJson(source["sizeLimit"]));
       bytes = limit.Units();
     }
-    plan.shim_volumes = plan.shim_volumes.Append(
-        json::Obj({{"name", name}, {"kind", "memory"}, {"sizeBytes", bytes}}));
+    plan.shim_volumes = plan.shim_volumes.Append(json::Obj(
+        {{"name", name}, {"kind", "memory"}, {"sizeBytes", bytes}, {"group", GroupField(plan)}}));
     plan.sources[name] = SandboxVolume(pod_dir, name);
     return Status::Ok();
   }
@@ -220,7 +226,7 @@ Status PlanVolume(const Context& context, const json::Value& volume, const std::
                  "secret, downwardAPI, projected, hostPath, persistentVolumeClaim or ephemeral",
                  kind);
   }
-  plan.shim_volumes = plan.shim_volumes.Append(FilesVolume(name, files));
+  plan.shim_volumes = plan.shim_volumes.Append(FilesVolume(name, files, plan));
   plan.sources[name] = SandboxVolume(pod_dir, name);
   return Status::Ok();
 }
@@ -267,6 +273,7 @@ Status PlanClaim(const ClaimVolume& claim, VolumePlan& plan) {
 Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
                                const PodFacts& facts, const std::string& pod_dir) {
   VolumePlan plan;
+  plan.group = VolumeGroupOf(pod);
   const Context context = {pod, inputs, facts};
   RETURN_IF_ERROR(CheckClaims(inputs));
   for (const json::Value& volume : pod["spec"]["volumes"].items()) {
@@ -390,9 +397,15 @@ Status PrepareVolumes(VolumePlan& plan, const std::string& data_dir) {
   for (const std::string& dir : plan.directories) {
     RETURN_IF_ERROR(MakeDirs(dir));
     if (chmod(dir.c_str(), 0777) != 0) return SystemError("chmod", dir, errno);
+    if (plan.group) RETURN_IF_ERROR(SetVolumeGroup(dir, *plan.group, false));
   }
-  for (const HostPathVolume& volume : plan.host_paths)
+  for (const HostPathVolume& volume : plan.host_paths) {
     RETURN_IF_ERROR(PrepareHostPath(volume, data_dir, plan));
+    if (plan.group && volume.local && !plan.read_only.contains(volume.name)) {
+      RETURN_IF_ERROR(SetVolumeGroup(plan.sources[volume.name], *plan.group, false)
+                          .WithPrefix(SetUpPrefix(volume) + "applyFSGroup failed: "));
+    }
+  }
   return Status::Ok();
 }
 

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "agent/pod_workers/expansion.h"
 #include "agent/pod_workers/pod_inputs.h"
 #include "agent/shim/container_spec.h"
+#include "agent/volumes/volume_group.h"
 #include "base/status.h"
 #include "json/value.h"
 
@@ -44,7 +46,8 @@ struct VolumePlan {
       hidden;  // volume name -> path below the source that is masked (the data folder)
   std::vector<std::string> directories;  // emptyDirs to make, mode 0777
   std::vector<HostPathVolume> host_paths;
-  std::set<std::string> read_only;  // volumes that no mount may write to
+  std::set<std::string> read_only;   // volumes that no mount may write to
+  std::optional<VolumeGroup> group;  // of all volumes but hostPaths
 };
 
 Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,

@@ -69,7 +69,9 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
            {"authorization.k8s.io", "selfsubjectrulesreviews"},
            {"authorization.k8s.io", "subjectaccessreviews"},
            {"networking.k8s.io", "ingresses"},
-           {"networking.k8s.io", "ingressclasses"}}) {
+           {"networking.k8s.io", "ingressclasses"},
+           {"admissionregistration.k8s.io", "mutatingwebhookconfigurations"},
+           {"admissionregistration.k8s.io", "validatingwebhookconfigurations"}}) {
     EXPECT_NE(registry.Find(group, "v1", plural), nullptr) << group << " " << plural;
   }
   for (const char* version : {"v1", "v2"})
@@ -78,7 +80,7 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
     ASSERT_NE(registry.Find("metrics.k8s.io", "v1beta1", plural), nullptr) << plural;
     EXPECT_TRUE(registry.Find("metrics.k8s.io", "v1beta1", plural)->computed);
   }
-  EXPECT_EQ(registry.kinds().size(), 47u);
+  EXPECT_EQ(registry.kinds().size(), 49u);
   ASSERT_EQ(registry.own_custom_kinds().size(), 4u);
 }
 

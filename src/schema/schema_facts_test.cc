@@ -33,6 +33,7 @@ const std::map<std::string, std::string>& Prefixes() {
       {"authorization/v1", "io.k8s.api.authorization.v1."},
       {"autoscaling/v1", "io.k8s.api.autoscaling.v1."},
       {"autoscaling/v2", "io.k8s.api.autoscaling.v2."},
+      {"admissionregistration/v1", "io.k8s.api.admissionregistration.v1."},
       {"apps/v1", "io.k8s.api.apps.v1."},
       {"batch/v1", "io.k8s.api.batch.v1."},
       {"networking/v1", "io.k8s.api.networking.v1."},

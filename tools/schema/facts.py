@@ -22,6 +22,8 @@ FILES = {
     'authorization/v1': ('authorization_v1', 'io.k8s.api.authorization.v1', 'authorization.k8s.io', 'v1'),
     'autoscaling/v1': ('autoscaling_v1', 'io.k8s.api.autoscaling.v1', 'autoscaling', 'v1'),
     'autoscaling/v2': ('autoscaling_v2', 'io.k8s.api.autoscaling.v2', 'autoscaling', 'v2'),
+    'admissionregistration/v1': ('admissionregistration_v1', 'io.k8s.api.admissionregistration.v1',
+                                 'admissionregistration.k8s.io', 'v1'),
     'apps/v1': ('apps_v1', 'io.k8s.api.apps.v1', 'apps', 'v1'),
     'batch/v1': ('batch_v1', 'io.k8s.api.batch.v1', 'batch', 'v1'),
     'networking/v1': ('networking_v1', 'io.k8s.api.networking.v1', 'networking.k8s.io', 'v1'),

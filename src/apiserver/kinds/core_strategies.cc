@@ -124,6 +124,10 @@ std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& st
   strategies["resourcequotas"] = std::make_unique<ReturningStrategy>();
   strategies["ingresses.networking.k8s.io"] = std::make_unique<GenerationStrategy>();
   strategies["ingressclasses.networking.k8s.io"] = std::make_unique<GenerationStrategy>();
+  for (const char* plural : {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}) {
+    strategies[fmt::format("{}.admissionregistration.k8s.io", plural)] =
+        std::make_unique<GenerationStrategy>();
+  }
   return strategies;
 }
 

@@ -1,4 +1,5 @@
-// Tables of Ingresses and their classes. Logic: k8s.io/kubernetes pkg/printers/internalversion.
+// Tables of Ingresses, their classes, and webhook configurations. Logic: k8s.io/kubernetes
+// pkg/printers/internalversion.
 
 #include <set>
 
@@ -54,6 +55,11 @@ json::Array IngressClassCells(const json::Value& ingress_class, Time now) {
     shown += "/" + parameters["name"].Str();
   }
   return {NameCell(ingress_class), spec["controller"].Str(), shown, AgeOf(ingress_class, now)};
+}
+
+json::Array WebhookConfigurationCells(const json::Value& configuration, Time now) {
+  return {NameCell(configuration), static_cast<int64_t>(configuration["webhooks"].size()),
+          AgeOf(configuration, now)};
 }
 
 }  // namespace muster::apiserver

@@ -49,6 +49,8 @@ json::Array RoleCells(const json::Value& role, Time now);
 json::Array RoleBindingCells(const json::Value& binding, Time now);
 json::Array IngressCells(const json::Value& ingress, Time now);
 json::Array IngressClassCells(const json::Value& ingress_class, Time now);
+// Of both kinds.
+json::Array WebhookConfigurationCells(const json::Value& configuration, Time now);
 json::Array PersistentVolumeCells(const json::Value& volume, Time now);
 json::Array StorageClassCells(const json::Value& storage_class, Time now);
 json::Array VolumeAttributesClassCells(const json::Value& attributes, Time now);

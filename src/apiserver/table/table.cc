@@ -329,6 +329,11 @@ void AddAccessPrinters(Printers& printers) {
       {NameColumn(), Column("Controller", "Who serves its Ingresses"),
        Column("Parameters", "Where more is said"), AgeColumn()},
       IngressClassCells);
+  for (const char* plural : {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}) {
+    add(fmt::format("{}.admissionregistration.k8s.io", plural),
+        {NameColumn(), Number("Webhooks", "How many webhooks it has"), AgeColumn()},
+        WebhookConfigurationCells);
+  }
 }
 
 Printers MakePrinters() {

@@ -15,7 +15,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr std::array<KindDefaults, 27> kKindDefaults = {{
+constexpr std::array<KindDefaults, 29> kKindDefaults = {{
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -43,6 +43,10 @@ constexpr std::array<KindDefaults, 27> kKindDefaults = {{
     {"rbac.authorization.k8s.io", "RoleBinding", DefaultRoleBinding},
     {"rbac.authorization.k8s.io", "ClusterRoleBinding", DefaultRoleBinding},
     {"networking.k8s.io", "IngressClass", DefaultIngressClass},
+    {"admissionregistration.k8s.io", "MutatingWebhookConfiguration",
+     DefaultMutatingWebhookConfiguration},
+    {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration",
+     DefaultValidatingWebhookConfiguration},
 }};
 
 std::optional<json::Value> Walk(const Schema& schema, const json::Value& value);

@@ -172,6 +172,8 @@ void ValidateIngressStatusUpdate(const json::Value& before, const json::Value& a
 void ValidateIngressClass(const json::Value& ingress_class, FieldErrors& errors);
 void ValidateIngressClassUpdate(const json::Value& before, const json::Value& after,
                                 FieldErrors& errors);
+void ValidateMutatingWebhookConfiguration(const json::Value& configuration, FieldErrors& errors);
+void ValidateValidatingWebhookConfiguration(const json::Value& configuration, FieldErrors& errors);
 void ValidatePodDisruptionBudget(const json::Value& budget, FieldErrors& errors);
 void ValidatePodDisruptionBudgetStatusUpdate(const json::Value& before, const json::Value& after,
                                              FieldErrors& errors);

@@ -28,7 +28,20 @@ void Call::Warn(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) Warn(text);
 }
 
+void Call::AnswerExactly(const Status& status, int code, std::string reason) {
+  exact_.push_back({status.message(), code, std::move(reason)});
+}
+
 void Call::Fail(const Status& status) {
+  for (const ExactAnswer& exact : exact_) {
+    if (exact.message != status.message()) continue;
+    net::Response response = ErrorResponse(status);
+    response.status = exact.code;
+    json::Value object = StatusObject(status).Set("code", exact.code);
+    object = exact.reason.empty() ? object.Remove("reason") : object.Set("reason", exact.reason);
+    response.body = json::Write(object) + "\n";
+    return Send(std::move(response));
+  }
   if (spoken_ == nullptr) return Send(ErrorResponse(status));
   Send(ErrorResponse(schema::InSpokenFields(*spoken_, moved_, status)));
 }

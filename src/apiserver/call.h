@@ -46,6 +46,8 @@ class Call {
   void Warn(const std::vector<std::string>& texts);
 
   void Fail(const Status& status);
+  // Should `status` be what fails it, the answer has this code and reason ("": none).
+  void AnswerExactly(const Status& status, int code, std::string reason);
   // `json` is the body; YAML is made from it when the client asked for that.
   void Reply(int code, std::string json);
   // A caller in this process gets the tree itself.
@@ -81,6 +83,13 @@ class Call {
   std::vector<std::string> warnings_;
   size_t warning_bytes_ = 0;
   bool yaml_ = false;
+
+  struct ExactAnswer {
+    std::string message;
+    int code;
+    std::string reason;
+  };
+  std::vector<ExactAnswer> exact_;
 };
 using CallPtr = std::shared_ptr<Call>;
 

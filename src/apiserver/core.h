@@ -24,6 +24,7 @@
 
 namespace muster::apiserver {
 
+class Admission;
 class CrdLifecycle;
 class NodeStats;
 
@@ -48,6 +49,7 @@ struct Core {
   std::shared_ptr<QuotaLedger> quotas;  // writes under way hold it as well
   RecentTrees trees;
   EventHubs hubs;
+  std::unique_ptr<Admission> admission;
   std::unique_ptr<CrdLifecycle> crds;
   std::unique_ptr<NodeStats> node_stats;
   bool shutting_down = false;

@@ -1,5 +1,6 @@
 // POST on a collection.
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/answer.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
@@ -68,6 +69,74 @@ void CreateLater(Core& core, const CallPtr& call, const ResourcePtr& resource, C
                   }));
 }
 
+// A POST on its way through admission to the store.
+struct AdmittedCreate {
+  CallPtr call;
+  ResourcePtr resource;
+  AnswerFormat format;
+  WriteContext context;
+  bool named = false;  // by the client
+  json::Value object;  // as it would be written
+};
+using AdmittedCreatePtr = std::shared_ptr<AdmittedCreate>;
+
+Status Store(Core& core, const AdmittedCreatePtr& create) {
+  // The namespace may have gone while webhooks were asked.
+  WriteContext& context = create->context;
+  RETURN_IF_ERROR(CheckNamespace(core, context.kind, context.ns, context.name));
+  create->call->Warn(context.warnings);
+  CreateObject(core, create->resource, context, std::move(create->object),
+               [&core, create](const Result<store::EntryPtr>& entry) {
+                 ReplyEntry(core, *create->call, create->format, 201, entry);
+               });
+  return Status::Ok();
+}
+
+// As mutating webhooks see it: before the server has put its marks on it, as upstream.
+json::Value Unmarked(const json::Value& object, bool named) {
+  json::Value metadata = object["metadata"];
+  for (std::string_view field : {"uid", "creationTimestamp", "generation"})
+    metadata = metadata.Remove(field);
+  if (!named) metadata = metadata.Remove("name");
+  return object.Set("metadata", std::move(metadata));
+}
+
+AdmissionRequest RequestOf(const AdmittedCreate& create, json::Value object) {
+  AdmissionRequest request = MakeAdmissionRequest(create.call, create.resource, Operation::kCreate,
+                                                  create.context.dry_run);
+  if (create.named) request.name = create.context.name;
+  if (create.resource->kind->plural == "namespaces" && create.resource->kind->group.empty())
+    request.ns = request.name;
+  request.object = std::move(object);
+  return request;
+}
+
+Status Validate(Core& core, const AdmittedCreatePtr& create) {
+  RETURN_IF_ERROR(ValidateCreate(*create->resource, create->context, create->object));
+  core.admission->Validate(RequestOf(*create, create->object), [&core, create](Status status) {
+    if (status.ok()) status = Store(core, create);
+    if (!status.ok()) create->call->Fail(status);
+  });
+  return Status::Ok();
+}
+
+void Admit(Core& core, const AdmittedCreatePtr& create) {
+  const json::Value sent = Unmarked(create->object, create->named);
+  core.admission->Mutate(
+      RequestOf(*create, sent), [&core, create, sent](const Result<json::Value>& changed) {
+        if (!changed) return create->call->Fail(changed.error());
+        Status status;
+        if (!(*changed == sent)) {
+          Result<json::Value> object =
+              RefillCreate(*create->resource, create->context, create->object, *changed);
+          if (!object) return create->call->Fail(object.error());
+          create->object = std::move(*object);
+        }
+        status = Validate(core, create);
+        if (!status.ok()) create->call->Fail(status);
+      });
+}
+
 // The write, or what is wrong with it.
 Status TryCreate(Core& core, const CallPtr& call, const ResourcePtr& resource, Creation creation) {
   const schema::Kind& kind = *resource->kind;
@@ -84,14 +153,17 @@ Status TryCreate(Core& core, const CallPtr& call, const ResourcePtr& resource, C
     CreateLater(core, call, resource, std::move(creation));
     return Status::Ok();
   }
-  ASSIGN_OR_RETURN(json::Value object,
-                   PrepareCreate(core, *resource, context, std::move(creation.object)));
-  call->Warn(context.warnings);
-  CreateObject(core, resource, context, std::move(object),
-               [&core, call, format = creation.format](Result<store::EntryPtr> entry) {
-                 ReplyEntry(core, *call, format, 201, entry);
-               });
-  return Status::Ok();
+  auto create = std::make_shared<AdmittedCreate>(
+      AdmittedCreate{call, resource, std::move(creation.format), std::move(context)});
+  create->named = !create->context.name.empty();
+  ASSIGN_OR_RETURN(create->object,
+                   FillCreate(core, *resource, create->context, std::move(creation.object)));
+  if (!core.admission->idle()) {
+    Admit(core, create);
+    return Status::Ok();
+  }
+  RETURN_IF_ERROR(ValidateCreate(*resource, create->context, create->object));
+  return Store(core, create);
 }
 
 void Create(Core& core, const CallPtr& call, const ResourcePtr& resource, Creation creation) {

@@ -1,6 +1,6 @@
 // DELETE on an object and on a collection.
 
-#include "apiserver/deletion.h"
+#include "apiserver/admitted_write.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/list_parameters.h"
@@ -39,10 +39,10 @@ Status Delete(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(const DeleteOptions options, ParseDeleteOptions(*call));
   WarnOfOrphans(*call, *resource, options);
   const std::string ns = resource->kind->namespaced ? call->info().ns : "";
-  DeleteObject(core, resource, ns, call->info().name, options,
-               [&core, call, resource, format](Result<Deleted> deleted) {
-                 ReplyDeleted(core, *call, resource, format, deleted);
-               });
+  AdmittedDelete(core, call, resource, ns, call->info().name, options,
+                 [&core, call, resource, format](const Result<Deleted>& deleted) {
+                   ReplyDeleted(core, *call, resource, format, deleted);
+                 });
   return Status::Ok();
 }
 
@@ -56,9 +56,10 @@ struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
     for (size_t i = 0; i < kDeletesPerTask && next < entries.size(); ++i) {
       const KeyParts parts = ParseKey(entries[next++]->key);
       ++in_flight;
-      DeleteObject(
-          core, resource, parts.ns, parts.name, options,
-          [self = shared_from_this()](Result<Deleted> deleted) { self->OnDeleted(deleted); });
+      AdmittedDelete(core, call, resource, std::string(parts.ns), std::string(parts.name), options,
+                     [self = shared_from_this()](const Result<Deleted>& deleted) {
+                       self->OnDeleted(deleted);
+                     });
     }
     if (next < entries.size()) {
       core.loop.Post(core.Guarded([self = shared_from_this()] { self->Step(); }));

@@ -2,6 +2,7 @@
 
 #include "apiserver/errors.h"
 #include "apiserver/stored_object.h"
+#include "apiserver/update.h"
 #include "json/write.h"
 #include "schema/advice.h"
 #include "schema/defaulting.h"
@@ -151,8 +152,8 @@ Status CheckNamespace(Core& core, const schema::Kind& kind, std::string_view ns,
   return forbidden.WithDetails(std::move(details));
 }
 
-Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteContext& context,
-                                  json::Value object) {
+Result<json::Value> FillCreate(Core& core, const Resource& resource, WriteContext& context,
+                               json::Value object) {
   const schema::Kind& kind = *resource.kind;
   ASSIGN_OR_RETURN(context.name, ChooseName(core, resource, context, object["metadata"]));
   // Only of what the client sent, not of what is filled in below.
@@ -166,10 +167,41 @@ Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteCon
   if (kind.status_subresource && !resource.strategy->keeps_status_on_create())
     object = object.Remove("status");
   RETURN_IF_ERROR(resource.strategy->PrepareCreate(context, object));
-  object = schema::ApplyDefaults(kind, std::move(object));
-  std::vector<StatusCause> causes = schema::Validate(kind, object);
+  return schema::ApplyDefaults(kind, std::move(object));
+}
+
+Result<json::Value> RefillCreate(const Resource& resource, WriteContext& context,
+                                 const json::Value& filled, json::Value changed) {
+  const schema::Kind& kind = *resource.kind;
+  json::Value metadata = changed["metadata"];
+  for (std::string_view field :
+       {"namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp",
+        "deletionGracePeriodSeconds", "selfLink", "managedFields", "resourceVersion"}) {
+    const json::Value* value = filled["metadata"].Find(field);
+    metadata = value != nullptr ? metadata.Set(field, *value) : metadata.Remove(field);
+  }
+  context.name = metadata["name"].Str(context.name);
+  metadata = std::move(metadata).Set("name", context.name);
+  changed = std::move(changed).Set("metadata", std::move(metadata));
+  if (kind.status_subresource && !resource.strategy->keeps_status_on_create())
+    changed = changed.Remove("status");
+  WarnOfNewFields(kind, filled, changed, context.warnings);
+  RETURN_IF_ERROR(resource.strategy->PrepareCreate(context, changed));
+  return schema::ApplyDefaults(kind, std::move(changed));
+}
+
+Status ValidateCreate(const Resource& resource, const WriteContext& context,
+                      const json::Value& object) {
+  std::vector<StatusCause> causes = schema::Validate(*resource.kind, object);
   resource.strategy->Validate(context, nullptr, object, causes);
-  if (!causes.empty()) return Error(schema::InvalidError(kind, context.name, std::move(causes)));
+  if (causes.empty()) return Status::Ok();
+  return schema::InvalidError(*resource.kind, context.name, std::move(causes));
+}
+
+Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteContext& context,
+                                  json::Value object) {
+  ASSIGN_OR_RETURN(object, FillCreate(core, resource, context, std::move(object)));
+  RETURN_IF_ERROR(ValidateCreate(resource, context, object));
   return object;
 }
 

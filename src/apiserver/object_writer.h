@@ -40,11 +40,21 @@ Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view 
 Status CheckNamespace(Core& core, const schema::Kind& kind, std::string_view ns,
                       std::string_view name);
 
-// Fills metadata (name, uid, times, generation), asks the strategy, defaults and validates.
-// `context.name` is set.
+// Fills metadata (name, uid, times, generation), asks the strategy and defaults. `context.name` is
+// set.
+Result<json::Value> FillCreate(Core& core, const Resource& resource, WriteContext& context,
+                               json::Value object);
+// The same once webhooks have changed what FillCreate made of the client's object: `filled` keeps
+// its UID and its time, and its name unless the client gave none. `context.name` is set.
+Result<json::Value> RefillCreate(const Resource& resource, WriteContext& context,
+                                 const json::Value& filled, json::Value changed);
+// Invalid, or Ok.
+Status ValidateCreate(const Resource& resource, const WriteContext& context,
+                      const json::Value& object);
+// Fills and validates.
 Result<json::Value> PrepareCreate(Core& core, const Resource& resource, WriteContext& context,
                                   json::Value object);
-// AlreadyExists, or the entry. REQUIRES: an object that PrepareCreate made.
+// AlreadyExists, or the entry. REQUIRES: an object that was filled and validated.
 void CreateObject(Core& core, ResourcePtr resource, WriteContext& context, json::Value object,
                   WriteDone done);
 

@@ -53,6 +53,17 @@ ResourcePtr ResourceRegistry::FindStored(std::string_view group, std::string_vie
   return nullptr;
 }
 
+std::vector<ResourcePtr> ResourceRegistry::VersionsOf(std::string_view group,
+                                                      std::string_view plural) const {
+  std::vector<ResourcePtr> versions;
+  for (auto it = resources_.lower_bound({std::string(group), "", ""}); it != resources_.end();
+       ++it) {
+    if (std::get<0>(it->first) != group) break;
+    if (std::get<2>(it->first) == plural) versions.push_back(it->second);
+  }
+  return versions;
+}
+
 ResourcePtr ResourceRegistry::FindKind(std::string_view group, std::string_view version,
                                        std::string_view kind) const {
   for (auto it = resources_.lower_bound({std::string(group), std::string(version), ""});

@@ -42,6 +42,8 @@ class ResourceRegistry {
   ResourcePtr Find(std::string_view group, std::string_view version, std::string_view plural) const;
   // The version in which objects of this group and plural are stored; nullptr if it is not served.
   ResourcePtr FindStored(std::string_view group, std::string_view plural) const;
+  // All versions that are served.
+  std::vector<ResourcePtr> VersionsOf(std::string_view group, std::string_view plural) const;
   ResourcePtr FindKind(std::string_view group, std::string_view version,
                        std::string_view kind) const;
   // All resources, ordered by group, version and plural.

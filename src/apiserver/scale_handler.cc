@@ -1,6 +1,7 @@
 // GET, PUT and PATCH on the scale subresource of kinds that have one: an autoscaling/v1 Scale is a
 // view of two or three fields of the object.
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/object_codec.h"
@@ -69,33 +70,31 @@ Result<json::Value> WantedScale(const Call& call, const json::Value& current) {
   return Error(UnsupportedMediaTypeError());
 }
 
-Status Scale(Core& core, const CallPtr& call, const ResourcePtr& resource) {
+Status CheckScale(std::string_view name, int64_t replicas) {
+  if (replicas >= 0) return Status::Ok();
+  StatusDetails details;
+  details.causes.push_back(
+      InvalidField("spec.replicas", json::Value(replicas), "must be greater than or equal to 0"));
+  return Status(Reason::kInvalid,
+                fmt::format("Scale.autoscaling \"{}\" is invalid: spec.replicas: {}", name,
+                            details.causes[0].message),
+                details);
+}
+
+// `wanted` on the object as it is now.
+Status WriteScale(Core& core, const CallPtr& call, const ResourcePtr& resource,
+                  const json::Value& wanted, bool dry_run) {
   const schema::Kind& kind = *resource->kind;
   const RequestInfo& info = call->info();
-  WriteContext context{kind, kind.namespaced ? info.ns : "", info.name, core.loop.Now(), false, {}};
+  WriteContext context{kind, kind.namespaced ? info.ns : "", info.name, core.loop.Now(), dry_run,
+                       {}};
   ASSIGN_OR_RETURN(const Found found, FindObject(core, kind, context.ns, context.name));
-  const json::Value current = ScaleOf(kind, found.object);
-  if (info.verb == "get") {
-    call->Reply(200, current);
-    return Status::Ok();
-  }
-  if (info.verb != "update" && info.verb != "patch") return MethodNotAllowedError();
-  ASSIGN_OR_RETURN(context.dry_run, DryRunOf(info, "UpdateOptions"));
-  ASSIGN_OR_RETURN(const json::Value wanted, WantedScale(*call, current));
   const std::string_view revision = wanted["metadata"]["resourceVersion"].AsString();
   if (!revision.empty() && revision != found.object["metadata"]["resourceVersion"].AsString()) {
     return ConflictError(kind, context.name);
   }
   const int64_t replicas = wanted["spec"]["replicas"].AsInt();
-  if (replicas < 0) {
-    StatusDetails details;
-    details.causes.push_back(
-        InvalidField("spec.replicas", json::Value(replicas), "must be greater than or equal to 0"));
-    return Status(Reason::kInvalid,
-                  fmt::format("Scale.autoscaling \"{}\" is invalid: spec.replicas: {}",
-                              context.name, details.causes[0].message),
-                  details);
-  }
+  RETURN_IF_ERROR(CheckScale(context.name, replicas));
   ASSIGN_OR_RETURN(
       json::Value after,
       PrepareUpdate(*resource, context, found.object,
@@ -106,6 +105,33 @@ Status Scale(Core& core, const CallPtr& call, const ResourcePtr& resource) {
       [call, resource](const Result<store::EntryPtr>& entry) {
         if (!entry) return call->Fail(entry.error());
         call->Reply(200, ScaleOf(*resource->kind, DecodeStored(*resource->kind, *(*entry)->value)));
+      });
+  return Status::Ok();
+}
+
+Status Scale(Core& core, const CallPtr& call, const ResourcePtr& resource) {
+  const schema::Kind& kind = *resource->kind;
+  const RequestInfo& info = call->info();
+  ASSIGN_OR_RETURN(const Found found,
+                   FindObject(core, kind, kind.namespaced ? info.ns : "", info.name));
+  const json::Value current = ScaleOf(kind, found.object);
+  if (info.verb == "get") {
+    call->Reply(200, current);
+    return Status::Ok();
+  }
+  if (info.verb != "update" && info.verb != "patch") return MethodNotAllowedError();
+  ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(info, "UpdateOptions"));
+  ASSIGN_OR_RETURN(const json::Value wanted, WantedScale(*call, current));
+  if (core.admission->idle()) return WriteScale(core, call, resource, wanted, dry_run);
+  AdmissionRequest request = MakeAdmissionRequest(call, resource, Operation::kUpdate, dry_run);
+  request.own_object = true;
+  request.object = wanted.Set("kind", "Scale").Set("apiVersion", "autoscaling/v1");
+  request.old_object = current;
+  core.admission->Run(
+      std::move(request), [&core, call, resource, dry_run](const Result<json::Value>& admitted) {
+        const Status status =
+            admitted ? WriteScale(core, call, resource, *admitted, dry_run) : admitted.error();
+        if (!status.ok()) call->Fail(status);
       });
   return Status::Ok();
 }

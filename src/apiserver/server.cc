@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/authorization.h"
 #include "apiserver/bootstrap.h"
 #include "apiserver/call.h"
@@ -98,6 +99,7 @@ Core::Core(Loop& the_loop, store::Store& the_store, ServerOptions the_options)
       registry(AllStrategies(*this)),
       quotas(std::make_shared<QuotaLedger>(store)),
       hubs(loop, store, trees),
+      admission(std::make_unique<Admission>(*this)),
       crds(std::make_unique<CrdLifecycle>(*this)),
       node_stats(std::make_unique<NodeStats>(*this)) {}
 
@@ -371,6 +373,7 @@ ApiServer::~ApiServer() {
 
 void ApiServer::Start(Function<void(Status)> done) {
   impl_->core.rbac.Start();
+  impl_->core.admission->Start();
   impl_->events.Start();
   impl_->KeepKubernetesService();
   Bootstrap(impl_->core, [this, weak = std::weak_ptr<int>(impl_->core.alive),

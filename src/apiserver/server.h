@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/admission/webhook_client.h"
 #include "apiserver/node_proxy.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -55,6 +56,8 @@ struct ServerOptions {
   std::string service_cidr = "10.43.0.0/16";  // its first address is default/kubernetes
   // nullptr: logs and exec answer ServiceUnavailable. REQUIRES: outlives the server.
   NodeProxy* node_proxy = nullptr;
+  // nullptr: calls of webhooks fail. REQUIRES: outlives the server.
+  WebhookClient* webhook_client = nullptr;
   // nullptr: work that would go to the pool runs on the loop. REQUIRES: outlives the server.
   Pool* pool = nullptr;
   // Signs service account tokens. nullptr: a new key, so that tokens do not outlive this server.

@@ -106,7 +106,8 @@ bool CountsAsNewGeneration(const Strategy& strategy, const json::Value& before,
          !(before["metadata"]["annotations"] == after["metadata"]["annotations"]);
 }
 
-// Fields without effect that this write brings in; what was there has been warned of.
+}  // namespace
+
 void WarnOfNewFields(const schema::Kind& kind, const json::Value& before, const json::Value& after,
                      std::vector<std::string>& warnings) {
   const std::vector<schema::UnsupportedField> fields = schema::FindUnsupported(*kind.schema, after);
@@ -119,18 +120,26 @@ void WarnOfNewFields(const schema::Kind& kind, const json::Value& before, const 
   }
 }
 
-}  // namespace
+Status CheckUpdatable(const Resource& resource, const WriteContext& context,
+                      const json::Value& before, const json::Value& wanted) {
+  RETURN_IF_ERROR(CheckIdentity(resource, context, before, wanted));
+  return CheckRevision(resource, context, before, wanted);
+}
+
+json::Value KeepSystemFields(const schema::Kind& kind, const json::Value& before,
+                             const json::Value& wanted) {
+  return wanted.Set("metadata", KeepSystemMetadata(before["metadata"], wanted["metadata"]))
+      .Set("kind", kind.kind)
+      .Set("apiVersion", kind.GroupVersion());
+}
 
 Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& context,
                                   const json::Value& before, json::Value wanted,
                                   UpdateScope scope) {
   const schema::Kind& kind = *resource.kind;
   Strategy& strategy = *resource.strategy;
-  RETURN_IF_ERROR(CheckIdentity(resource, context, before, wanted));
-  RETURN_IF_ERROR(CheckRevision(resource, context, before, wanted));
-  json::Value after =
-      wanted.Set("metadata", KeepSystemMetadata(before["metadata"], wanted["metadata"]));
-  after = after.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion());
+  RETURN_IF_ERROR(CheckUpdatable(resource, context, before, wanted));
+  json::Value after = KeepSystemFields(kind, before, wanted);
   std::vector<StatusCause> causes;
   if (scope == UpdateScope::kStatus) {
     after = MergeStatus(resource, before, after);

@@ -20,6 +20,16 @@ enum class UpdateScope : uint8_t {
   kStatus,  // only the status (of built-in kinds also labels and annotations, as upstream)
 };
 
+// What of that needs no more than the two objects: name, namespace, UID, resourceVersion.
+Status CheckUpdatable(const Resource& resource, const WriteContext& context,
+                      const json::Value& before, const json::Value& wanted);
+// `wanted` with what a client may not change as it was; still with its own status.
+json::Value KeepSystemFields(const schema::Kind& kind, const json::Value& before,
+                             const json::Value& wanted);
+// Warnings of fields without effect that `after` has and `before` has not.
+void WarnOfNewFields(const schema::Kind& kind, const json::Value& before, const json::Value& after,
+                     std::vector<std::string>& warnings);
+
 // Checks name, namespace, resourceVersion and uid, keeps what a client may not change, defaults,
 // validates, counts the generation. `wanted` conforms to the kind.
 Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& context,

@@ -1,5 +1,7 @@
 // PUT and PATCH on an object, on its status, and PUT on namespaces/NAME/finalize.
 
+#include "apiserver/admission/admission.h"
+#include "apiserver/admitted_write.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/object_codec.h"
@@ -17,30 +19,20 @@ UpdateScope ScopeOf(const RequestInfo& info) {
   return info.subresource == "status" ? UpdateScope::kStatus : UpdateScope::kMain;
 }
 
-WriteContext ContextOf(Core& core, const schema::Kind& kind, const Call& call, bool dry_run) {
-  const RequestInfo& info = call.info();
-  return {kind,        kind.namespaced ? info.ns : "", info.name, core.loop.Now(), dry_run, {},
-          &call.user()};
-}
-
-void Replace(Core& core, const CallPtr& call, const ResourcePtr& resource, WriteContext& context,
-             const Found& found, json::Value after, const AnswerFormat& format) {
-  call->Warn(context.warnings);
-  ReplaceObject(core, resource, context, found, std::move(after),
-                [&core, call, format](Result<store::EntryPtr> entry) {
-                  ReplyEntry(core, *call, format, 200, entry);
-                });
+void Write(Core& core, const CallPtr& call, const ResourcePtr& resource, bool dry_run,
+           const AnswerFormat& format, WantedObject wanted) {
+  AdmittedUpdate(core, call, resource, ScopeOf(call->info()), dry_run, std::move(wanted),
+                 [&core, call, format](const Result<store::EntryPtr>& entry) {
+                   ReplyEntry(core, *call, format, 200, entry);
+                 });
 }
 
 Status Update(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "UpdateOptions"));
   ASSIGN_OR_RETURN(json::Value object, DecodeObject(*call, *call->Spoken(resource->kind)));
-  WriteContext context = ContextOf(core, *resource->kind, *call, dry_run);
-  ASSIGN_OR_RETURN(const Found found, FindObject(core, *resource->kind, context.ns, context.name));
-  ASSIGN_OR_RETURN(json::Value after, PrepareUpdate(*resource, context, found.object,
-                                                    std::move(object), ScopeOf(call->info())));
-  Replace(core, call, resource, context, found, std::move(after), format);
+  Write(core, call, resource, dry_run, format,
+        [object = std::move(object)](const json::Value&) -> Result<json::Value> { return object; });
   return Status::Ok();
 }
 
@@ -80,29 +72,43 @@ Status Patch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(call->info(), "PatchOptions"));
   ASSIGN_OR_RETURN(const std::string type, PatchTypeOf(kind, call->request()));
   ASSIGN_OR_RETURN(const DecodedBody body, DecodeBody("application/json", call->request()));
-  WriteContext context = ContextOf(core, *resource->kind, *call, dry_run);
-  ASSIGN_OR_RETURN(const Found found, FindObject(core, *resource->kind, context.ns, context.name));
-  ASSIGN_OR_RETURN(json::Value patched,
-                   ApplyPatch(kind, type, schema::FromStored(kind, found.object), body.value));
-  if (!patched.IsObject()) return Error(Reason::kBadRequest, "the patch leaves no object");
-  ASSIGN_OR_RETURN(patched, ConformObject(*call, kind, patched, body.duplicate_keys));
-  ASSIGN_OR_RETURN(json::Value after, PrepareUpdate(*resource, context, found.object,
-                                                    std::move(patched), ScopeOf(call->info())));
-  Replace(core, call, resource, context, found, std::move(after), format);
+  Write(core, call, resource, dry_run, format,
+        [call, type, body,
+         spoken = call->Spoken(resource->kind)](const json::Value& before) -> Result<json::Value> {
+          ASSIGN_OR_RETURN(
+              const json::Value patched,
+              ApplyPatch(*spoken, type, schema::FromStored(*spoken, before), body.value));
+          if (!patched.IsObject()) return Error(Reason::kBadRequest, "the patch leaves no object");
+          return ConformObject(*call, *spoken, patched, body.duplicate_keys);
+        });
   return Status::Ok();
+}
+
+json::Value WithFinalizers(const json::Value& object, const json::Value& finalizers) {
+  return finalizers.IsNull() ? object.RemovePath({"spec", "finalizers"})
+                             : object.SetPath({"spec", "finalizers"}, finalizers);
 }
 
 // Only spec.finalizers count; everything else in the body is ignored, as upstream.
 Status Finalize(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(AnswerFormat format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(json::Value object, DecodeObject(*call, *resource->kind));
-  WriteContext context{*resource->kind, "", call->info().name, core.loop.Now(), false, {}};
-  ASSIGN_OR_RETURN(const Found found, FindObject(core, *resource->kind, "", context.name));
-  const json::Value* finalizers = object["spec"].Find("finalizers");
-  json::Value after = finalizers != nullptr
-                          ? found.object.SetPath({"spec", "finalizers"}, *finalizers)
-                          : found.object.RemovePath({"spec", "finalizers"});
-  Replace(core, call, resource, context, found, std::move(after), format);
+  const json::Value finalizers = object["spec"]["finalizers"];
+  ASSIGN_OR_RETURN(const Found before, FindObject(core, *resource->kind, "", call->info().name));
+  AdmissionRequest request = MakeAdmissionRequest(call, resource, Operation::kUpdate, false);
+  request.object = WithFinalizers(before.object, finalizers);
+  request.old_object = before.object;
+  core.admission->Run(std::move(request), [&core, call, resource, format,
+                                           finalizers](const Result<json::Value>& admitted) {
+    if (!admitted) return call->Fail(admitted.error());
+    const Result<Found> found = FindObject(core, *resource->kind, "", call->info().name);
+    if (!found) return call->Fail(found.error());
+    WriteContext context{*resource->kind, "", call->info().name, core.loop.Now(), false, {}};
+    ReplaceObject(core, resource, context, *found, WithFinalizers(found->object, finalizers),
+                  [&core, call, format](const Result<store::EntryPtr>& entry) {
+                    ReplyEntry(core, *call, format, 200, entry);
+                  });
+  });
   return Status::Ok();
 }
 

@@ -1,6 +1,10 @@
 #include "app/control_plane.h"
 
+#include <sched.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include <utility>
 #include <vector>
@@ -10,6 +14,7 @@
 #include "agent/agent.h"
 #include "agent/network/pod_api_socket.h"
 #include "agent/simulated/simulated_nodes.h"
+#include "apiserver/admission/https_webhook_client.h"
 #include "apiserver/server.h"
 #include "app/loop_metrics.h"
 #include "app/node_connector.h"
@@ -81,6 +86,8 @@ struct ControlPlane::Impl {
   std::unique_ptr<store::Compactor> compactor;
   std::unique_ptr<net::HttpClient> node_client;
   std::unique_ptr<NodeConnector> node_connector;
+  std::unique_ptr<net::IoThreads> pod_io;  // null where the pods' network is the machine's
+  std::unique_ptr<apiserver::HttpsWebhookClient> webhook_client;
   LoopMetrics loop_metrics{loop};
   std::unique_ptr<apiserver::ApiServer> api;
   std::unique_ptr<net::HttpServer> listener;
@@ -100,6 +107,7 @@ struct ControlPlane::Impl {
 
   Status MakeKeys(const net::Pki& pki, net::TlsServerOptions& tls);
   Status OpenStore();
+  void MakeWebhookClient();
   Status StartServer(net::TlsServerOptions tls);
   Result<agent::UniqueFd> PodApiSocket();
   bool ListensEverywhere() const {
@@ -149,6 +157,17 @@ Status ControlPlane::Impl::OpenStore() {
   return Status::Ok();
 }
 
+// Webhooks that are pods are asked from inside the network of an ordinary user's node.
+void ControlPlane::Impl::MakeWebhookClient() {
+  if (user_node.valid()) {
+    pod_io = std::make_unique<net::IoThreads>(1, [network = user_node.network.get()] {
+      if (setns(network, CLONE_NEWNET) != 0)
+        LOG_ERROR("apiserver: webhooks cannot enter the node's network: {}", strerror(errno));
+    });
+  }
+  webhook_client = std::make_unique<apiserver::HttpsWebhookClient>(loop, io, pod_io.get());
+}
+
 Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   // The listener comes before the API server's Start(), so that the port is known and clients can
   // already ask /readyz.
@@ -158,6 +177,8 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   api_options.service_cidr = options.ranges.services.ToString();
   api_options.advertise_port = options.listen_port;
   api_options.node_proxy = node_connector.get();
+  MakeWebhookClient();
+  api_options.webhook_client = webhook_client.get();
   api_options.pool = &pool;
   api_options.token_key = token_key;
   api_options.extra_metrics.push_back([this] { return loop_metrics.Text(); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/identity/token_authenticator.h"
@@ -114,18 +115,10 @@ void SetScope(const json::Value& spec, Time now, TokenClaims& claims) {
   claims.expires = claims.issued + kExtendedSeconds;
 }
 
-Status CreateToken(Core& core, const CallPtr& call, const ResourcePtr& accounts) {
+Status MakeAdmittedToken(Core& core, const CallPtr& call, const ResourcePtr& accounts,
+                         json::Value request) {
   const RequestInfo& info = call->info();
-  if (info.verb != "create") return MethodNotAllowedError();
   const schema::Kind& kind = TokenRequestKind();
-  ASSIGN_OR_RETURN(json::Value request, DecodeObject(*call, kind));
-  const json::Value& metadata = request["metadata"];
-  for (const auto& [field, wanted] :
-       {std::pair("name", &info.name), std::pair("namespace", &info.ns)}) {
-    const std::string_view sent = metadata[field].AsString();
-    if (!sent.empty() && sent != *wanted)
-      return Error(Reason::kBadRequest, "metadata.{} does not match that of the URL", field);
-  }
   ASSIGN_OR_RETURN(const Found account, FindObject(core, *accounts->kind, info.ns, info.name));
   if (!request["spec"]["expirationSeconds"].Int())
     request = std::move(request).SetPath({"spec", "expirationSeconds"}, kDefaultTokenSeconds);
@@ -152,6 +145,26 @@ Status CreateToken(Core& core, const CallPtr& call, const ResourcePtr& accounts)
                       {"status",
                        json::Obj({{"token", MakeToken(core.tokens.key(), claims)},
                                   {"expirationTimestamp", FormatTime(Time{seconds(shown)})}})}}));
+  return Status::Ok();
+}
+
+Status CreateToken(Core& core, const CallPtr& call, const ResourcePtr& accounts) {
+  const RequestInfo& info = call->info();
+  if (info.verb != "create") return MethodNotAllowedError();
+  const schema::Kind& kind = TokenRequestKind();
+  ASSIGN_OR_RETURN(const json::Value request, DecodeObject(*call, kind));
+  const json::Value& metadata = request["metadata"];
+  for (const auto& [field, wanted] :
+       {std::pair("name", &info.name), std::pair("namespace", &info.ns)}) {
+    const std::string_view sent = metadata[field].AsString();
+    if (!sent.empty() && sent != *wanted)
+      return Error(Reason::kBadRequest, "metadata.{} does not match that of the URL", field);
+  }
+  AdmitSubresource(core, call, accounts, Operation::kCreate, false,
+                   request.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
+                   [&core, call, accounts](const json::Value& admitted) {
+                     return MakeAdmittedToken(core, call, accounts, admitted);
+                   });
   return Status::Ok();
 }
 

@@ -1,5 +1,6 @@
 // POST on pods/NAME/binding and on bindings: gives a pod its node, once.
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/object_codec.h"
@@ -96,17 +97,13 @@ json::Value Bind(json::Value pod, const json::Value& binding, Time now) {
   return SetScheduled(std::move(pod), now);
 }
 
-Status HandleBind(Core& core, const CallPtr& call, const ResourcePtr& pods) {
-  const RequestInfo& info = call->info();
-  if (info.method != "POST") return MethodNotAllowedError();
-  ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(info, "CreateOptions"));
-  const schema::Kind& kind = BindingKind();
-  ASSIGN_OR_RETURN(const json::Value binding, DecodeObject(*call, kind));
-  RETURN_IF_ERROR(CheckBinding(kind, binding, info));
+Status BindPod(Core& core, const CallPtr& call, const ResourcePtr& pods, bool dry_run,
+               const json::Value& binding) {
+  const std::string& ns = call->info().ns;
   const std::string name = binding["metadata"]["name"].Str();
-  ASSIGN_OR_RETURN(const Found found, FindObject(core, *pods->kind, info.ns, name));
+  ASSIGN_OR_RETURN(const Found found, FindObject(core, *pods->kind, ns, name));
   RETURN_IF_ERROR(CheckBindable(found.object, binding));
-  WriteContext context{*pods->kind, info.ns, name, core.loop.Now(), dry_run, {}};
+  WriteContext context{*pods->kind, ns, name, core.loop.Now(), dry_run, {}};
   ReplaceObject(core, pods, context, found, Bind(found.object, binding, context.now),
                 [call](const Result<store::EntryPtr>& entry) {
                   if (!entry) return call->Fail(entry.error());
@@ -116,6 +113,21 @@ Status HandleBind(Core& core, const CallPtr& call, const ResourcePtr& pods) {
                                               {"status", "Success"},
                                               {"code", 201}}));
                 });
+  return Status::Ok();
+}
+
+Status HandleBind(Core& core, const CallPtr& call, const ResourcePtr& pods) {
+  const RequestInfo& info = call->info();
+  if (info.method != "POST") return MethodNotAllowedError();
+  ASSIGN_OR_RETURN(const bool dry_run, DryRunOf(info, "CreateOptions"));
+  const schema::Kind& kind = BindingKind();
+  ASSIGN_OR_RETURN(json::Value binding, DecodeObject(*call, kind));
+  RETURN_IF_ERROR(CheckBinding(kind, binding, info));
+  AdmitSubresource(core, call, pods, Operation::kCreate, dry_run,
+                   binding.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
+                   [&core, call, pods, dry_run](const json::Value& admitted) {
+                     return BindPod(core, call, pods, dry_run, admitted);
+                   });
   return Status::Ok();
 }
 

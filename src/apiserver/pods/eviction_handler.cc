@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/deletion.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
@@ -168,13 +169,9 @@ Result<std::optional<Found>> FindPayer(Core& core, const schema::Kind& kind,
   return std::move(budgets[0]);
 }
 
-Status HandleEvict(Core& core, const CallPtr& call, const ResourcePtr& pods) {
+Status EvictAdmitted(Core& core, const CallPtr& call, const ResourcePtr& pods,
+                     const json::Value& eviction, DeleteOptions options) {
   const RequestInfo& info = call->info();
-  if (info.method != "POST") return MethodNotAllowedError();
-  DeleteOptions options;
-  ASSIGN_OR_RETURN(options.dry_run, DryRunOf(info, "CreateOptions"));
-  ASSIGN_OR_RETURN(const json::Value eviction, DecodeObject(*call, EvictionKind()));
-  RETURN_IF_ERROR(CheckEviction(eviction, info));
   ASSIGN_OR_RETURN(options, ReadDeleteOptions(eviction["deleteOptions"], options));
   RETURN_IF_ERROR(CheckNamespace(core, *pods->kind, info.ns, info.name));
   ASSIGN_OR_RETURN(const Found pod, FindObject(core, *pods->kind, info.ns, info.name));
@@ -195,6 +192,22 @@ Status HandleEvict(Core& core, const CallPtr& call, const ResourcePtr& pods) {
                   if (!entry) return call->Fail(entry.error());
                   Evict(core, call, pods, options);
                 });
+  return Status::Ok();
+}
+
+Status HandleEvict(Core& core, const CallPtr& call, const ResourcePtr& pods) {
+  const RequestInfo& info = call->info();
+  if (info.method != "POST") return MethodNotAllowedError();
+  DeleteOptions options;
+  ASSIGN_OR_RETURN(options.dry_run, DryRunOf(info, "CreateOptions"));
+  const schema::Kind& kind = EvictionKind();
+  ASSIGN_OR_RETURN(json::Value eviction, DecodeObject(*call, kind));
+  RETURN_IF_ERROR(CheckEviction(eviction, info));
+  AdmitSubresource(core, call, pods, Operation::kCreate, options.dry_run,
+                   eviction.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
+                   [&core, call, pods, options](const json::Value& admitted) {
+                     return EvictAdmitted(core, call, pods, admitted, options);
+                   });
   return Status::Ok();
 }
 

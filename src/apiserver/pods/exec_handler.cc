@@ -1,6 +1,7 @@
 // GET or POST pods/NAME/exec: the upgraded connection is joined, byte for byte, with one to the
 // node agent.
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/object_writer.h"
@@ -75,13 +76,18 @@ void OnNodeAnswer(Loop& loop, const CallPtr& call, const std::string& node,
   if (client != nullptr) Join(loop, std::move(client), std::move(upgrade->stream));
 }
 
+// What webhooks see of the connection.
+json::Value ExecOptions(const net::Query& query) {
+  json::Value options = json::Obj({{"kind", "PodExecOptions"}, {"apiVersion", "v1"}});
+  for (const char* stream : {"stdin", "stdout", "stderr", "tty"})
+    if (query.GetBool(stream)) options = std::move(options).Set(stream, true);
+  if (const std::string_view container = query.Get("container"); !container.empty())
+    options = std::move(options).Set("container", container);
+  return std::move(options).Set("command", json::Strings(query.GetAll("command")));
+}
+
 Status StartExec(Core& core, const CallPtr& call, const ResourcePtr& pods) {
   const RequestInfo& info = call->info();
-  if (info.method != "GET" && info.method != "POST") return MethodNotAllowedError();
-  if (!call->request().headers.Has("Upgrade"))
-    return Error(Reason::kBadRequest, "Upgrade request required");
-  if (info.query.GetAll("command").empty())
-    return Error(Reason::kBadRequest, "you must specify at least 1 command");
   ASSIGN_OR_RETURN(const Found found, FindObject(core, *pods->kind, info.ns, info.name));
   ASSIGN_OR_RETURN(const PodLocation location,
                    LocatePod(core, found.object, info.query.Get("container")));
@@ -98,10 +104,22 @@ Status StartExec(Core& core, const CallPtr& call, const ResourcePtr& pods) {
   return Status::Ok();
 }
 
+Status AdmitExec(Core& core, const CallPtr& call, const ResourcePtr& pods) {
+  const RequestInfo& info = call->info();
+  if (info.method != "GET" && info.method != "POST") return MethodNotAllowedError();
+  if (!call->request().headers.Has("Upgrade"))
+    return Error(Reason::kBadRequest, "Upgrade request required");
+  if (info.query.GetAll("command").empty())
+    return Error(Reason::kBadRequest, "you must specify at least 1 command");
+  AdmitSubresource(core, call, pods, Operation::kConnect, false, ExecOptions(info.query),
+                   [&core, call, pods](const json::Value&) { return StartExec(core, call, pods); });
+  return Status::Ok();
+}
+
 }  // namespace
 
 void HandleExec(Core& core, const CallPtr& call, const ResourcePtr& pods) {
-  if (Status status = StartExec(core, call, pods); !status.ok()) call->Fail(status);
+  if (Status status = AdmitExec(core, call, pods); !status.ok()) call->Fail(status);
 }
 
 }  // namespace muster::apiserver

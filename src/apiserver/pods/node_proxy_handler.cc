@@ -1,5 +1,6 @@
 // Any method on nodes/NAME/proxy/PATH: the node agent's own answer. Not for streams.
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/object_writer.h"
@@ -95,7 +96,11 @@ Status StartProxy(Core& core, const CallPtr& call) {
 }  // namespace
 
 void HandleNodeProxy(Core& core, const CallPtr& call) {
-  if (const Status status = StartProxy(core, call); !status.ok()) call->Fail(status);
+  AdmitSubresource(
+      core, call, core.registry.Find("", "v1", "nodes"), Operation::kConnect, false,
+      json::Obj(
+          {{"kind", "NodeProxyOptions"}, {"apiVersion", "v1"}, {"path", "/" + call->info().rest}}),
+      [&core, call](const json::Value&) { return StartProxy(core, call); });
 }
 
 }  // namespace muster::apiserver

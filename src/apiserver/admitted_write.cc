@@ -101,6 +101,24 @@ class UpdateRun : public std::enable_shared_from_this<UpdateRun> {
   int attempts_ = 0;
 };
 
+// What the body of a DELETE may have said as well.
+json::Value WithOptions(json::Value shown, const DeleteOptions& options) {
+  if (options.grace_period_seconds)
+    shown = std::move(shown).Set("gracePeriodSeconds", *options.grace_period_seconds);
+  if (options.propagation) {
+    const char* policy = *options.propagation == Propagation::kForeground ? "Foreground"
+                         : *options.propagation == Propagation::kOrphan   ? "Orphan"
+                                                                          : "Background";
+    shown = std::move(shown).Set("propagationPolicy", policy);
+  }
+  if (!options.uid.empty()) shown = std::move(shown).SetPath({"preconditions", "uid"}, options.uid);
+  if (!options.resource_version.empty()) {
+    shown =
+        std::move(shown).SetPath({"preconditions", "resourceVersion"}, options.resource_version);
+  }
+  return shown;
+}
+
 class DeleteRun : public std::enable_shared_from_this<DeleteRun> {
  public:
   DeleteRun(Core& core, CallPtr call, ResourcePtr resource, std::string ns, std::string name,
@@ -122,6 +140,7 @@ class DeleteRun : public std::enable_shared_from_this<DeleteRun> {
     if (resource_->kind->plural == "namespaces" && resource_->kind->group.empty())
       request.ns = name_;
     request.old_object = found->object;
+    request.options = WithOptions(std::move(request.options), options_);
     core_.admission->Run(std::move(request), [self = shared_from_this(), entry = found->entry](
                                                  const Result<json::Value>& answer) {
       if (!answer) return self->done_(Error(answer.error()));

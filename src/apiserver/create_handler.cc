@@ -80,16 +80,12 @@ struct AdmittedCreate {
 };
 using AdmittedCreatePtr = std::shared_ptr<AdmittedCreate>;
 
-Status Store(Core& core, const AdmittedCreatePtr& create) {
-  // The namespace may have gone while webhooks were asked.
-  WriteContext& context = create->context;
-  RETURN_IF_ERROR(CheckNamespace(core, context.kind, context.ns, context.name));
-  create->call->Warn(context.warnings);
-  CreateObject(core, create->resource, context, std::move(create->object),
+void Store(Core& core, const AdmittedCreatePtr& create) {
+  create->call->Warn(create->context.warnings);
+  CreateObject(core, create->resource, create->context, std::move(create->object),
                [&core, create](const Result<store::EntryPtr>& entry) {
                  ReplyEntry(core, *create->call, create->format, 201, entry);
                });
-  return Status::Ok();
 }
 
 // As mutating webhooks see it: before the server has put its marks on it, as upstream.
@@ -114,8 +110,11 @@ AdmissionRequest RequestOf(const AdmittedCreate& create, json::Value object) {
 Status Validate(Core& core, const AdmittedCreatePtr& create) {
   RETURN_IF_ERROR(ValidateCreate(*create->resource, create->context, create->object));
   core.admission->Validate(RequestOf(*create, create->object), [&core, create](Status status) {
-    if (status.ok()) status = Store(core, create);
-    if (!status.ok()) create->call->Fail(status);
+    // The namespace may have gone while webhooks were asked.
+    const WriteContext& context = create->context;
+    if (status.ok()) status = CheckNamespace(core, context.kind, context.ns, context.name);
+    if (!status.ok()) return create->call->Fail(status);
+    Store(core, create);
   });
   return Status::Ok();
 }
@@ -125,15 +124,13 @@ void Admit(Core& core, const AdmittedCreatePtr& create) {
   core.admission->Mutate(
       RequestOf(*create, sent), [&core, create, sent](const Result<json::Value>& changed) {
         if (!changed) return create->call->Fail(changed.error());
-        Status status;
         if (!(*changed == sent)) {
           Result<json::Value> object =
               RefillCreate(*create->resource, create->context, create->object, *changed);
           if (!object) return create->call->Fail(object.error());
           create->object = std::move(*object);
         }
-        status = Validate(core, create);
-        if (!status.ok()) create->call->Fail(status);
+        if (const Status status = Validate(core, create); !status.ok()) create->call->Fail(status);
       });
 }
 
@@ -163,7 +160,8 @@ Status TryCreate(Core& core, const CallPtr& call, const ResourcePtr& resource, C
     return Status::Ok();
   }
   RETURN_IF_ERROR(ValidateCreate(*resource, create->context, create->object));
-  return Store(core, create);
+  Store(core, create);
+  return Status::Ok();
 }
 
 void Create(Core& core, const CallPtr& call, const ResourcePtr& resource, Creation creation) {

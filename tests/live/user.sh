@@ -61,6 +61,7 @@ mkdir -p /var/lib/containers && mount -t tmpfs -o mode=700 containers /var/lib/c
 
 part jobs
 part node
+part webhooks
 images 0
 through=tests/live/user/without-namespaces
 part plain

@@ -19,6 +19,9 @@ namespace {
 
 constexpr size_t kShownAnswerBytes = 256;  // of an answer that is no review
 
+// As upstream labels its metrics.
+std::string_view TypeName(bool mutating) { return mutating ? "admit" : "validating"; }
+
 // Who configures webhooks must be able to take them away again.
 bool IsExempt(const schema::Kind& kind) {
   return kind.group == "admissionregistration.k8s.io" &&
@@ -99,7 +102,7 @@ class MutatingRun : public std::enable_shared_from_this<MutatingRun> {
  private:
   void OnAnswer(const Webhook& webhook, const schema::Kind& seen,
                 const Result<ReviewAnswer>& answer) {
-    if (const Status status = Admission::Judge(webhook, request_, answer); !status.ok())
+    if (const Status status = admission_.Judge(webhook, request_, true, answer); !status.ok())
       return done_(Error(status));
     if (answer && !answer->patch.empty()) {
       Result<json::Value> changed = ApplyReviewPatch(webhook, request_, seen, answer->patch);
@@ -140,7 +143,17 @@ struct ValidatingRun {
 
 }  // namespace
 
-Admission::Admission(Core& core) : core_(core), index_(core.store) {}
+Admission::Admission(Core& core)
+    : core_(core),
+      index_(core.store),
+      durations_(core.metrics.Histogram(
+          "apiserver_admission_webhook_admission_duration_seconds",
+          "Time until a webhook has answered, or could not.",
+          {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30})),
+      rejections_(core.metrics.Counter("apiserver_admission_webhook_rejection_count",
+                                       "Requests that a webhook, or its absence, refused.")),
+      opened_(core.metrics.Counter("apiserver_admission_webhook_fail_open_count",
+                                   "Requests that went on without a webhook's answer.")) {}
 
 void Admission::Mutate(AdmissionRequest request, Mutated done) {
   if (index_.mutating().empty() || IsExempt(*request.kind)) return done(std::move(request.object));
@@ -163,8 +176,8 @@ void Admission::Validate(AdmissionRequest request, Checked done) {
     if (!verdict.ok()) continue;
     ++run->missing;
     Ask(webhook, ***seen, request, false,
-        [run, i, webhook, request](const Result<ReviewAnswer>& answer) {
-          run->verdicts[i] = Judge(*webhook, request, answer);
+        [this, run, i, webhook, request](const Result<ReviewAnswer>& answer) {
+          run->verdicts[i] = Judge(*webhook, request, false, answer);
           run->Finish();
         });
   }
@@ -260,9 +273,14 @@ void Admission::Ask(const WebhookPtr& webhook, const schema::Kind& seen,
   core_.options.webhook_client->Post(
       *target, std::move(body), webhook->timeout,
       [this, weak = std::weak_ptr<int>(core_.alive), webhook, mutating, uid,
+       operation = request.operation, start = core_.loop.Now(),
        done = std::move(done)](const Result<net::Response>& response) mutable {
         if (!weak.lock()) return;
         --under_way_;
+        durations_.Observe({{"name", webhook->name},
+                            {"type", TypeName(mutating)},
+                            {"operation", OperationName(operation)}},
+                           std::chrono::duration<double>(core_.loop.Now() - start).count());
         if (!response) return done(Error(CallError(*webhook, response.error())));
         if (response->status < 200 || response->status > 299) {
           return done(Error(Reason::kUnknown, "failed to call webhook: {}", WordsOf(*response)));
@@ -275,17 +293,24 @@ void Admission::Ask(const WebhookPtr& webhook, const schema::Kind& seen,
       });
 }
 
-Status Admission::Judge(const Webhook& webhook, const AdmissionRequest& request,
+Status Admission::Judge(const Webhook& webhook, const AdmissionRequest& request, bool mutating,
                         const Result<ReviewAnswer>& answer) {
+  const auto count = [&](CounterFamily& family) {
+    family.Add({{"name", webhook.name},
+                {"type", TypeName(mutating)},
+                {"operation", OperationName(request.operation)}});
+  };
   if (answer) {
     request.call->Warn(answer->warnings);
     if (answer->allowed) return Status::Ok();
+    count(rejections_);
     Denial denial = MakeDenial(webhook.name, answer->result);
     request.call->AnswerExactly(denial.status, denial.code, std::move(denial.reason));
     return denial.status;
   }
   const std::string why =
       fmt::format("failed calling webhook \"{}\": {}", webhook.name, answer.error().message());
+  count(webhook.fails_open ? opened_ : rejections_);
   if (!webhook.fails_open) return InternalError(why);
   LOG_WARN("apiserver: {} and its failurePolicy is Ignore", why);
   return Status::Ok();
@@ -302,6 +327,7 @@ void AdmitSubresource(Core& core, const CallPtr& call, const ResourcePtr& resour
   if (core.admission->idle()) return finish(go_on, object);
   AdmissionRequest request = MakeAdmissionRequest(call, resource, operation, dry_run);
   request.own_object = true;
+  if (request.name.empty()) request.name = object["metadata"]["name"].Str();
   request.object = std::move(object);
   core.admission->Run(std::move(request), [finish, go_on = std::move(go_on)](
                                               const Result<json::Value>& admitted) mutable {

@@ -55,9 +55,8 @@ class Admission {
   void Ask(const WebhookPtr& webhook, const schema::Kind& seen, const AdmissionRequest& request,
            bool mutating, Answered done);
   // What the client is told of an answer, or of none: Ok goes on.
-  static Status Judge(const Webhook& webhook, const AdmissionRequest& request,
-                      const Result<ReviewAnswer>& answer);
-  Core& core() { return core_; }
+  Status Judge(const Webhook& webhook, const AdmissionRequest& request, bool mutating,
+               const Result<ReviewAnswer>& answer);
 
  private:
   Result<bool> FitsNamespace(const Webhook& webhook, const AdmissionRequest& request) const;
@@ -66,6 +65,9 @@ class Admission {
   Core& core_;
   WebhookIndex index_;
   size_t under_way_ = 0;
+  HistogramFamily& durations_;
+  CounterFamily& rejections_;
+  CounterFamily& opened_;
 };
 
 // Run() with an object that is not stored (an Eviction, a Binding, the options of a connection);

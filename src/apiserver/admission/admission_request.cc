@@ -36,7 +36,8 @@ AdmissionRequest MakeAdmissionRequest(const CallPtr& call, const ResourcePtr& re
   request.operation = operation;
   request.call = call;
   request.kind = call->Spoken(resource->kind);
-  request.subresource = info.subresource;
+  // A POST on `bindings` is one on the binding of the pod that its body names.
+  request.subresource = info.resource == "bindings" ? "binding" : info.subresource;
   request.name = info.name;
   request.ns = IsNamespace(*request.kind) ? info.name : request.kind->namespaced ? info.ns : "";
   request.dry_run = dry_run;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "apiserver/admission/fake_webhooks.h"
+#include "apiserver/admitted_write.h"
 #include "apiserver/apiserver_testing.h"
 
 namespace muster::apiserver {
@@ -15,6 +16,13 @@ constexpr const char* kMaps = "/api/v1/namespaces/default/configmaps";
 constexpr const char* kEveryMap =
     R"("rules":[{"operations":["*"],"apiGroups":[""],"apiVersions":["v1"],)"
     R"("resources":["configmaps"]}])";
+
+constexpr const char* kPods = "/api/v1/namespaces/default/pods";
+
+std::string PodRules(const std::string& resource, const std::string& operation) {
+  return R"("rules":[{"operations":[")" + operation +
+         R"("],"apiGroups":["*"],"apiVersions":["*"],"resources":[")" + resource + R"("]}])";
+}
 
 class AdmissionTest : public testing::Test {
  protected:
@@ -334,6 +342,25 @@ TEST_F(AdmissionTest, WhoIsOvertakenWhileWebhooksThinkBeginsAnew) {
   EXPECT_EQ(fake_.questions.size(), 3u);
 }
 
+TEST_F(AdmissionTest, WhoIsAlwaysOvertakenGivesUp) {
+  ASSERT_EQ(MakeMap()->status, 201);
+  Configure("validating", "v", Hook("slow", PodRules("configmaps", "UPDATE")));
+  int writes = 0;
+  // Whenever the webhook is asked, somebody else writes.
+  fake_.by_path["/slow"].answer = [&](const json::Value& request) {
+    if (request["object"]["data"].Has("mine")) {
+      const std::string url = std::string(kMaps) + "/m";
+      test_.Begin("DELETE", url);
+      test_.Begin("POST", kMaps, R"({"metadata":{"name":"m"}})");
+      ++writes;
+    }
+    return FakeWebhooks::Allow();
+  };
+  const auto writer = Patch(std::string(kMaps) + "/m", R"({"data":{"mine":"1"}})");
+  EXPECT_EQ(writer->status, 409) << writer->body;
+  EXPECT_EQ(writes, kMaxAdmissionAttempts);
+}
+
 TEST_F(AdmissionTest, DeletionsOneByOne) {
   for (const char* name : {R"("name":"a")", R"("name":"b")"}) ASSERT_EQ(MakeMap(name)->status, 201);
   Configure("mutating", "m", Hook("mutate"));
@@ -343,7 +370,7 @@ TEST_F(AdmissionTest, DeletionsOneByOne) {
                ? FakeWebhooks::Deny(json::Obj({{"message", "b stays"}, {"code", 403}}))
                : FakeWebhooks::Allow();
   };
-  const auto all = test_.Begin("DELETE", kMaps);
+  const auto all = test_.Begin("DELETE", std::string(kMaps) + "?gracePeriodSeconds=7");
   test_.loop.RunFor(seconds(1));
   EXPECT_EQ(all->status, 403);
   EXPECT_EQ(Message(all), "admission webhook \"keep.x.io\" denied the request: b stays");
@@ -354,6 +381,7 @@ TEST_F(AdmissionTest, DeletionsOneByOne) {
   EXPECT_TRUE(request["object"].IsNull());
   EXPECT_EQ(request["oldObject"]["metadata"]["name"], request["name"]);
   EXPECT_EQ(request["options"]["kind"].AsString(), "DeleteOptions");
+  EXPECT_EQ(request["options"]["gracePeriodSeconds"].AsInt(), 7);
   // There is nothing that could be changed.
   Answer("mutate", FakeWebhooks::Allow(R"([{"op":"add","path":"/data","value":{}}])"));
   const auto one = test_.Begin("DELETE", std::string(kMaps) + "/b");
@@ -404,13 +432,6 @@ TEST_F(AdmissionTest, TooManyQuestionsAtOnceFail) {
             std::string::npos);
 }
 
-constexpr const char* kPods = "/api/v1/namespaces/default/pods";
-
-std::string PodRules(const std::string& resource, const std::string& operation) {
-  return R"("rules":[{"operations":[")" + operation +
-         R"("],"apiGroups":["*"],"apiVersions":["*"],"resources":[")" + resource + R"("]}])";
-}
-
 TEST_F(AdmissionTest, SubresourcesAreAskedAboutByTheirName) {
   ASSERT_EQ(
       Post(kPods, R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})")
@@ -448,6 +469,35 @@ TEST_F(AdmissionTest, SubresourcesAreAskedAboutByTheirName) {
     EXPECT_EQ(Asked()["object"]["kind"].AsString(), row.kind);
     EXPECT_EQ(Asked()["name"].AsString(), "p");
     EXPECT_EQ(Asked()["operation"].AsString(), row.operation);
+  }
+}
+
+// The body names the pod.
+TEST_F(AdmissionTest, ABindingOnTheCollectionIsOneOfThePod) {
+  Configure("validating", "v", Hook("bind", PodRules("pods/binding", "CREATE")));
+  Configure("validating", "w", Hook("pods", PodRules("pods", "CREATE")));
+  Answer("bind", FakeWebhooks::Deny());
+  EXPECT_EQ(Post("/api/v1/namespaces/default/bindings",
+                 R"({"metadata":{"name":"p"},"target":{"name":"n"}})")
+                ->status,
+            400);
+  ASSERT_EQ(fake_.Paths(), "/bind");
+  EXPECT_EQ(Asked()["name"].AsString(), "p");
+}
+
+TEST_F(AdmissionTest, WhatHappenedIsCounted) {
+  Configure(
+      "validating", "v",
+      Hook("dead", std::string(kEveryMap) + R"(,"failurePolicy":"Ignore")") + "," + Hook("no"));
+  fake_.by_path["/dead"].failure = Status(Reason::kServiceUnavailable, "connection refused");
+  Answer("no", FakeWebhooks::Deny());
+  EXPECT_EQ(MakeMap()->status, 400);
+  const std::string metrics = test_.Send("GET", "/metrics")->body;
+  for (const char* line :
+       {R"(fail_open_count{name="dead.x.io",type="validating",operation="CREATE"} 1)",
+        R"(rejection_count{name="no.x.io",type="validating",operation="CREATE"} 1)",
+        R"(duration_seconds_count{name="no.x.io",type="validating",operation="CREATE"} 1)"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line;
   }
 }
 
@@ -533,16 +583,14 @@ TEST_F(AdmissionTest, AServiceIsAskedAtAReadyEndpointUnderItsName) {
             201);
   EXPECT_NE(Message(MakeMap()).find(R"(no endpoints available for service "s")"),
             std::string::npos);
-  ASSERT_EQ(
-      Post(
-          "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
-          R"({"metadata":{"name":"s-1","labels":{"kubernetes.io/service-name":"s"}},)"
-          R"("addressType":"IPv4","ports":[{"name":"other","port":8080},)"
-           R"({"name":"web","port":9443}],)"
-          R"("endpoints":[{"addresses":["10.1.1.1"],"conditions":{"ready":false}},)"
-          R"({"addresses":["10.1.1.2"],"conditions":{"ready":true}}]})")
-          ->status,
-      201);
+  ASSERT_EQ(Post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+                 R"({"metadata":{"name":"s-1","labels":{"kubernetes.io/service-name":"s"}},)"
+                 R"("addressType":"IPv4","ports":[{"name":"other","port":8080},)"
+                 R"({"name":"web","port":9443}],)"
+                 R"("endpoints":[{"addresses":["10.1.1.1"],"conditions":{"ready":false}},)"
+                 R"({"addresses":["10.1.1.2"],"conditions":{"ready":true}}]})")
+                ->status,
+            201);
   ASSERT_EQ(MakeMap()->status, 201);
   const WebhookTarget& target = fake_.questions.at(0).target;
   EXPECT_EQ(target.endpoint.host, "10.1.1.2");

@@ -35,6 +35,8 @@ namespace {
 
 // How long `muster down` waits for a graceful stop before it kills.
 constexpr Duration kStopTimeout = seconds(20);
+// A start that takes longer says where to look.
+constexpr Duration kSlowStart = seconds(10);
 
 // With what helps where whoever failed did not know: any file may be the one for which there is no
 // room.
@@ -57,10 +59,16 @@ int WrongUsage(std::string_view command, const Status& status) {
 }
 
 // The background process tells its parent how the start went: one byte ('+' or '-') and a text. A
-// pipe that closes without a byte means that the process died.
+// pipe that closes without a byte means that the process died. Before, it may send lines for the
+// terminal, which begin with '~'.
 class StartReport {
  public:
   explicit StartReport(int fd) : fd_(fd) {}
+  void Note(const std::string& line) {
+    if (fd_ < 0) return;
+    const std::string message = "~" + line + "\n";
+    [[maybe_unused]] const ssize_t written = write(fd_, message.data(), message.size());
+  }
   void Send(bool ok, const std::string& text) {
     if (fd_ < 0) return;
     const std::string message = (ok ? "+" : "-") + text;
@@ -78,6 +86,10 @@ int WaitForReport(int fd, const std::string& log_file) {
   ssize_t count;
   while ((count = read(fd, buffer, sizeof(buffer))) > 0 || (count < 0 && errno == EINTR)) {
     if (count > 0) message.append(buffer, static_cast<size_t>(count));
+    for (size_t end; message.starts_with('~') && (end = message.find('\n')) != message.npos;) {
+      fmt::print(stderr, "{}\n", message.substr(1, end - 1));
+      message.erase(0, end + 1);
+    }
   }
   if (message.empty()) {
     fmt::print(stderr, "muster up: the process ended while it started; see {}\n", log_file);
@@ -156,8 +168,19 @@ int Serve(const UpOptions& options, agent::SpawnerHandle spawner, agent::UserNod
   };
   loop.OnSignal(SIGINT, stop);
   loop.OnSignal(SIGTERM, stop);
+  TimerId slow = 0;
   loop.Post([&] {
+    slow = loop.After(kSlowStart, [&] {
+      const std::string line = fmt::format(
+          "muster up: the API server answers at https://{} (export KUBECONFIG={}), but the node is "
+          "not ready yet; {} has what fails",
+          plane->address(), QuoteForShell(plane->kubeconfig()),
+          options.detach ? options.data_dir + "/logs/muster.log" : "the log above");
+      report.Note(line);
+      if (!options.detach) fmt::print(stderr, "{}\n", line);
+    });
     plane->Start([&](Status status) {
+      loop.Cancel(slow);
       if (!status.ok()) {
         report.Send(false, "muster up: " + Explained(status));
         exit_code = Fail("up", status);

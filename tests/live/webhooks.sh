@@ -125,4 +125,27 @@ kubectl -n kube-system create configmap alive >/dev/null
 kubectl delete mutatingwebhookconfiguration mutate >/dev/null
 kubectl delete validatingwebhookconfiguration validate >/dev/null
 kubectl create configmap forged >/dev/null
+
+say "--- a webhook that keeps out the node itself"
+kubectl apply -f - <<'YAML' >/dev/null
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: wall}
+webhooks:
+  - name: wall.example.com
+    clientConfig: {url: "https://127.0.0.1:9443/"}
+    rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*/*"]}]
+    timeoutSeconds: 1
+    sideEffects: None
+    admissionReviewVersions: [v1]
+YAML
+"$MUSTER" down --data-dir "$DATA" >/dev/null
+up >"$SCRATCH/up" 2>&1 &
+starting=$!
+warned() { grep -q "the API server answers at https://127.0.0.1:6443 .*but the node is not ready yet" "$SCRATCH/up"; }
+eventually 20 warned
+kubectl delete validatingwebhookconfiguration wall >/dev/null
+wait "$starting" || fail "it never got ready: $(cat "$SCRATCH/up")"
+kubectl create configmap through >/dev/null
+eventually 30 kubectl rollout status deployment/web --timeout=1s
 say ok

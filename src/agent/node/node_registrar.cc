@@ -2,6 +2,7 @@
 
 #include "agent/volumes/local_volumes.h"
 #include "base/log.h"
+#include "schema/conditions.h"
 
 namespace muster::agent {
 
@@ -116,7 +117,10 @@ void NodeRegistrar::WriteStatus() {
 }
 
 void NodeRegistrar::RenewLease() {
-  lease_timer_ = loop_.After(kLeasePeriod, [this] { RenewLease(); });
+  lease_timer_ = loop_.After(kLeasePeriod, [this] {
+    RenewLease();
+    LookAtStatus();
+  });
   const client::Target target = {client::resources::kLeases, "kube-node-lease", facts_.name, ""};
   const json::Value patch =
       json::Obj({{"spec", json::Obj({{"holderIdentity", facts_.name},
@@ -128,6 +132,15 @@ void NodeRegistrar::RenewLease() {
                   if (answer.error().reason() == Reason::kNotFound) return CreateLease();
                   LOG_WARN("agent: renew lease node={}: {}", facts_.name, answer.error().message());
                 }));
+}
+
+void NodeRegistrar::LookAtStatus() {
+  client_.Get(NodeTarget(), lifetime_.Guard([this](const Result<json::Value>& node) {
+    const auto ready = [](const json::Value& status) {
+      return schema::FindCondition(status["conditions"], "Ready")["status"].Str();
+    };
+    if (node && ready((*node)["status"]) != ready(status_before_)) RegisterNow();
+  }));
 }
 
 void NodeRegistrar::CreateLease() {

@@ -1,7 +1,8 @@
 // src/agent/node/node_registrar.h
 //
 // NodeRegistrar: keeps this machine's Node object and Lease alive: registers, renews the Lease
-// every ten seconds, and writes the status when it changed or five minutes have passed.
+// every ten seconds, and writes the status when it changed, five minutes have passed, or somebody
+// took the node for dead.
 //
 // Life cycle: Start() once; destroy to stop (the Node stays and goes NotReady by itself).
 // Thread:     the loop thread.
@@ -47,6 +48,8 @@ class NodeRegistrar {
   void WriteStatus();
   void RenewLease();
   void CreateLease();
+  // Whether the Node still says of Ready what this node said.
+  void LookAtStatus();
   void Retry(const char* what, const Status& status);
   client::Target NodeTarget(const char* subresource = "") const;
 

@@ -122,6 +122,23 @@ TEST(NodeRegistrar, AFaultMakesTheNodeNotReadyAndKeepsTheLease) {
   EXPECT_LE(s.loop.Now() - *ParseTime(lease["spec"]["renewTime"].AsString()), kLeasePeriod);
 }
 
+// The node controller gave it up while it could not write.
+TEST(NodeRegistrar, WhoWasTakenForDeadSaysThatHeLives) {
+  Server s;
+  NodeRegistrar registrar(s.loop, s.client, Facts());
+  registrar.Start([] {});
+  s.loop.RunFor(seconds(12));
+  json::Value node = s.Node();
+  json::Array conditions;
+  for (const json::Value& condition : node["status"]["conditions"].items()) {
+    const bool ready = condition["type"].AsString() == "Ready";
+    conditions.push_back(ready ? condition.Set("status", "Unknown") : condition);
+  }
+  s.api.Put("/api/v1/nodes", node.SetPath({"status", "conditions"}, std::move(conditions)));
+  s.loop.RunFor(kLeasePeriod);
+  EXPECT_TRUE(schema::ConditionHolds(s.Node()["status"]["conditions"], "Ready"));
+}
+
 TEST(NodeRegistrar, TriesAgainUntilTheServerAnswers) {
   Server s;
   bool down = true;

@@ -1,5 +1,6 @@
 // DELETE on an object and on a collection.
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/admitted_write.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
@@ -11,7 +12,7 @@
 namespace muster::apiserver {
 namespace {
 
-// Objects of a collection that one loop task deletes.
+// Objects of a collection that one loop task deletes; where webhooks are asked, that are under way.
 constexpr size_t kDeletesPerTask = 50;
 
 // So far this is so for Jobs alone, in whose version of the API it may not change any more.
@@ -53,7 +54,8 @@ struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
       : core(core), call(std::move(call)), resource(std::move(resource)) {}
 
   void Step() {
-    for (size_t i = 0; i < kDeletesPerTask && next < entries.size(); ++i) {
+    posted = false;
+    for (size_t i = 0; i < kDeletesPerTask && next < entries.size() && !Crowded(); ++i) {
       const KeyParts parts = ParseKey(entries[next++]->key);
       ++in_flight;
       AdmittedDelete(core, call, resource, std::string(parts.ns), std::string(parts.name), options,
@@ -61,11 +63,16 @@ struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
                        self->OnDeleted(deleted);
                      });
     }
-    if (next < entries.size()) {
-      core.loop.Post(core.Guarded([self = shared_from_this()] { self->Step(); }));
-    } else {
-      FinishIfDone();
-    }
+    GoOn();
+  }
+
+  bool Crowded() const { return !core.admission->idle() && in_flight >= kDeletesPerTask; }
+
+  void GoOn() {
+    if (next == entries.size()) return FinishIfDone();
+    if (posted || Crowded()) return;
+    posted = true;
+    core.loop.Post(core.Guarded([self = shared_from_this()] { self->Step(); }));
   }
 
   void OnDeleted(const Result<Deleted>& deleted) {
@@ -73,7 +80,7 @@ struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
     // Somebody else was faster: that is what was wanted.
     if (!deleted && deleted.error().reason() != Reason::kNotFound && failure.ok())
       failure = deleted.error();
-    FinishIfDone();
+    GoOn();
   }
 
   void FinishIfDone() {
@@ -98,6 +105,7 @@ struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
   std::vector<store::EntryPtr> entries;
   size_t next = 0;
   size_t in_flight = 0;
+  bool posted = false;  // the next step
   bool finished = false;
   Status failure;
 };

@@ -258,25 +258,27 @@ void Admission::Ask(const WebhookPtr& webhook, const schema::Kind& seen,
   Result<WebhookTarget> target = TargetOf(*webhook);
   if (target && core_.options.webhook_client == nullptr)
     target = Error(Reason::kServiceUnavailable, "this server does not call webhooks");
-  if (target && under_way_ >= kMaxWebhookCalls) {
-    target = Error(Reason::kTooManyRequests, "{} calls of webhooks are under way already",
-                   kMaxWebhookCalls);
-  }
+  const std::string uid = core_.rng.Uuid();
+  std::string body;
+  if (target) body = json::Write(MakeReview(request, seen, webhook->review_version, uid));
+  const size_t size = body.size();
+  if (under_way_ >= kMaxWebhookCalls || bytes_under_way_ + size > kMaxWebhookBytes)
+    target = Error(Reason::kTooManyRequests, "too many calls of webhooks are under way");
   if (!target) {
     const Status why = CallError(*webhook, target.error());
     core_.loop.Post(core_.Guarded([why, done = std::move(done)]() mutable { done(Error(why)); }));
     return;
   }
-  const std::string uid = core_.rng.Uuid();
-  std::string body = json::Write(MakeReview(request, seen, webhook->review_version, uid));
   ++under_way_;
+  bytes_under_way_ += size;
   core_.options.webhook_client->Post(
       *target, std::move(body), webhook->timeout,
-      [this, weak = std::weak_ptr<int>(core_.alive), webhook, mutating, uid,
+      [this, weak = std::weak_ptr<int>(core_.alive), webhook, mutating, uid, size,
        operation = request.operation, start = core_.loop.Now(),
        done = std::move(done)](const Result<net::Response>& response) mutable {
         if (!weak.lock()) return;
         --under_way_;
+        bytes_under_way_ -= size;
         durations_.Observe({{"name", webhook->name},
                             {"type", TypeName(mutating)},
                             {"operation", OperationName(operation)}},

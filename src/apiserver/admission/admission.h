@@ -25,7 +25,8 @@
 namespace muster::apiserver {
 
 // Questions that wait for their answers; further ones count as calls that failed.
-inline constexpr size_t kMaxWebhookCalls = 1024;
+inline constexpr size_t kMaxWebhookCalls = 4096;
+inline constexpr size_t kMaxWebhookBytes = 64 * 1024 * 1024;  // of these questions
 
 class Admission {
  public:
@@ -64,7 +65,7 @@ class Admission {
 
   Core& core_;
   WebhookIndex index_;
-  size_t under_way_ = 0;
+  size_t under_way_ = 0, bytes_under_way_ = 0;
   HistogramFamily& durations_;
   CounterFamily& rejections_;
   CounterFamily& opened_;

@@ -62,6 +62,7 @@ Result<json::Value> ReadPatch(const json::Value& response, bool strict, bool mut
   const std::optional<std::string> text = Base64Decode(patch.AsString());
   Result<json::Value> parsed =
       text ? json::Parse(*text) : Error(Reason::kBadRequest, "it is not base64");
+  if (parsed && parsed->IsNull()) return nullptr;  // what Go makes of an empty list
   if (parsed && !parsed->IsArray()) parsed = Error(Reason::kBadRequest, "it is not a list");
   if (!parsed) {
     return Error(Reason::kUnknown, "received undecodable patch in webhook response: {}",

@@ -52,6 +52,14 @@ TEST(AdmissionReviewTest, TheOlderVersionIsTakenAsItIs) {
   EXPECT_TRUE(answer->patch.IsArray());
 }
 
+TEST(AdmissionReviewTest, ANullIsNoPatch) {
+  const auto answer =
+      ReadReview(Body(R"({"uid":"u","allowed":true,"patch":"bnVsbA==","patchType":"JSONPatch"})"),
+                 "v1", "u", true);
+  ASSERT_TRUE(answer.has_value()) << answer.error().message();
+  EXPECT_TRUE(answer->patch.IsNull());
+}
+
 TEST(AdmissionReviewTest, Denials) {
   Denial denial = MakeDenial("a.b.c", nullptr);
   EXPECT_EQ(denial.status.message(),

@@ -428,8 +428,49 @@ TEST_F(AdmissionTest, TooManyQuestionsAtOnceFail) {
   const auto writer = test_.Begin("POST", kMaps, R"({"metadata":{"name":"last"}})");
   test_.loop.RunFor(seconds(1));
   EXPECT_EQ(writer->status, 500);
-  EXPECT_NE(Message(writer).find("1024 calls of webhooks are under way already"),
-            std::string::npos);
+  EXPECT_NE(Message(writer).find("too many calls of webhooks are under way"), std::string::npos);
+  test_.loop.RunFor(seconds(5));
+  EXPECT_EQ(MakeMap(R"("name":"later")")->status, 201);
+}
+
+TEST_F(AdmissionTest, TooManyBytesOfQuestionsFail) {
+  Configure("validating", "v", Hook("slow"));
+  fake_.by_path["/slow"].delay = seconds(5);
+  const std::string megabyte(1024 * 1024, 'x');
+  size_t refused = 0;
+  std::vector<TestServer::WriterPtr> writers;
+  for (size_t i = 0; i < kMaxWebhookBytes / megabyte.size(); ++i) {
+    writers.push_back(
+        test_.Begin("POST", kMaps,
+                    fmt::format(R"({{"metadata":{{"name":"m{}"}},"data":{{"a":"{}"}}}})", i,
+                                megabyte.substr(0, 900 * 1024))));
+  }
+  for (size_t i = 0; i < 10; ++i) {
+    writers.push_back(
+        test_.Begin("POST", kMaps,
+                    fmt::format(R"({{"metadata":{{"name":"n{}"}},"data":{{"a":"{}"}}}})", i,
+                                megabyte.substr(0, 900 * 1024))));
+  }
+  test_.loop.RunFor(seconds(1));
+  for (const auto& writer : writers) refused += writer->status == 500 ? 1 : 0;
+  EXPECT_GT(refused, 0u);
+  EXPECT_LT(refused, 10u);
+}
+
+// However many there are: a few at a time.
+TEST_F(AdmissionTest, ACollectionIsDeletedAFewObjectsAtATime) {
+  for (int i = 0; i < 300; ++i)
+    test_.Begin("POST", kMaps, fmt::format(R"({{"metadata":{{"name":"m{}"}}}})", i));
+  test_.loop.RunFor(seconds(1));
+  Configure("validating", "v", Hook("slow"));
+  fake_.by_path["/slow"].delay = seconds(1);
+  const auto writer = test_.Begin("DELETE", kMaps);
+  test_.loop.RunFor(milliseconds(500));
+  EXPECT_EQ(fake_.questions.size(), 50u);
+  test_.loop.RunFor(seconds(10));
+  EXPECT_EQ(writer->status, 200);
+  EXPECT_EQ(fake_.questions.size(), 300u);
+  EXPECT_EQ(TestServer::Json(*test_.Send("GET", kMaps))["items"].size(), 0u);
 }
 
 TEST_F(AdmissionTest, SubresourcesAreAskedAboutByTheirName) {

@@ -14,6 +14,7 @@
 #include "agent/node/node_gpus.h"
 #include "agent/node/node_object.h"
 #include "agent/node/node_registrar.h"
+#include "agent/node/policy_refuser.h"
 #include "agent/pod_workers/disk_guard.h"
 #include "agent/pod_workers/pod_manager.h"
 #include "agent/probes/node_handler_runner.h"
@@ -98,6 +99,10 @@ struct Agent::Impl {
         own_io(IoOf(options)),
         node_io(IoOf(user_node)),
         handlers(loop, node_io != nullptr ? *node_io : Io(), runtime),
+        policy_refuser(informers_in, pods_informer, events,
+                       {.name = options.node_name,
+                        .pods = [this] { return manager.Objects(); },
+                        .on_policies_changed = [this] { manager.PoliciesChanged(); }}),
         context{.loop = loop,
                 .pool = pool,
                 .client = client,
@@ -108,7 +113,8 @@ struct Agent::Impl {
                 .devices = devices,
                 .gangs = gangs,
                 .handlers = handlers,
-                .images = options.pull_images ? &images : nullptr},
+                .images = options.pull_images ? &images : nullptr,
+                .policies = &policy_refuser},
         manager(context, pods_informer),
         volume_remover({options.node_name, LocalVolumesDir(options.data_dir)}, loop, pool, client,
                        informers_in, context.volume_users),
@@ -179,6 +185,7 @@ struct Agent::Impl {
   std::unique_ptr<net::IoThreads> node_io;  // where the node's network is not the machine's
   NodeHandlerRunner handlers;
   GangSandboxes gangs{addresses};
+  PolicyRefuser policy_refuser;
   PodWorkerContext context;
   PodManager manager;
   VolumeRemover volume_remover;
@@ -324,6 +331,7 @@ void Agent::Impl::StartPods() {
     images.WhenReady(lifetime.Guard(
         [this, pods = std::make_shared<std::vector<RecoveredPod>>(std::move(recovered))] {
           manager.Start(std::move(*pods));
+          policy_refuser.Start();
           volume_remover.Start();
           disk_guard.Start();
           Step(Status::Ok());

@@ -57,6 +57,7 @@ inline const Resource kStatefulSets{"apps", "v1", "statefulsets"};
 inline const Resource kJobs{"batch", "v1", "jobs"};
 inline const Resource kCronJobs{"batch", "v1", "cronjobs"};
 inline const Resource kHorizontalPodAutoscalers{"autoscaling", "v2", "horizontalpodautoscalers"};
+inline const Resource kNetworkPolicies{"networking.k8s.io", "v1", "networkpolicies"};
 inline const Resource kPodDisruptionBudgets{"policy", "v1", "poddisruptionbudgets"};
 inline const Resource kPyTorchJobs{"kubeflow.org", "v1", "pytorchjobs"};
 inline const Resource kPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups"};

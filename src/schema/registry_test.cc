@@ -71,7 +71,8 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
            {"networking.k8s.io", "ingresses"},
            {"networking.k8s.io", "ingressclasses"},
            {"admissionregistration.k8s.io", "mutatingwebhookconfigurations"},
-           {"admissionregistration.k8s.io", "validatingwebhookconfigurations"}}) {
+           {"admissionregistration.k8s.io", "validatingwebhookconfigurations"},
+           {"networking.k8s.io", "networkpolicies"}}) {
     EXPECT_NE(registry.Find(group, "v1", plural), nullptr) << group << " " << plural;
   }
   for (const char* version : {"v1", "v2"})
@@ -80,7 +81,7 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
     ASSERT_NE(registry.Find("metrics.k8s.io", "v1beta1", plural), nullptr) << plural;
     EXPECT_TRUE(registry.Find("metrics.k8s.io", "v1beta1", plural)->computed);
   }
-  EXPECT_EQ(registry.kinds().size(), 49u);
+  EXPECT_EQ(registry.kinds().size(), 50u);
   ASSERT_EQ(registry.own_custom_kinds().size(), 4u);
 }
 

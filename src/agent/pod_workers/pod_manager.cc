@@ -179,6 +179,10 @@ void PodManager::DevicesChanged() {
   for (const auto& [uid, worker] : workers_) worker->DevicesChanged();
 }
 
+void PodManager::PoliciesChanged() {
+  for (const auto& [uid, worker] : workers_) worker->PoliciesChanged();
+}
+
 void PodManager::Evict(const std::string& uid, const std::string& message) {
   if (const auto found = workers_.find(uid); found != workers_.end()) found->second->Evict(message);
 }

@@ -37,7 +37,8 @@ class PodManager {
   const PodWorker* FindByUid(const std::string& uid) const;
   // Which images pods have started from or are about to.
   ImageCache::Users ImageUsers() const;
-  void DevicesChanged();  // what context.devices says
+  void DevicesChanged();   // what context.devices says
+  void PoliciesChanged();  // what context.policies says
   void Evict(const std::string& uid, const std::string& message);
   size_t size() const { return workers_.size(); }
 

@@ -215,6 +215,8 @@ void PodWorker::Sync() {
       return GetInputs();
     case Step::kFolder:
       return MakeFolder();
+    case Step::kPolicies:
+      return AwaitPolicies();
     case Step::kSandbox:
       return MakeSandbox();
     case Step::kPrepare:
@@ -397,11 +399,33 @@ void PodWorker::MakeFolder() {
         node_secrets_ = std::move(work->secrets);
         node_mounts_ = std::move(work->mounts);
         driver_files_ = std::move(work->driver);
-        step_ = !sandbox_ready_ ? Step::kSandbox : prepared_ ? Step::kContainers : Step::kPrepare;
+        step_ = !sandbox_ready_ ? Step::kPolicies : prepared_ ? Step::kContainers : Step::kPrepare;
         // After a restart of the agent: what changed meanwhile.
         if (step_ == Step::kContainers) UpdateVolumes();
         Sync();
       }));
+}
+
+// Before anything of the pod can send a packet.
+void PodWorker::AwaitPolicies() {
+  const PolicyGuard::Answer answer =
+      context_.policies == nullptr ? PolicyGuard::Answer() : context_.policies->Look(pod_);
+  switch (answer.is) {
+    case PolicyGuard::Answer::Is::kInForce:
+      step_ = Step::kSandbox;
+      return Sync();
+    case PolicyGuard::Answer::Is::kNotYet:
+      return;  // PoliciesChanged() looks again
+    case PolicyGuard::Answer::Is::kFailed:
+      return RetryLater("FailedCreatePodSandBox",
+                        fmt::format("Failed to create pod sandbox: {}", answer.message));
+    case PolicyGuard::Answer::Is::kRefused:
+      return Reject(std::string(kPolicyNotEnforced), answer.message);
+  }
+}
+
+void PodWorker::PoliciesChanged() {
+  if (step_ == Step::kPolicies) Sync();
 }
 
 void PodWorker::MakeSandbox() {

@@ -2,8 +2,8 @@
 //
 // PodWorker: brings one pod of this node from bound to running to gone.
 //
-//   admit -> inputs (ConfigMaps, Secrets) -> folder -> sandbox -> prepare -> containers ... -> stop
-//   -> removed
+//   admit -> inputs (ConfigMaps, Secrets) -> folder -> policies -> sandbox -> prepare -> containers
+//   ... -> stop -> removed
 //
 // It is level-triggered: Sync() looks at what is and takes the next step; every answer, exit, timer
 // and change of the object calls it again. One step is under way at a time.
@@ -11,7 +11,7 @@
 // Life cycle: made when the pod is seen (or recovered), destroyed by the PodManager once Done().
 // Thread:     the loop thread.
 // Invariants: a container starts only in a prepared sandbox, after its init containers succeeded;
-// the object is deleted
+// a sandbox is made only when the pod's network policies are in force; the object is deleted
 //             from the server only after the sandbox is gone and the final status was acknowledged;
 //             what the object says of a finished pod is never undone.
 
@@ -32,6 +32,7 @@
 #include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/gang_sandboxes.h"
 #include "agent/pod_workers/pod_status.h"
+#include "agent/pod_workers/policy_guard.h"
 #include "agent/pod_workers/port_allocator.h"
 #include "agent/pod_workers/status_writer.h"
 #include "agent/probes/handler_runner.h"
@@ -71,6 +72,7 @@ struct PodWorkerContext {
   GangSandboxes& gangs;
   HandlerRunner& handlers;
   ImageCache* images = nullptr;  // nullptr: every image name means the machine itself
+  PolicyGuard* policies = nullptr;  // nullptr: there are no network policies
 
   std::string data_dir, node_name, host_ip, bridge, cluster_domain;
   Ipv4 dns_address;
@@ -103,6 +105,8 @@ class PodWorker {
   void OnSandboxGone();
   // Devices of the node have come, gone, or changed their health.
   void DevicesChanged();
+  // What context.policies says may have changed.
+  void PoliciesChanged();
   // The node ends the pod for its own good: phase Failed, reason Evicted.
   void Evict(const std::string& message);
 
@@ -116,7 +120,16 @@ class PodWorker {
 
  private:
   // kLost: the sandbox died; first its folder tells what had ended before.
-  enum class Step : uint8_t { kLost, kAdmit, kInputs, kFolder, kSandbox, kPrepare, kContainers };
+  enum class Step : uint8_t {
+    kLost,
+    kAdmit,
+    kInputs,
+    kFolder,
+    kPolicies,
+    kSandbox,
+    kPrepare,
+    kContainers
+  };
 
   // pod_worker.cc: steps up to a prepared sandbox.
   void Sync();
@@ -124,6 +137,7 @@ class PodWorker {
   bool AdmitPlain(bool is_new);  // false: it has failed
   void GetInputs();
   void MakeFolder();
+  void AwaitPolicies();
   void MakeSandbox();
   void PrepareSandbox();
   json::Value PrepareRequest() const;

@@ -128,6 +128,7 @@ std::map<std::string, std::unique_ptr<Strategy>> MakeStrategies(store::Store& st
     strategies[fmt::format("{}.admissionregistration.k8s.io", plural)] =
         std::make_unique<GenerationStrategy>();
   }
+  strategies["networkpolicies.networking.k8s.io"] = std::make_unique<GenerationStrategy>();
   return strategies;
 }
 

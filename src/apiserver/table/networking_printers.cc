@@ -1,4 +1,4 @@
-// Tables of Ingresses, their classes, and webhook configurations. Logic: k8s.io/kubernetes
+// Tables of Ingresses, their classes, NetworkPolicies and webhook configurations. Logic: k8s.io/kubernetes
 // pkg/printers/internalversion.
 
 #include <set>
@@ -60,6 +60,10 @@ json::Array IngressClassCells(const json::Value& ingress_class, Time now) {
 json::Array WebhookConfigurationCells(const json::Value& configuration, Time now) {
   return {NameCell(configuration), static_cast<int64_t>(configuration["webhooks"].size()),
           AgeOf(configuration, now)};
+}
+
+json::Array NetworkPolicyCells(const json::Value& policy, Time now) {
+  return {NameCell(policy), SelectorText(policy["spec"]["podSelector"]), AgeOf(policy, now)};
 }
 
 }  // namespace muster::apiserver

@@ -334,6 +334,9 @@ void AddAccessPrinters(Printers& printers) {
         {NameColumn(), Number("Webhooks", "How many webhooks it has"), AgeColumn()},
         WebhookConfigurationCells);
   }
+  add("networkpolicies.networking.k8s.io",
+      {NameColumn(), Column("Pod-Selector", "Labels of the pods that it is for"), AgeColumn()},
+      NetworkPolicyCells);
 }
 
 Printers MakePrinters() {

@@ -17,11 +17,6 @@ std::string Age(const json::Value& object, Time now) {
   return AgeCell(object["metadata"]["creationTimestamp"], now);
 }
 
-std::string SelectorText(const json::Value& selector) {
-  const Result<schema::LabelSelector> parsed = schema::LabelSelector::FromJson(selector);
-  return parsed ? OrNone(parsed->ToString()) : "<error>";
-}
-
 // One member of each container of a template: "name" or "image".
 std::string Containers(const json::Value& pod_template, const char* member) {
   std::vector<std::string> texts;
@@ -82,6 +77,11 @@ std::string ControllerOf(const json::Value& object) {
 }
 
 }  // namespace
+
+std::string SelectorText(const json::Value& selector) {
+  const Result<schema::LabelSelector> parsed = schema::LabelSelector::FromJson(selector);
+  return parsed ? OrNone(parsed->ToString()) : "<error>";
+}
 
 json::Array DeploymentCells(const json::Value& deployment, Time now) {
   const json::Value& spec = deployment["spec"];

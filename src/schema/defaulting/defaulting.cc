@@ -15,7 +15,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr std::array<KindDefaults, 29> kKindDefaults = {{
+constexpr std::array<KindDefaults, 30> kKindDefaults = {{
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -47,6 +47,7 @@ constexpr std::array<KindDefaults, 29> kKindDefaults = {{
      DefaultMutatingWebhookConfiguration},
     {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration",
      DefaultValidatingWebhookConfiguration},
+    {"networking.k8s.io", "NetworkPolicy", DefaultNetworkPolicy},
 }};
 
 std::optional<json::Value> Walk(const Schema& schema, const json::Value& value);

@@ -102,6 +102,30 @@ Value DefaultIngressClass(Value ingress_class) {
   return ingress_class;
 }
 
+// A policy that does not say which directions it restricts restricts what comes in, and what goes
+// out if it has rules for it.
+// One that says nothing is for all pods of its namespace.
+Value DefaultNetworkPolicy(Value policy) {
+  SetIfAbsent(policy, "spec", json::Obj());
+  EditMember(policy, "spec", [](Value spec) {
+    SetIfAbsent(spec, "podSelector", json::Obj());
+    for (const char* direction : {"ingress", "egress"}) {
+      EditItems(spec, direction, [](Value rule) {
+        EditItems(rule, "ports", [](Value port) {
+          SetIfAbsent(port, "protocol", "TCP");
+          return port;
+        });
+        return rule;
+      });
+    }
+    if (!spec["policyTypes"].empty()) return spec;
+    json::Array types = {"Ingress"};
+    if (!spec["egress"].empty()) types.push_back("Egress");
+    return std::move(spec).Set("policyTypes", Value(std::move(types)));
+  });
+  return policy;
+}
+
 namespace {
 
 Value ScalingPolicy(std::string_view type, int64_t value) {

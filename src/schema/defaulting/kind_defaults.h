@@ -42,5 +42,6 @@ json::Value DefaultRoleBinding(json::Value binding);
 json::Value DefaultIngressClass(json::Value ingress_class);
 json::Value DefaultMutatingWebhookConfiguration(json::Value configuration);
 json::Value DefaultValidatingWebhookConfiguration(json::Value configuration);
+json::Value DefaultNetworkPolicy(json::Value policy);
 
 }  // namespace muster::schema

@@ -174,6 +174,8 @@ void ValidateIngressClassUpdate(const json::Value& before, const json::Value& af
                                 FieldErrors& errors);
 void ValidateMutatingWebhookConfiguration(const json::Value& configuration, FieldErrors& errors);
 void ValidateValidatingWebhookConfiguration(const json::Value& configuration, FieldErrors& errors);
+void ValidateNetworkPolicy(const json::Value& policy, FieldErrors& errors);
+
 void ValidatePodDisruptionBudget(const json::Value& budget, FieldErrors& errors);
 void ValidatePodDisruptionBudgetStatusUpdate(const json::Value& before, const json::Value& after,
                                              FieldErrors& errors);

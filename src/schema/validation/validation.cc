@@ -23,7 +23,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr std::array<KindRules, 45> kRules = {{
+constexpr std::array<KindRules, 46> kRules = {{
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -99,6 +99,7 @@ constexpr std::array<KindRules, 45> kRules = {{
      ValidateMutatingWebhookConfiguration},
     {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration", CheckDns1123Subdomain,
      ValidateValidatingWebhookConfiguration},
+    {"networking.k8s.io", "NetworkPolicy", CheckDns1123Subdomain, ValidateNetworkPolicy},
 }};
 
 const KindRules* RulesOf(const Kind& kind) {

@@ -106,9 +106,16 @@ Status NftError(const ProgramResult& result) {
                Trim(std::string_view(result.err).substr(0, kNftMessageBytes)));
 }
 
-// The sets and maps that Services fill (nft_elements.h), and where packets meet them.
+// The sets and maps that Services (nft_elements.h) and network policies (policy_dataplane.h) fill,
+// and where packets meet those of Services.
 constexpr std::string_view kServiceRules = R"(  map services {
     type ipv4_addr . inet_proto . inet_service : verdict
+  }
+  map isolated_in {
+    type ipv4_addr : verdict
+  }
+  map isolated_out {
+    type ipv4_addr : verdict
   }
   map nodeports {
     type inet_proto . inet_service : verdict
@@ -183,6 +190,14 @@ std::string RulesWithoutLayout(const NodeNetworkConfig& config) {
       "  chain forward {{\n    type filter hook forward priority filter; policy accept;\n"
       "    iifname \"{0}\" accept\n    oifname \"{0}\" accept\n  }}\n",
       config.bridge);
+  // Network policies: of connections that are not accepted yet, after the translation, what goes
+  // out of a pod and then what comes into one. The node's own packets do not come by. Nobody is
+  // kept from himself.
+  text +=
+      "  chain policies {\n    type filter hook forward priority filter; policy accept;\n"
+      "    ct state established,related accept\n"
+      "    ip saddr . ip daddr @hairpin accept\n"
+      "    ip saddr vmap @isolated_out\n    ip daddr vmap @isolated_in\n  }\n";
   // Pods talk through the node: telling them a shorter way would lead past the translation.
   text += fmt::format(
       "  chain own_output {{\n    type filter hook output priority filter; policy accept;\n"

@@ -27,6 +27,8 @@ class NftBatch {
   void DeleteChain(const ServiceChain& chain);
   void Add(const NftElements& elements);
   void Delete(const NftElements& elements);
+  // Any other command (nft_expressions.h).
+  void Append(NetlinkRequest& request);
 
   size_t bytes() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
@@ -34,7 +36,6 @@ class NftBatch {
   std::string Finish();
 
  private:
-  void Append(NetlinkRequest& request);
   void AddRule(const ServiceChain& chain);
   void Elements(uint16_t type, const NftElements& elements);
 

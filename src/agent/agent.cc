@@ -14,6 +14,7 @@
 #include "agent/node/node_gpus.h"
 #include "agent/node/node_object.h"
 #include "agent/node/node_registrar.h"
+#include "agent/node/policy_publisher.h"
 #include "agent/node/policy_refuser.h"
 #include "agent/pod_workers/disk_guard.h"
 #include "agent/pod_workers/pod_manager.h"
@@ -103,6 +104,11 @@ struct Agent::Impl {
                        {.name = options.node_name,
                         .pods = [this] { return manager.Objects(); },
                         .on_policies_changed = [this] { manager.PoliciesChanged(); }}),
+        policy_publisher(loop, pool, informers_in, pods_informer, spawner, events,
+                         {.name = options.node_name,
+                          .table_file = options.data_dir + "/run/policies",
+                          .pods = [this] { return manager.PodsWithAddresses(); },
+                          .on_policies_changed = [this] { manager.PoliciesChanged(); }}),
         context{.loop = loop,
                 .pool = pool,
                 .client = client,
@@ -114,7 +120,7 @@ struct Agent::Impl {
                 .gangs = gangs,
                 .handlers = handlers,
                 .images = options.pull_images ? &images : nullptr,
-                .policies = &policy_refuser},
+                .policies = PolicyGuardOfNode()},
         manager(context, pods_informer),
         volume_remover({options.node_name, LocalVolumesDir(options.data_dir)}, loop, pool, client,
                        informers_in, context.volume_users),
@@ -141,6 +147,11 @@ struct Agent::Impl {
       if (setns(network, CLONE_NEWNET) != 0)
         LOG_ERROR("agent: probes cannot enter the node's network: {}", strerror(errno));
     });
+  }
+  // Where pods are plain processes, they have no network of their own to restrict.
+  PolicyGuard* PolicyGuardOfNode() {
+    if (user_node.plain) return &policy_refuser;
+    return &policy_publisher;
   }
   net::IoThreads& Io() const { return options.io != nullptr ? *options.io : *own_io; }
 
@@ -186,6 +197,7 @@ struct Agent::Impl {
   NodeHandlerRunner handlers;
   GangSandboxes gangs{addresses};
   PolicyRefuser policy_refuser;
+  PolicyPublisher policy_publisher;
   PodWorkerContext context;
   PodManager manager;
   VolumeRemover volume_remover;
@@ -250,6 +262,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   }
   context.on_addresses_changed = lifetime.Guard([this] {
     if (publisher != nullptr) publisher->LocalPodsChanged();
+    policy_publisher.LocalPodsChanged();
   });
 }
 
@@ -331,7 +344,11 @@ void Agent::Impl::StartPods() {
     images.WhenReady(lifetime.Guard(
         [this, pods = std::make_shared<std::vector<RecoveredPod>>(std::move(recovered))] {
           manager.Start(std::move(*pods));
-          policy_refuser.Start();
+          if (user_node.plain) {
+            policy_refuser.Start();
+          } else {
+            policy_publisher.Start();
+          }
           volume_remover.Start();
           disk_guard.Start();
           Step(Status::Ok());

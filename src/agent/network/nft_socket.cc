@@ -102,8 +102,8 @@ Status NftSocket::Dump(NetlinkRequest request, uint16_t wanted, Function<void()>
   for (int attempt = 1;; ++attempt) {
     begin();
     NetlinkRequest again = request;
-    const int error = DumpNetfilter(fd_.get(), again, wanted,
-                                    [&](const char* message, size_t size) { visit(message, size); });
+    const int error = DumpNetfilter(
+        fd_.get(), again, wanted, [&](const char* message, size_t size) { visit(message, size); });
     if (error == 0) return Status::Ok();
     if (error != EINTR || attempt == kMaxListAttempts) return NftError(error, "list");
   }

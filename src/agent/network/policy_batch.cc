@@ -74,8 +74,7 @@ NetlinkRequest RuleMessage(uint16_t type, uint16_t flags, const std::string& cha
 
 // The address at `offset` is in the range, or is not.
 void CompareRange(NftExpressions& rule, uint32_t offset, const Ipv4Prefix& range, bool inside) {
-  const uint32_t mask =
-      range.length == 0 ? 0 : htobe32(~uint32_t{0} << (32 - range.length));
+  const uint32_t mask = range.length == 0 ? 0 : htobe32(~uint32_t{0} << (32 - range.length));
   const uint32_t network = Word(range.Network());
   rule.Payload(kIpHeader, offset, sizeof network, 0);
   if (range.length < 32) rule.And(0, mask);

@@ -189,8 +189,7 @@ TEST(PolicyDataplane, WhatSharesAnAddressMustBeAllowedByEachChain) {
     TwoPods node;
     node.first.Inside([] { return Listen(8080) + Listen(8081); });
     const auto tcp = [](uint16_t first, uint16_t last) {
-      return PolicyMatch{
-          .protocol = ServiceProtocol::kTcp, .first_port = first, .last_port = last};
+      return PolicyMatch{.protocol = ServiceProtocol::kTcp, .first_port = first, .last_port = last};
     };
     PolicyTable table;
     table.chains["policy_chain_a"] = {.ingress = true, .allow = {tcp(8080, 8081)}};

@@ -152,9 +152,8 @@ class Planner {
       }
       for (const auto& [address, names] : chains) {
         (ingress ? table_.ingress : table_.egress)[address] =
-            names.size() == 1
-                ? *names.begin()
-                : Name({.ingress = ingress, .both = {names.begin(), names.end()}});
+            names.size() == 1 ? *names.begin()
+                              : Name({.ingress = ingress, .both = {names.begin(), names.end()}});
       }
     }
     return std::move(table_);
@@ -240,19 +239,16 @@ class Planner {
                       uint16_t number) {
     const bool own = peer.by_labels && !peer.namespaces;
     // Neither names nor labels have the signs that keep the parts apart.
-    std::string meaning =
-        fmt::format("{}|{}|{}|", own ? "own " + own_ns : "",
-                    peer.namespaces ? TextOf(*peer.namespaces) : "",
-                    peer.pods ? TextOf(*peer.pods) : "");
+    std::string meaning = fmt::format("{}|{}|{}|", own ? "own " + own_ns : "",
+                                      peer.namespaces ? TextOf(*peer.namespaces) : "",
+                                      peer.pods ? TextOf(*peer.pods) : "");
     if (port != nullptr) {
-      meaning +=
-          fmt::format("{} {} {}", port->name, static_cast<int>(*port->protocol), number);
+      meaning += fmt::format("{} {} {}", port->name, static_cast<int>(*port->protocol), number);
     }
     const auto [known, is_new] = peer_names_.try_emplace(std::move(meaning));
     if (!is_new) return known->second;
-    known->second = Unused(kPolicyPeersPrefix, known->first, [this](const std::string& name) {
-      return table_.peers.contains(name);
-    });
+    known->second = Unused(kPolicyPeersPrefix, known->first,
+                           [this](const std::string& name) { return table_.peers.contains(name); });
     std::set<Ipv4>& addresses = table_.peers[known->second];
     for (const auto& [ns, pods] : pods_) {
       if (own ? ns != own_ns : peer.namespaces && !MatchesNamespace(*peer.namespaces, ns)) continue;
@@ -301,10 +297,10 @@ class Planner {
     }
   }
 
-  std::map<std::string, Value> namespaces_;            // labels by name
-  std::map<std::string, std::vector<Pod>> pods_;       // by namespace
+  std::map<std::string, Value> namespaces_;                    // labels by name
+  std::map<std::string, std::vector<Pod>> pods_;               // by namespace
   std::map<std::string, std::vector<const Value*>> policies_;  // by namespace
-  std::map<std::string, std::string> peer_names_;      // by what they mean
+  std::map<std::string, std::string> peer_names_;              // by what they mean
   std::map<PolicyChain, std::string> chain_names_;
   PolicyTable table_;
 };
@@ -321,8 +317,6 @@ bool PolicySelects(const Value& policy, const Value& pod) {
   return !parsed || parsed->Matches(pod["metadata"]["labels"]);
 }
 
-PolicyTable PlanPolicies(const PolicyInput& input) {
-  return Planner(input).Plan(input.local_pods);
-}
+PolicyTable PlanPolicies(const PolicyInput& input) { return Planner(input).Plan(input.local_pods); }
 
 }  // namespace muster::agent

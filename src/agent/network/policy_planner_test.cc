@@ -177,9 +177,9 @@ TEST(PolicyPlanner, PodsThatEndedElsewhereAreNotMeant) {
 }
 
 TEST(PolicyPlanner, WhatSharesAnAddressMustBeAllowedToEach) {
-  PolicyInput input =
-      WebWith(R"({"podSelector":{"matchLabels":{"app":"web"}},"ingress":[{"ports":[{"port":80},
-                                                                                   {"port":81}]}]})");
+  PolicyInput input = WebWith(
+      R"({"podSelector":{"matchLabels":{"app":"web"}},
+          "ingress":[{"ports":[{"port":80},{"port":81}]}]})");
   input.local_pods.push_back(PodOf("a", R"({"app":"second"})", kWeb));
   const auto may = [&](uint16_t port) {
     return Passes(PlanPolicies(input),
@@ -220,6 +220,9 @@ TEST(PolicyTable, WhatIsNoneIsRefused) {
         "both policy_chain_1 in policy_chain_2"}) {
     EXPECT_FALSE(ParsePolicyTable(text)) << text;
   }
+  const std::string name = std::string(kPolicyPeersPrefix) + std::string(kMaxPolicyNameBytes, 'x');
+  EXPECT_TRUE(ParsePolicyTable("peers " + name.substr(0, kMaxPolicyNameBytes)));
+  EXPECT_FALSE(ParsePolicyTable("peers " + name.substr(0, kMaxPolicyNameBytes + 1)));
 }
 
 // The oracle: from the objects, for one packet, as the API's words say it.
@@ -245,8 +248,8 @@ bool PeerIs(const PolicyInput& input, const std::string& own_ns, const Value& pe
         Selects(peer["namespaceSelector"], object["metadata"]["labels"]))
       of_namespace = true;
   }
-  return of_namespace && (!peer.Has("podSelector") ||
-                          Selects(peer["podSelector"], (*other)["metadata"]["labels"]));
+  return of_namespace &&
+         (!peer.Has("podSelector") || Selects(peer["podSelector"], (*other)["metadata"]["labels"]));
 }
 
 // `server`: the pod that is connected to, nullptr if that is none.
@@ -266,8 +269,8 @@ bool PortIs(const Value& port, const Packet& packet, const Value* server) {
   return false;
 }
 
-bool RuleAllows(const PolicyInput& input, const Value& rule, const Value& pod,
-                const Packet& packet, bool ingress) {
+bool RuleAllows(const PolicyInput& input, const Value& rule, const Value& pod, const Packet& packet,
+                bool ingress) {
   const Ipv4 address = ingress ? packet.from : packet.to;
   std::vector<const Value*> others = {nullptr};
   for (const auto* pods : {&input.local_pods, &input.other_pods}) {
@@ -276,10 +279,10 @@ bool RuleAllows(const PolicyInput& input, const Value& rule, const Value& pod,
   }
   const Value& peers = rule[ingress ? "from" : "to"];
   return std::ranges::any_of(others, [&](const Value* other) {
-    const bool peer_ok = peers.empty() || std::ranges::any_of(peers.items(), [&](const Value& peer) {
-                           return PeerIs(input, pod["metadata"]["namespace"].Str(), peer, address,
-                                         other);
-                         });
+    const bool peer_ok =
+        peers.empty() || std::ranges::any_of(peers.items(), [&](const Value& peer) {
+          return PeerIs(input, pod["metadata"]["namespace"].Str(), peer, address, other);
+        });
     const bool port_ok =
         rule["ports"].empty() || std::ranges::any_of(rule["ports"].items(), [&](const Value& port) {
           return PortIs(port, packet, ingress ? &pod : other);
@@ -385,7 +388,8 @@ class RandomCluster {
     const int which = Below(3);
     std::string out = "{";
     if (which != 0) out += R"("podSelector":)" + Selector();
-    if (which != 1) out += std::string(which == 2 ? "," : "") + R"("namespaceSelector":)" + Selector();
+    if (which != 1)
+      out += std::string(which == 2 ? "," : "") + R"("namespaceSelector":)" + Selector();
     return out + "}";
   }
   template <class Item>

@@ -100,10 +100,9 @@ bool ParseAddress(const Words& words, PolicyTable& table) {
 }  // namespace
 
 std::string ToText(const PolicyMatch& match) {
-  std::string text =
-      fmt::format("allow {} {} {} {} {}", match.peers.empty() ? kNone : match.peers,
-                  match.range ? match.range->ToString() : std::string(kNone),
-                  TextOf(match.protocol), match.first_port, match.last_port);
+  std::string text = fmt::format("allow {} {} {} {} {}", match.peers.empty() ? kNone : match.peers,
+                                 match.range ? match.range->ToString() : std::string(kNone),
+                                 TextOf(match.protocol), match.first_port, match.last_port);
   for (const Ipv4Prefix& except : match.except) text += " " + except.ToString();
   return text;
 }

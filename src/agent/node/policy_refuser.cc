@@ -15,19 +15,20 @@ PolicyRefuser::PolicyRefuser(client::InformerSet& informers, client::Informer& p
       node_(std::move(node)) {}
 
 void PolicyRefuser::Start() {
+  started_ = true;
   client::InformerEvents of_policies;
   of_policies.on_change = lifetime_.Guard(
       [this](const client::ObjectKey&, const json::Value&, const json::Value&) { LookAtAll(); });
   of_policies.on_synced = of_policies.on_unserved = lifetime_.Guard([this] { LookAtAll(); });
   policies_.Subscribe(std::move(of_policies));
   client::InformerEvents of_pods;
-  of_pods.on_change =
-      lifetime_.Guard([this](const client::ObjectKey&, const json::Value& before,
-                             const json::Value& after) {
+  of_pods.on_change = lifetime_.Guard(
+      [this](const client::ObjectKey&, const json::Value& before, const json::Value& after) {
         if (!after.IsNull() && !(before["metadata"]["labels"] == after["metadata"]["labels"]))
           WarnOf(after);
       });
   pods_of_node_.Subscribe(std::move(of_pods));
+  LookAtAll();
 }
 
 void PolicyRefuser::LookAtAll() {
@@ -44,8 +45,8 @@ std::string PolicyRefuser::SelectedBy(const json::Value& pod) const {
   return "";
 }
 
-PolicyGuard::Answer PolicyRefuser::Look(const json::Value& pod) {
-  if (!policies_.Known()) return {Answer::Is::kNotYet};
+PolicyGuard::Answer PolicyRefuser::Look(const json::Value& pod, const std::string&) {
+  if (!started_ || !policies_.Known()) return {Answer::Is::kNotYet};
   const std::string policy = SelectedBy(pod);
   if (policy.empty()) return {};
   return {Answer::Is::kRefused,
@@ -68,11 +69,11 @@ void PolicyRefuser::WarnOf(const json::Value& pod) {
       json::Obj({{"apiVersion", "v1"},
                  {"kind", "Node"},
                  {"metadata", json::Obj({{"name", node_.name}, {"uid", node_.name}})}});
-  events_.Record(node, client::EventType::kWarning, kPolicyNotEnforced,
-                 fmt::format("pods that network policies select run here without them, such as "
-                             "{}/{}: this node cannot enforce network policies",
-                             pod["metadata"]["namespace"].AsString(),
-                             pod["metadata"]["name"].AsString()));
+  events_.Record(
+      node, client::EventType::kWarning, kPolicyNotEnforced,
+      fmt::format("pods that network policies select run here without them, such as "
+                  "{}/{}: this node cannot enforce network policies",
+                  pod["metadata"]["namespace"].AsString(), pod["metadata"]["name"].AsString()));
 }
 
 }  // namespace muster::agent

@@ -35,7 +35,7 @@ class PolicyRefuser : public PolicyGuard {
                 client::EventRecorder& events, Node node);
 
   void Start();
-  Answer Look(const json::Value& pod) override;
+  Answer Look(const json::Value& pod, const std::string& address) override;
 
  private:
   void LookAtAll();
@@ -47,6 +47,7 @@ class PolicyRefuser : public PolicyGuard {
   client::Informer& pods_of_node_;
   client::EventRecorder& events_;
   Node node_;
+  bool started_ = false;
   client::Lifetime lifetime_;
 };
 

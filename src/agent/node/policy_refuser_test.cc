@@ -16,12 +16,15 @@ json::Value Policy(const std::string& name, const std::string& selector) {
 
 struct RefusingNode {
   explicit RefusingNode(Machine& m)
-      : refuser(m.node->informers, m.node->pods, m.node->events,
+      : machine(m),
+        refuser(m.node->informers, m.node->pods, m.node->events,
                 {.name = "n1",
                  .pods = [&m] { return m.node->manager.Objects(); },
                  .on_policies_changed = [&m] { m.node->manager.PoliciesChanged(); }}) {
     m.node->context.policies = &refuser;
   }
+  ~RefusingNode() { machine.node->context.policies = nullptr; }
+  Machine& machine;
   PolicyRefuser refuser;
 };
 

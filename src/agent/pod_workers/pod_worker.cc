@@ -307,7 +307,7 @@ PodFacts PodWorker::Facts() const {
   return {state_.pod_ip, context_.host_ip, context_.node_name, context_.node_allocatable};
 }
 
-void PodWorker::RetryLater(std::string_view event_reason, const std::string& message) {
+void PodWorker::ShowWait(std::string_view event_reason, const std::string& message) {
   if (message != last_failure_) {
     Event(client::EventType::kWarning, event_reason, message);
     last_failure_ = message;
@@ -317,6 +317,10 @@ void PodWorker::RetryLater(std::string_view event_reason, const std::string& mes
     if (container.is == ContainerRuntimeState::Is::kWaiting) container.waiting_message = message;
   }
   MarkStatus();
+}
+
+void PodWorker::RetryLater(std::string_view event_reason, const std::string& message) {
+  ShowWait(event_reason, message);
   ForgetClaims();
   step_ = Step::kInputs;
   ScheduleSync(retry_delay_);
@@ -408,8 +412,9 @@ void PodWorker::MakeFolder() {
 
 // Before anything of the pod can send a packet.
 void PodWorker::AwaitPolicies() {
-  const PolicyGuard::Answer answer =
-      context_.policies == nullptr ? PolicyGuard::Answer() : context_.policies->Look(pod_);
+  const PolicyGuard::Answer answer = context_.policies == nullptr
+                                         ? PolicyGuard::Answer()
+                                         : context_.policies->Look(pod_, state_.pod_ip);
   switch (answer.is) {
     case PolicyGuard::Answer::Is::kInForce:
       step_ = Step::kSandbox;
@@ -417,8 +422,8 @@ void PodWorker::AwaitPolicies() {
     case PolicyGuard::Answer::Is::kNotYet:
       return;  // PoliciesChanged() looks again
     case PolicyGuard::Answer::Is::kFailed:
-      return RetryLater("FailedCreatePodSandBox",
-                        fmt::format("Failed to create pod sandbox: {}", answer.message));
+      return ShowWait("FailedCreatePodSandBox",
+                      fmt::format("Failed to create pod sandbox: {}", answer.message));
     case PolicyGuard::Answer::Is::kRefused:
       return Reject(std::string(kPolicyNotEnforced), answer.message);
   }

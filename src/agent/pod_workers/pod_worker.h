@@ -71,7 +71,7 @@ struct PodWorkerContext {
   DeviceAllocator& devices;
   GangSandboxes& gangs;
   HandlerRunner& handlers;
-  ImageCache* images = nullptr;  // nullptr: every image name means the machine itself
+  ImageCache* images = nullptr;     // nullptr: every image name means the machine itself
   PolicyGuard* policies = nullptr;  // nullptr: there are no network policies
 
   std::string data_dir, node_name, host_ip, bridge, cluster_domain;
@@ -145,6 +145,7 @@ class PodWorker {
   void TakeContainers(const RecoveredPod& recovered);
   void ReadWhatIsLeft();
   void RunInitContainersAgain();
+  void ShowWait(std::string_view event_reason, const std::string& message);
   void RetryLater(std::string_view event_reason, const std::string& message);
   void Fail(std::string reason, std::string message);
   void Reject(std::string reason, const std::string& message);

@@ -21,16 +21,17 @@ inline constexpr std::string_view kPolicyNotEnforced = "NetworkPolicyNotEnforced
 class PolicyGuard {
  public:
   struct Answer {
-    // kNotYet: PodManager::PoliciesChanged() tells when to ask again. kFailed: they could not be
-    // programmed, and it is tried again. kRefused: this node cannot enforce what selects the pod.
+    // kNotYet: PodManager::PoliciesChanged() tells when to ask again; kFailed: so it does when they
+    // could not be programmed, which is tried again. kRefused: this node cannot enforce what
+    // selects the pod.
     enum class Is : uint8_t { kInForce, kNotYet, kFailed, kRefused };
     Is is = Is::kInForce;
     std::string message = {};
   };
 
   virtual ~PolicyGuard() = default;
-  // `pod` has its address from now until it is gone.
-  virtual Answer Look(const json::Value& pod) = 0;
+  // `address`: that the node has given to the pod.
+  virtual Answer Look(const json::Value& pod, const std::string& address) = 0;
 };
 
 }  // namespace muster::agent

@@ -35,7 +35,8 @@ class SpawnerClient {
   SpawnerClient(AsioLoop& loop, SpawnerHandle handle, Respawn respawn);
   ~SpawnerClient();
 
-  // `op` as in spawner_process.cc: createSandbox, removeSandbox, setupNetwork, applyServices.
+  // `op` as in spawner_process.cc: createSandbox, removeSandbox, setupNetwork, applyServices,
+  // applyPolicies.
   void Call(const std::string& op, json::Value request, Done done);
 
   pid_t pid() const { return handle_.pid(); }

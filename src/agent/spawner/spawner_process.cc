@@ -21,6 +21,7 @@
 #include "agent/network/connection_tracking.h"
 #include "agent/network/host_network.h"
 #include "agent/network/netlink.h"
+#include "agent/network/policy_dataplane.h"
 #include "agent/network/service_dataplane.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_lock.h"
@@ -99,10 +100,12 @@ class Spawner {
     if (op == "removeSandbox") return Remove(request["podDir"].Str(), request["cgroup"].Str());
     if (op == "setupNetwork") {
       services_.reset();
+      policies_.reset();
       RETURN_IF_ERROR(EnsureHost(NetworkConfigFromJson(request)));
       return json::Obj();
     }
     if (op == "applyServices") return ApplyServices(request);
+    if (op == "applyPolicies") return ApplyPolicies(request);
     return Error(Reason::kBadRequest, "spawner: unknown request {:?}", op);
   }
 
@@ -128,13 +131,32 @@ class Spawner {
     return json::Obj();
   }
 
-  // "table" or, when it does not fit a message, "file" with a ServiceTable; "whole": there are no
-  // other frontends.
-  Result<json::Value> ApplyServices(const json::Value& request) {
-    std::string text = request["table"].Str();
-    if (request.Has("file")) {
-      ASSIGN_OR_RETURN(text, ReadSmallFile(request["file"].Str(), kMaxServiceTableBytes));
+  // What "table" or, when it does not fit a message, "file" has.
+  static Result<std::string> TableOf(const json::Value& request, size_t max_bytes) {
+    if (!request.Has("file")) return request["table"].Str();
+    return ReadSmallFile(request["file"].Str(), max_bytes);
+  }
+
+  // A PolicyTable, the whole of it.
+  Result<json::Value> ApplyPolicies(const json::Value& request) {
+    ASSIGN_OR_RETURN(const std::string text, TableOf(request, kMaxPolicyTableBytes));
+    ASSIGN_OR_RETURN(const PolicyTable table, ParsePolicyTable(text));
+    if (!policies_) {
+      ASSIGN_OR_RETURN(policies_, PolicyDataplane::Open());
     }
+    auto applied = policies_->Replace(table);
+    if (!applied) {
+      policies_.reset();
+      return Error(std::move(applied.error()));
+    }
+    LOG_DEBUG("spawner: policies changed added={} removed={} chains={} transactions={}",
+              applied->added, applied->removed, applied->chains, applied->transactions);
+    return json::Obj();
+  }
+
+  // A ServiceTable; "whole": there are no other frontends.
+  Result<json::Value> ApplyServices(const json::Value& request) {
+    ASSIGN_OR_RETURN(const std::string text, TableOf(request, kMaxServiceTableBytes));
     ASSIGN_OR_RETURN(const ServiceTable table, ParseServiceTable(text));
     if (!services_) {
       ASSIGN_OR_RETURN(services_, ServiceDataplane::Open());
@@ -166,6 +188,7 @@ class Spawner {
   const bool user_namespace_;
   std::optional<Netlink> netlink_;
   std::optional<ServiceDataplane> services_;
+  std::optional<PolicyDataplane> policies_;
   std::set<pid_t> shims_;
 };
 

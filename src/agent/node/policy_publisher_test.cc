@@ -89,6 +89,17 @@ TEST(PolicyPublisher, PoliciesComeChangeAndGoUnderRunningPods) {
     };
     EXPECT_TRUE(ends_with("n"));
     EXPECT_EQ(m.Log("client").find('y'), std::string::npos);
+    // In force is what a pass has seen, and at this address.
+    const json::Value web = m.Pod("web");
+    const auto look = [&](const json::Value& pod, const std::string& address) {
+      return node.publisher->Look(pod, address).is;
+    };
+    EXPECT_EQ(look(web, web["status"]["podIP"].Str()), PolicyGuard::Answer::Is::kInForce);
+    EXPECT_EQ(look(web, "10.42.0.77"), PolicyGuard::Answer::Is::kNotYet);
+    EXPECT_EQ(look(web.SetPath({"metadata", "uid"}, "x"), web["status"]["podIP"].Str()),
+              PolicyGuard::Answer::Is::kNotYet);
+    EXPECT_EQ(look(web.SetPath({"spec", "hostNetwork"}, true), ""),
+              PolicyGuard::Answer::Is::kInForce);
     m.api->Put(kPolicies, Policy("allow", R"({"podSelector":{},"policyTypes":["Ingress"],
         "ingress":[{"from":[{"podSelector":{"matchLabels":{"app":"client"}}}]}]})"));
     EXPECT_TRUE(ends_with("y"));

@@ -172,6 +172,16 @@ TEST_F(CacheTest, RemembersDevicesThatTheServerDidNotRecord) {
   EXPECT_EQ(FreeDevices("n1"), (std::vector<size_t>{0, 1, 3}));
 }
 
+TEST_F(CacheTest, ADeviceThatTheNodeChoseIsNobodyElsesOnceItSaysWhich) {
+  cache_.UpsertNode(MakeNode("n1"));
+  cache_.UpsertPod(Bound(MakePod("p"), "n1", {}));
+  EXPECT_EQ(FreeGpus("n1"), 3);
+  EXPECT_EQ(FreeDevices("n1"), (std::vector<size_t>{0, 1, 2, 3}));
+  EXPECT_TRUE(cache_.UpsertPod(Bound(MakePod("p"), "n1", {"g0"})).changed);
+  EXPECT_EQ(FreeGpus("n1"), 3);
+  EXPECT_EQ(FreeDevices("n1"), (std::vector<size_t>{1, 2, 3}));
+}
+
 TEST_F(CacheTest, TakesAnAssumptionBack) {
   cache_.UpsertNode(MakeNode("n1"));
   cache_.UpsertPod(MakePod("p"));

@@ -147,6 +147,30 @@ std::string WriteAssignedDevices(const AssignedDevices& assigned) {
   return json::Write(ToJson(assigned));
 }
 
+AssignedDevices PodDevices(const json::Value& pod) {
+  AssignedDevices out = PodAssignedDevices(pod);
+  if (!out.empty()) return out;
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const json::Value& container : pod["status"][list].items()) {
+      for (const json::Value& resource : container["allocatedResourcesStatus"].items()) {
+        for (const json::Value& device : resource["resources"].items())
+          out[container["name"].Str()][resource["name"].Str()].push_back(
+              device["resourceID"].Str());
+      }
+    }
+  }
+  return out;
+}
+
+const json::Fields& PodDevicesFields() {
+  static const json::Fields fields{{"metadata", "annotations", kAssignedDevicesAnnotation},
+                                   {"status", "initContainerStatuses", "name"},
+                                   {"status", "initContainerStatuses", "allocatedResourcesStatus"},
+                                   {"status", "containerStatuses", "name"},
+                                   {"status", "containerStatuses", "allocatedResourcesStatus"}};
+  return fields;
+}
+
 DeviceLists PodGangDevices(const json::Value& pod) {
   DeviceLists out;
   const json::Value parsed = ParsedAnnotation(pod, kGangDevicesAnnotation);

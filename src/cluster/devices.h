@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include "json/projection.h"
 #include "json/value.h"
 
 namespace muster::cluster {
@@ -94,8 +95,13 @@ std::string WriteNodeDevices(const std::vector<Device>& devices);
 using AssignedDevices = std::map<std::string, std::map<std::string, std::vector<std::string>>>;
 json::Value ToJson(const AssignedDevices& assigned);
 AssignedDevices AssignedDevicesFromJson(const json::Value& value);
+// What the scheduler chose; empty if it did not.
 AssignedDevices PodAssignedDevices(const json::Value& pod);
 std::string WriteAssignedDevices(const AssignedDevices& assigned);  // the annotation's text
+// What the pod has: the scheduler's choice, or else, where the pod came to its node without one,
+// what the node says that it gave (allocatedResourcesStatus of its containers).
+AssignedDevices PodDevices(const json::Value& pod);
+const json::Fields& PodDevicesFields();  // what that reads
 
 // resource -> device ids.
 using DeviceLists = std::map<std::string, std::vector<std::string>>;

@@ -79,7 +79,6 @@ const json::Fields& PodInfoFields() {
       json::Fields{
           {"metadata", "annotations", kGroupNameAnnotation},
           {"metadata", "annotations", kTaskSpecAnnotation},
-          {"metadata", "annotations", kAssignedDevicesAnnotation},
           {"metadata", "annotations", kGangSandboxAnnotation},
           {"metadata", "creationTimestamp"},
           {"spec", "schedulerName"},
@@ -101,6 +100,7 @@ const json::Fields& PodInfoFields() {
           {"status", "phase"},
           {"status", "startTime"},
           {"status", "nominatedNodeName"}}
+          .Add(PodDevicesFields())
           .Add(PodRelationsFields())
           .Add(ClaimUseFields());
   return fields;
@@ -138,7 +138,7 @@ PodInfo ToPodInfo(const json::Value& pod) {
     if (spec["topologySpreadConstraints"].empty())
       out.constraints.relations.preferred_spread = DefaultSpread({out.ns, out.labels});
   }
-  out.assigned_devices = PodAssignedDevices(pod);
+  out.assigned_devices = PodDevices(pod);
   return out;
 }
 

@@ -382,6 +382,32 @@ TEST(Devices, AnnotationReadsBackAsWritten) {
   EXPECT_EQ(PodAssignedDevices(pod), assigned);
 }
 
+TEST(Devices, WithoutAChoiceTheNodeSaysWhichItGave) {
+  json::Value pod = Yaml(R"(
+metadata: {name: p}
+spec: {nodeName: n1, containers: [{name: main}, {name: none}]}
+status:
+  initContainerStatuses:
+    - name: init
+      allocatedResourcesStatus: [{name: nvidia.com/gpu, resources: [{resourceID: g1}]}]
+  containerStatuses:
+    - {name: none, ready: true}
+    - name: main
+      allocatedResourcesStatus:
+        - {name: nvidia.com/gpu, resources: [{resourceID: g1, health: Healthy}, {resourceID: g2}]}
+)");
+  const AssignedDevices given{{"init", {{"nvidia.com/gpu", {"g1"}}}},
+                              {"main", {{"nvidia.com/gpu", {"g1", "g2"}}}}};
+  EXPECT_EQ(ToPodInfo(pod).assigned_devices, given);
+  EXPECT_EQ(ToPodInfo(PodInfoFields().Project(pod)).assigned_devices, given);
+  pod =
+      pod.Set("metadata",
+              json::Obj({{"annotations", json::Obj({{std::string(kAssignedDevicesAnnotation),
+                                                     R"({"main":{"nvidia.com/gpu":["g3"]}})"}})}}));
+  EXPECT_EQ(ToPodInfo(pod).assigned_devices,
+            (AssignedDevices{{"main", {{"nvidia.com/gpu", {"g3"}}}}}));
+}
+
 TEST(PodGroupInfo, ReadsMinimaAndLeavesTermsOfQuotasOut) {
   const PodGroupInfo info = ToPodGroupInfo(Yaml(R"(
 metadata: {name: g, namespace: d}

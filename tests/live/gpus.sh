@@ -86,6 +86,23 @@ kubectl delete pod s1 --wait >/dev/null
 eventually 20 pod_phase_is s4 Running
 kubectl delete pod s3 s4 rest --wait >/dev/null
 
+# Pods that come to the node without the scheduler get a GPU there, and the others go to the others.
+own() { # own NAME: for this node
+  kubectl apply -f - >/dev/null <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  nodeName: ${node#node/}
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: none, command: ["sleep", "1000"], resources: {limits: {nvidia.com/gpu: 1}}}]
+YAML
+}
+own placed && eventually 20 pod_phase_is placed Running
+for name in o1 o2 o3; do start $name 1; done
+equals "$(for name in placed o1 o2 o3; do devices $name; done | sort | xargs)" "GPU-a GPU-b GPU-c GPU-d" "GPUs beside a pod's that came by itself"
+kubectl delete pod placed o1 o2 o3 --wait >/dev/null
+
 start one 1
 start pair 2
 start single 1

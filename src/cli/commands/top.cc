@@ -68,7 +68,7 @@ std::map<std::pair<std::string, std::string>, std::string> Owners(const json::Va
     const std::string node = pod["spec"]["nodeName"].Str();
     if (node.empty() || schema::IsFinalPhase(pod["status"]["phase"].AsString())) continue;
     const json::Value& meta = pod["metadata"];
-    for (const auto& [container, lists] : cluster::PodAssignedDevices(pod)) {
+    for (const auto& [container, lists] : cluster::PodDevices(pod)) {
       for (const auto& [resource, ids] : lists) {
         for (const std::string& id : ids)
           out[{node, id}] = meta["namespace"].Str() + "/" + meta["name"].Str();

@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/rng.h"
+#include "base/strings.h"
 #include "cli/console.h"
 #include "cli/live_cluster.h"
 #include "cli/session.h"
@@ -52,6 +54,7 @@ struct Question {
   simulator::Workload workload;
   std::optional<Time> now;                    // of the live cluster
   size_t first_submitted = 0, submitted = 0;  // in workload.jobs
+  std::vector<std::string> not_simulated;     // objects that are submitted and make other pods
 };
 
 // Nodes, what runs there and what waits.
@@ -74,10 +77,38 @@ Status ReadLive(cli::Session& session, Question& question, simulator::ReadOption
   return Status::Ok();
 }
 
+// Names that a line has room for.
+constexpr size_t kMaxNamesTold = 10;
+
+std::string NotSimulatedText(std::vector<std::string> names) {
+  const size_t others = names.size() - std::min(names.size(), kMaxNamesTold);
+  names.resize(names.size() - others);
+  return fmt::format("not simulated: {}{}; only Pods, PodGroups, PyTorchJobs and Jobs are",
+                     Join(names, ", "), others > 0 ? fmt::format(" and {} others", others) : "");
+}
+
 Result<std::vector<simulator::Job>> ReadJobFile(const std::string& file,
                                                 const simulator::ReadOptions& options) {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(file, simulator::kMaxTraceBytes));
   return simulator::ReadJobs(file, text, options);
+}
+
+// As of what arrives now.
+Status ReadSubmitted(const std::string& file, const simulator::ReadOptions& options,
+                     Question& question) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(file, simulator::kMaxTraceBytes));
+  question.not_simulated = simulator::NotSimulated(file, text);
+  Result<std::vector<simulator::Job>> submitted = simulator::ReadJobs(file, text, options);
+  if (!submitted && !question.not_simulated.empty()) {
+    return Error(submitted.error().reason(), "{} ({})", submitted.error().message(),
+                 NotSimulatedText(question.not_simulated));
+  }
+  if (!submitted) return submitted.error();
+  for (simulator::Job& job : *submitted) job.arrival = Duration(0);
+  question.submitted = submitted->size();
+  std::vector<simulator::Job>& jobs = question.workload.jobs;
+  jobs.insert(jobs.end(), submitted->begin(), submitted->end());
+  return Status::Ok();
 }
 
 Result<Question> ReadQuestion(const Arguments& arguments, cli::Session* session) {
@@ -103,11 +134,7 @@ Result<Question> ReadQuestion(const Arguments& arguments, cli::Session* session)
   if (submits) {
     options.run_time = simulator::RunTime::kOptional;
     options.passes_over_others = true;
-    ASSIGN_OR_RETURN(std::vector<simulator::Job> submitted,
-                     ReadJobFile(arguments.Get("submit"), options));
-    for (simulator::Job& job : submitted) job.arrival = Duration(0);
-    question.submitted = submitted.size();
-    jobs.insert(jobs.end(), submitted.begin(), submitted.end());
+    RETURN_IF_ERROR(ReadSubmitted(arguments.Get("submit"), options, question));
   }
   if (arguments.Has("jobs")) {
     options.run_time = simulator::RunTime::kRequired;
@@ -160,10 +187,13 @@ Result<int> RunSimulate(const Arguments& arguments, Console& console, cli::Sessi
     for (const simulator::Submission& each : submissions)
       list.push_back(simulator::ToJson(each, question.now));
     if (arguments.Has("submit")) out = out.Set("submitted", json::Value(std::move(list)));
+    if (!question.not_simulated.empty())
+      out = out.Set("notSimulated", json::Strings(question.not_simulated));
     console.Out(json::WritePretty(out) + "\n");
   } else if (arguments.Has("submit")) {
     for (const simulator::Submission& each : submissions)
       console.Out(simulator::ToText(each, outcome.unknown_ends, question.now));
+    if (!question.not_simulated.empty()) console.Err(NotSimulatedText(question.not_simulated));
   } else {
     console.Out(simulator::ToText(workload, outcome, summary));
   }

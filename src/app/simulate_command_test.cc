@@ -101,7 +101,8 @@ class SimulateLiveTest : public ::testing::Test {
   }
   // Exit code and output of --live --submit with a PyTorchJob of so many pods of so many GPUs.
   std::pair<int, std::string> Submit(int workers, int gpus, std::vector<std::string> more = {}) {
-    std::ofstream(file_) << "kind: ConfigMap\n---\nkind: PyTorchJob\nmetadata: {name: j}\nspec: "
+    std::ofstream(file_) << others_
+                         << "kind: ConfigMap\n---\nkind: PyTorchJob\nmetadata: {name: j}\nspec: "
                             "{pytorchReplicaSpecs: "
                             "{Worker: {replicas: "
                          << workers
@@ -112,10 +113,11 @@ class SimulateLiveTest : public ::testing::Test {
     cli::Session session(cluster_.loop, cluster_.pump, cluster_.transport, "default");
     cli::Console console{cli::Console::Capture{}};
     const auto code = RunSimulate(*cli::ParseArguments(SimulateCommand(), more), console, &session);
-    return {code.value_or(-1), code ? console.out : code.error().message()};
+    return {code.value_or(-1), code ? console.out + console.err : code.error().message()};
   }
 
   std::filesystem::path file_;
+  std::string others_;  // objects before the job
   cli::FakeCluster cluster_;
 };
 
@@ -139,6 +141,27 @@ TEST_F(SimulateLiveTest, SaysWhenNobodyCanTell) {
             "end (annotation muster.dev/run-seconds). 0/1 nodes are available: 1 Insufficient "
             "nvidia.com/gpu. Waits for 4 nvidia.com/gpu: 3 of 4 free (1 held by pod "
             "default/endless); fits when pod default/endless ends.\n");
+}
+
+TEST_F(SimulateLiveTest, SaysWhatItLeavesOut) {
+  others_ = "kind: Deployment\nmetadata: {name: web}\n---\nkind: Service\n---\n";
+  EXPECT_TRUE(Submit(2, 1).second.ends_with(
+      " on n0\nnot simulated: Deployment web; only Pods, PodGroups, PyTorchJobs and Jobs are\n"))
+      << Submit(2, 1).second;
+  const json::Value answer = *json::Parse(Submit(2, 1, {"-o", "json"}).second);
+  EXPECT_EQ(answer["notSimulated"].At(0).AsString(), "Deployment web");
+  for (int i = 0; i < 10; ++i)
+    others_ += "kind: CronJob\nmetadata: {name: c" + std::to_string(i) + "}\n---\n";
+  EXPECT_NE(Submit(2, 1).second.find("CronJob c8 and 1 others; only"), std::string::npos)
+      << Submit(2, 1).second;
+}
+
+TEST_F(SimulateCommandTest, SaysWhatItLeavesOutWhereNothingIsLeft) {
+  std::ofstream(jobs_) << "kind: StatefulSet\nmetadata: {name: db}\n";
+  const std::string text = Run({"--nodes", "2x8", "--submit", jobs_});
+  EXPECT_NE(text.find(": no job with a run time (not simulated: StatefulSet db; only"),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(SimulateLiveTest, SaysWhatNeverFits) {

@@ -165,6 +165,19 @@ Result<std::vector<NodeInfo>> ReadNodes(std::string_view file, std::string_view 
   return Checked(file, std::move(nodes));
 }
 
+std::vector<std::string> NotSimulated(std::string_view file, std::string_view text) {
+  static const std::set<std::string_view> kinds = {"CronJob", "DaemonSet",  "Deployment",
+                                                   "JobSet",  "ReplicaSet", "StatefulSet"};
+  const std::string_view header = FirstLine(text);
+  if (header.starts_with("name,") || header.starts_with("timestamp,")) return {};
+  std::vector<std::string> names;
+  for (const json::Value& object : ReadObjects(file, text).value_or(std::vector<json::Value>())) {
+    if (kinds.contains(object["kind"].AsString()))
+      names.push_back(object["kind"].Str() + " " + object["metadata"]["name"].Str());
+  }
+  return names;
+}
+
 Result<std::vector<Job>> ReadJobs(std::string_view file, std::string_view text,
                                   const ReadOptions& options) {
   const std::string_view header = FirstLine(text);

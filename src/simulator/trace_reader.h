@@ -40,6 +40,9 @@ inline constexpr int64_t kMaxPhillyGpus = 8'192;
 
 // `file` is what errors call it.
 Result<std::vector<cluster::NodeInfo>> ReadNodes(std::string_view file, std::string_view text);
+// Objects that make pods of which ReadJobs() makes no job: "Deployment web". None of a CSV, or of
+// what cannot be read.
+std::vector<std::string> NotSimulated(std::string_view file, std::string_view text);
 Result<std::vector<Job>> ReadJobs(std::string_view file, std::string_view text,
                                   const ReadOptions& options = {});
 

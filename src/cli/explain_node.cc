@@ -109,6 +109,7 @@ class NodeView {
     for (const bool extended : {true, false}) {
       for (const auto& [resource, offered] : info_.allocatable) {
         if (cluster::IsExtendedResource(resource) != extended) continue;
+        if (resource == cluster::resource::kGpuMilli) continue;  // beside no whole GPU
         const int64_t free = Free(resource);
         if (free == 0 && offered > 0 && !extended) used_up.push_back(resource);
         if (free == 0 || resource == cluster::resource::kPods) continue;
@@ -123,6 +124,12 @@ class NodeView {
       out.lines.push_back("takes no further pod");
     } else {
       out.lines.push_back("the largest pod that fits: " + Join(texts, ", "));
+    }
+    if (const int64_t milli = FreeOrZero(std::string(cluster::resource::kGpuMilli));
+        milli > 0 && !full) {
+      out.lines.push_back(fmt::format("the largest share of a GPU that fits: {} {}", milli,
+                                      cluster::resource::kGpuMilli));
+      out.json = out.json.Set("largestShare", std::to_string(milli));
     }
     const auto gpus =
         info_.allocatable.empty() ? 0 : FreeOrZero(std::string(cluster::resource::kNvidiaGpu));

@@ -232,6 +232,78 @@ TEST_F(ExplainTest, AJobSetSaysWhatItsJobsDo) {
       << Text({"jobset", "t"});
 }
 
+TEST_F(ExplainTest, AJobIsFoundOfWhateverKind) {
+  cluster_.api.static_answers["/apis"] = Yaml(
+      "{groups: [{name: kubeflow.org, versions: [{version: v1}]}, {name: batch, versions: "
+      "[{version: v1}]}, {name: jobset.x-k8s.io, versions: [{version: v1alpha2}]}]}");
+  const auto serve = [&](const std::string& path, const std::string& plural,
+                         const std::string& kind) {
+    cluster_.api.static_answers[path] =
+        Yaml("{resources: [{name: " + plural + ", kind: " + kind + ", namespaced: true}]}");
+  };
+  serve("/apis/kubeflow.org/v1", "pytorchjobs", "PyTorchJob");
+  serve("/apis/batch/v1", "jobs", "Job");
+  EXPECT_EQ(
+      Text({"job", "j"}),
+      "Error from server (NotFound): no pytorchjob.kubeflow.org, job.batch \"j\" in namespace "
+      "default");
+  serve("/apis/jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet");
+  cluster_.api.Put("/apis/jobset.x-k8s.io/v1alpha2/jobsets",
+                   Yaml("{metadata: {name: j, namespace: other}, spec: {replicatedJobs: [{}]}}"));
+  EXPECT_EQ(Text({"job", "other/j"}), "JobSet j of 1 Job: none is active yet\n");
+  cluster_.api.Put("/apis/batch/v1/jobs",
+                   Yaml("{metadata: {name: j, namespace: other}, status: {active: 1}}"));
+  EXPECT_EQ(Text({"job", "other/j"}),
+            "Job j runs\n"
+            "  of that name there is another one: muster explain jobset.jobset.x-k8s.io other/j\n");
+  EXPECT_EQ(Text({"jobset.jobset.x-k8s.io", "other/j"}), "JobSet j of 1 Job: none is active yet\n");
+}
+
+TEST_F(ExplainTest, AGangIsFoundByEitherPodGroup) {
+  cluster_.api.static_answers["/apis"] = Yaml(
+      "{groups: [{name: scheduling.volcano.sh, versions: [{version: v1beta1}]}, {name: "
+      "scheduling.x-k8s.io, versions: [{version: v1alpha1}]}]}");
+  cluster_.api.static_answers["/apis/scheduling.x-k8s.io/v1alpha1"] = Yaml(
+      "{resources: [{name: podgroups, kind: PodGroup, singularName: podgroup, namespaced: "
+      "true}]}");
+  cluster_.api.Put("/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
+                   Yaml("{metadata: {name: g, namespace: default}, spec: {minMember: 2}, status: "
+                        "{phase: Running, running: 2}}"));
+  const std::string text =
+      "PodGroup g is Running: 2 running, 0 succeeded, 0 failed, of at least 2\n";
+  EXPECT_EQ(Text({"gang", "g"}), text);
+  EXPECT_EQ(Text({"PodGroup", "g"}), text);
+}
+
+TEST_F(ExplainTest, AShareOfAGpuIsNoPartOfTheLargestPod) {
+  cluster_.api.Put(
+      "/api/v1/nodes",
+      Yaml(
+          "{metadata: {name: n0, annotations: {muster.dev/devices: '{\"nvidia.com/gpu\": [{\"id\": "
+          "\"GPU-0\"}, {\"id\": \"GPU-1\", \"index\": 1}]}'}}, status: {allocatable: {cpu: '8', "
+          "pods: '10', nvidia.com/gpu: '2', muster.dev/gpu-milli: 2k}}}"));
+  const auto share = [&](const std::string& name, const std::string& milli) {
+    cluster_.api.Put("/api/v1/pods",
+                     Yaml("{metadata: {name: " + name +
+                          ", namespace: default, annotations: {muster.dev/assigned-devices: "
+                          "'{\"c\": {\"nvidia.com/gpu\": [\"GPU-0\"]}}'}}, spec: {nodeName: n0, "
+                          "containers: [{name: c, resources: {limits: {muster.dev/gpu-milli: " +
+                          milli + "}}}]}}"));
+  };
+  share("a", "300");
+  EXPECT_NE(Text({"node", "n0"})
+                .find("  the largest pod that fits: 1 nvidia.com/gpu, 8 cpu\n"
+                      "  the largest share of a GPU that fits: 1000 muster.dev/gpu-milli\n"),
+            std::string::npos)
+      << Text({"node", "n0"});
+  PutPod("whole", "n0", "1", "",
+         ", annotations: {muster.dev/assigned-devices: '{\"c\": {\"nvidia.com/gpu\": "
+         "[\"GPU-1\"]}}'}");
+  const json::Value facts = Json({"node", "n0"});
+  EXPECT_EQ(json::Write(facts["largestPod"]), R"({"cpu":"8"})");
+  EXPECT_EQ(facts["largestShare"].AsString(), "700");
+}
+
 TEST_F(ExplainTest, OtherKindsSayWhatTheirStatusSays) {
   cluster_.api.static_answers["/api/v1"] = Yaml(
       "{resources: [{name: persistentvolumeclaims, kind: PersistentVolumeClaim, singularName: "

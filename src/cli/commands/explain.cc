@@ -1,7 +1,12 @@
 // muster explain: why a pod, gang or job does not run, and what would change that; what a node has.
 
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
 
 #include "base/strings.h"
 #include "cli/command.h"
@@ -20,15 +25,71 @@ bool IsWorkload(const ApiResource& resource) {
   return kinds.contains(resource.kind);
 }
 
-// "job NAME" means a PyTorchJob before a batch Job.
-Result<ApiResource> FindJobKind(ResourceFinder& finder) {
-  Result<ApiResource> training = finder.Find("pytorchjobs");
-  return training ? training : finder.Find("jobs");
+// What a word may mean, in the order in which a name is looked for. Others mean what they say.
+std::vector<std::string> MeaningsOf(const std::string& word) {
+  static const std::map<std::string, std::vector<std::string>> meanings = {
+      {"job", {"pytorchjobs.kubeflow.org", "jobs.batch", "jobsets.jobset.x-k8s.io"}},
+      {"gang", {"podgroups.scheduling.volcano.sh", "podgroups.scheduling.x-k8s.io"}}};
+  const std::string lower = ToLower(word);
+  if (lower == "job" || lower == "jobs") return meanings.at("job");
+  if (lower == "gang" || lower == "gangs" || lower == "podgroup" || lower == "podgroups")
+    return meanings.at("gang");
+  return {word};
 }
 
-Result<ApiResource> FindKind(ResourceFinder& finder, const std::string& word) {
-  if (word == "job" || word == "jobs") return FindJobKind(finder);
-  return finder.Find(word == "gang" || word == "gangs" ? "podgroups" : word);
+struct Found {
+  ApiResource resource;
+  json::Value object;
+};
+
+// The namespace and the name that "NS/NAME" or "NAME" stands for.
+client::Target TargetOf(const ApiResource& resource, const Session& session,
+                        const std::string& name) {
+  const size_t slash = name.find('/');
+  if (slash != std::string::npos && resource.namespaced)
+    return {resource.resource, name.substr(0, slash), name.substr(slash + 1), ""};
+  return {resource.resource, NamespaceFor(resource, session), name, ""};
+}
+
+// All that the word and the name mean; at least one.
+Result<std::vector<Found>> FindObjects(Session& session, const std::string& word,
+                                       const std::string& name) {
+  ResourceFinder finder(session);
+  const std::vector<std::string> meanings = MeaningsOf(word);
+  std::vector<Found> found;
+  std::vector<std::string> tried;
+  Status fault = Status::Ok();  // of the last that could not be asked for
+  client::Target target;
+  for (const std::string& meaning : meanings) {
+    const Result<ApiResource> resource = finder.Find(meaning);
+    if (!resource) {
+      if (meanings.size() == 1) return Error(resource.error());
+      continue;  // this server does not have it
+    }
+    target = TargetOf(*resource, session, name);
+    Result<json::Value> object = session.Get(target);
+    if (object) {
+      found.push_back({*resource, std::move(*object)});
+    } else if (meanings.size() == 1 || object.error().reason() != Reason::kNotFound) {
+      fault = object.error();
+    }
+    tried.push_back(resource->QualifiedSingular());
+  }
+  if (!found.empty()) return found;
+  if (!fault.ok()) return Error(fault);
+  if (tried.empty())
+    return Error(Reason::kInvalid, "the server has none of {}", Join(meanings, ", "));
+  return Error(Reason::kNotFound, "no {} \"{}\" in namespace {}", Join(tried, ", "), target.name,
+               target.ns);
+}
+
+Result<Explanation> Explain(Session& session, const ApiResource& resource,
+                            const json::Value& object) {
+  if (resource.kind == "Pod") return ExplainPod(session, object);
+  if (resource.kind == "Node") return ExplainNode(session, object);
+  if (resource.kind == "PodGroup") return ExplainGang(session, object);
+  if (IsWorkload(resource)) return ExplainJob(session, resource, object);
+  return ExplainOther(session, resource, object);
 }
 
 // "pod NAME", "pod/NAME", "gang NS/NAME".
@@ -42,19 +103,13 @@ Result<Explanation> ExplainOne(Session& session, std::vector<std::string> words)
                  "name one pod, gang, job or node: muster explain pod NAME, muster explain job "
                  "NAME (for fields: kubectl explain)");
   }
-  ResourceFinder finder(session);
-  ASSIGN_OR_RETURN(const ApiResource resource, FindKind(finder, words[0]));
-  std::string ns = NamespaceFor(resource, session), name = words[1];
-  if (const size_t slash = name.find('/'); slash != std::string::npos && resource.namespaced) {
-    ns = name.substr(0, slash);
-    name = name.substr(slash + 1);
+  ASSIGN_OR_RETURN(const std::vector<Found> found, FindObjects(session, words[0], words[1]));
+  ASSIGN_OR_RETURN(Explanation out, Explain(session, found[0].resource, found[0].object));
+  for (size_t i = 1; i < found.size(); ++i) {
+    out.lines.push_back(fmt::format("of that name there is another one: muster explain {} {}",
+                                    found[i].resource.QualifiedSingular(), words[1]));
   }
-  ASSIGN_OR_RETURN(const json::Value object, session.Get({resource.resource, ns, name, ""}));
-  if (resource.kind == "Pod") return ExplainPod(session, object);
-  if (resource.kind == "Node") return ExplainNode(session, object);
-  if (resource.kind == "PodGroup") return ExplainGang(session, object);
-  if (IsWorkload(resource)) return ExplainJob(session, resource, object);
-  return ExplainOther(session, resource, object);
+  return out;
 }
 
 Result<int> Run(Invocation& invocation) {
@@ -85,7 +140,7 @@ Command ExplainCommand() {
   command.flags = {{"output", 'o', "FORMAT", "json", "", {"json"}}};
   command.examples = {
       {"muster explain pod web-0", "which rule fails on how many nodes"},
-      {"muster explain job digits", "a job with its gang"},
+      {"muster explain job digits", "a PyTorchJob, Job or JobSet, with its gang"},
       {"muster explain gang team/digits", "a gang, by its PodGroup"},
       {"muster explain node gpu-1 -o json", "whose its GPUs are, and what is free"}};
   command.most_words = 2;

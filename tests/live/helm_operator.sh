@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Issue 6: an operator's chart through stock helm: CRDs that helm makes and never changes, roles, a controller in a pod that
-# reconciles its resource; a chart of such resources; what stays when the operator goes.
+# reconciles its resource, webhooks with an authority of the chart's own; a chart of such resources; what stays when the operator goes.
 source "$(dirname "$0")/lib.sh"
 source "$(dirname "$0")/charts/lib.sh"
 /usr/bin/python3 -c 'import kubernetes' 2>/dev/null || skip "python3-kubernetes is not installed (tools/install-packages test)"
@@ -40,12 +40,21 @@ kubectl create rolebinding editors --clusterrole=edit --serviceaccount=operators
 may_edit() { equals "$(kubectl auth can-i create pages.demo.example.com --as=system:serviceaccount:operators:default || true)" yes "an editor"; }
 eventually 10 may_edit
 
+say "== its webhooks, whose authority the chart made"
+equals "$(of_page page/home '{.metadata.labels.demo\.example\.com/checked}')" yes "what the webhook added"
+refused 'admission webhook "validate.pages.demo.example.com" denied the request: spec.text: nobody shall read a secret' page home secret
+refused 'denied the request' kubectl -n default patch page home --type=merge -p '{"spec": {"text": "a secret"}}'
+ca() { kubectl get validatingwebhookconfiguration pages -o 'jsonpath={.webhooks[0].clientConfig.caBundle}'; }
+first=$(ca)
+equals "$first" "$(kubectl get secret pages-webhook -o 'jsonpath={.data.ca\.crt}')" "the authority"
+
 say "== upgrade of the operator"
 old=$(kubectl get pods -l app.kubernetes.io/instance=pages -o name)
 helm upgrade pages "$chart" --set logLevel=debug --wait --timeout 60s >/dev/null
 new=$(kubectl get pods -l app.kubernetes.io/instance=pages --field-selector status.phase=Running -o name)
 [ "$old" != "$new" ] || fail "the pod is still $old"
-contains "$(kubectl logs "$new")" "level debug as ${new#pod/}" "log of the new pod"
+equals "$(ca)" "$first" "the authority after the upgrade"
+contains "$(kubectl logs "$new" -c manager)" "level debug as ${new#pod/}" "log of the new pod"
 page home goodbye >/dev/null
 changed() { equals "$(of_page configmap/page-home '{.data.text}') $(of_page deployment/page-home '{.spec.template.spec.containers[0].env[0].value}')" "goodbye goodbye"; }
 eventually 30 changed
@@ -84,6 +93,8 @@ helm upgrade front "$SCRATCH/site" -n default --set text=two >/dev/null
 equals "$(of_page page/front '{.spec.text} {.spec.color} {.status.conditions[0].status}')" "two blue True" "after the upgrade"
 helm rollback front 1 -n default >/dev/null
 equals "$(of_page page/front '{.spec.text} {.spec.color}')" "one green" "after rollback"
+refused 'denied the request' helm upgrade front "$SCRATCH/site" -n default --set text=secret
+equals "$(helm status front -n default -o json | jq -r .info.status) $(of_page page/front '{.spec.text}')" "failed one" "after a refusal"
 helm uninstall front -n default --wait --timeout 30s >/dev/null
 owned_gone() { equals "$(kubectl -n default get deployments,configmaps,pods -l page=front -o name)" "" "what the page owned"; }
 eventually 30 owned_gone
@@ -91,7 +102,7 @@ eventually 30 owned_gone
 say "== uninstall: the kind and its objects stay"
 helm uninstall pages --wait --timeout 60s >/dev/null
 eventually 20 left_are operators "rolebinding.rbac.authorization.k8s.io/editors"
-equals "$(kubectl get clusterroles,clusterrolebindings -l app.kubernetes.io/instance=pages -o name)" "" "roles"
+equals "$(kubectl get clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations -l app.kubernetes.io/instance=pages -o name)" "" "roles and webhooks"
 equals "$(of_page page/home '{.spec.text}')" again "a page without its operator"
 helm install pages "$chart" --skip-crds --wait --timeout 60s >/dev/null
 kubectl -n default delete page home --timeout=30s >/dev/null
@@ -100,4 +111,4 @@ eventually 30 home_gone
 helm uninstall pages --wait --timeout 60s >/dev/null
 kubectl delete crd pages.demo.example.com --timeout=30s >/dev/null
 refused 'NotFound' kubectl get pages -o name
-say "result: an operator came, was upgraded, rolled back and went by helm; its resource was reconciled and stayed"
+say "result: an operator with webhooks came, was upgraded, rolled back and went by helm; its resource was reconciled and stayed"

@@ -145,6 +145,10 @@ TEST(Defaults, OfAService) {
               R"("sessionAffinityConfig":{"clientIP":{"timeoutSeconds":10800}},
                 "externalTrafficPolicy":"Cluster","internalTrafficPolicy":"Cluster"}})"));
   EXPECT_FALSE(Defaulted("", "services",
+                         R"({"spec":{"sessionAffinity":"None",)"
+                         R"("sessionAffinityConfig":{"clientIP":{"timeoutSeconds":5}}}})")["spec"]
+                   .Has("sessionAffinityConfig"));
+  EXPECT_FALSE(Defaulted("", "services",
                          R"({"spec":{)"
                          R"("type":"ExternalName"}})")["spec"]
                    .Has("internalTrafficPolicy"));

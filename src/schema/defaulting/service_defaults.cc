@@ -30,6 +30,8 @@ Value DefaultService(Value service) {
   SetDefault(spec, "sessionAffinity", "None");
   SetDefault(spec, "type", "ClusterIP");
   const std::string type = spec["type"].Str();
+  // Whoever switches affinity off need not know what was configured for it.
+  if (spec["sessionAffinity"].AsString() == "None") spec = spec.Remove("sessionAffinityConfig");
   if (spec["sessionAffinity"].AsString() == "ClientIP" &&
       spec.Path({"sessionAffinityConfig", "clientIP", "timeoutSeconds"}).IsNull()) {
     spec = spec.SetPath({"sessionAffinityConfig", "clientIP", "timeoutSeconds"},

@@ -40,6 +40,8 @@ equals "$(kubectl get jobs -o name)" "" "hooks that succeeded"
 equals "$(jsonpath configmap/site-web-installed .data.revision)" 1 "a hook that stays"
 equals "$(kubectl get secrets -l owner=helm,name=site -o 'jsonpath={.items[*].metadata.name} {.items[*].type}')" \
   "sh.helm.release.v1.site.v1 helm.sh/release.v1" "the release's Secret"
+equals "$(kubectl exec deployment/site-web -- awk '/^(Uid|CapBnd|NoNewPrivs|Seccomp):/ {print $2}' /proc/self/status | xargs)" \
+  "65534 0000000000000000 1 2" "user, capabilities, no_new_privs and seccomp of the pods"
 contains "$(kubectl get ingress site-web --no-headers)" "web.example.com" "the Ingress"
 equals "$(jsonpath pdb/site-web .status.disruptionsAllowed)" 1 "allowed disruptions"
 says '"greeting": "hello"'

@@ -65,6 +65,7 @@ json::Value StatusPatch(const json::Value& pod, const ProcessState& state, Time 
   return json::Obj(
       {{"status",
         json::Obj({{"phase", PodPhase(state)},
+                   {"startTime", pod["status"]["startTime"].Str(FormatTime(now))},
                    {"podIP", ip},
                    {"podIPs", json::List({json::Obj({{"ip", ip}})})},
                    {"conditions",
@@ -189,11 +190,11 @@ std::vector<std::string> Machine::Uids() const {
   return uids;
 }
 
-NodeAgent::NodeAgent(const Network& network, Machine& machine, int devices, Rng rng,
+NodeAgent::NodeAgent(const Network& network, Machine& machine, Options options, Rng rng,
                      CrashPoint* crash)
     : loop_(network.loop),
       machine_(machine),
-      devices_(devices),
+      options_(options),
       rng_(rng),
       counts_(network.counts),
       link_(network, "system:node:" + machine.name(), Rng(rng_.Next()), crash),
@@ -217,6 +218,8 @@ NodeAgent::NodeAgent(const Network& network, Machine& machine, int devices, Rng 
       .Subscribe({.on_change = lifetime_.Guard([this](const client::ObjectKey&, const json::Value&,
                                                       const json::Value&) { PostNodeStatus(); }),
                   .on_synced = {}});
+  if (options_.keeps_volumes)
+    volumes_ = std::make_unique<NodeVolumes>(loop_, client_, informers_, machine_);
   informers_.Start();
   Register();
   Heartbeat();
@@ -228,6 +231,7 @@ NodeAgent::~NodeAgent() {
 }
 
 bool NodeAgent::Idle() const {
+  if (volumes_ != nullptr && !volumes_->Idle()) return false;
   for (const auto& [key, work] : work_) {
     if (work.sending || work.timer != 0) return false;
   }
@@ -236,7 +240,7 @@ bool NodeAgent::Idle() const {
 
 json::Value NodeAgent::NodeObject() const {
   json::Array list;
-  for (int i = 0; i < devices_; ++i) {
+  for (int i = 0; i < options_.devices; ++i) {
     list.push_back(json::Obj({{"id", fmt::format("{}-gpu-{}", machine_.name(), i)},
                               {"index", i},
                               {"model", "Simulated-GPU"}}));
@@ -246,11 +250,14 @@ json::Value NodeAgent::NodeObject() const {
   const json::Value room = json::Obj({{"cpu", "64"},
                                       {"memory", "256Gi"},
                                       {"pods", "110"},
-                                      {"nvidia.com/gpu", std::to_string(devices_)}});
+                                      {"nvidia.com/gpu", std::to_string(options_.devices)}});
   return json::Obj(
       {{"apiVersion", "v1"},
        {"kind", "Node"},
        {"metadata", json::Obj({{"name", machine_.name()},
+                               // Its metrics are what annotations of its pods say.
+                               {"labels", json::Obj({{"kubernetes.io/hostname", machine_.name()},
+                                                     {"muster.dev/simulated", "true"}})},
                                {"annotations",
                                 json::Obj({{std::string(cluster::kDevicesAnnotation), text}})}})},
        {"status",

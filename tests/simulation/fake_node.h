@@ -24,6 +24,7 @@
 #include "client/informer.h"
 #include "loop/loop.h"
 #include "simulation/faulty_transport.h"
+#include "simulation/node_volumes.h"
 
 namespace muster::simulation {
 
@@ -38,6 +39,7 @@ using FateFunction = std::function<Fate(const json::Value& pod, int64_t restarts
 Fate RandomFate(const json::Value& pod, int64_t restarts);
 // A pod with this annotation runs for so many milliseconds and ends well, whatever its UID.
 inline constexpr std::string_view kRunsForAnnotation = "simulation/runs-for-ms";
+inline constexpr std::string_view kForEverMs = "1000000000";
 
 struct ProcessState {
   enum class Phase : uint8_t { kStarting, kRunning, kExited };
@@ -63,6 +65,9 @@ class Machine {
   std::vector<std::string> Uids() const;
   void Listen(std::function<void(const std::string& uid)> on_change);
   const std::string& name() const { return name_; }
+  // Folders of local volumes, by the name of the volume. They outlive a power cut.
+  std::set<std::string>& folders() { return folders_; }
+  const std::set<std::string>& folders() const { return folders_; }
 
  private:
   struct Process {
@@ -80,11 +85,16 @@ class Machine {
   std::function<void(const std::string&)> on_violation_;
   std::function<void(const std::string&)> on_change_;
   std::map<std::string, Process> processes_;
+  std::set<std::string> folders_;
 };
 
 class NodeAgent {
  public:
-  NodeAgent(const Network& network, Machine& machine, int devices, Rng rng, CrashPoint* crash);
+  struct Options {
+    int devices = 0;
+    bool keeps_volumes = false;  // node_volumes.h
+  };
+  NodeAgent(const Network& network, Machine& machine, Options options, Rng rng, CrashPoint* crash);
   ~NodeAgent();
 
   // Nothing to report and nothing to stop (leases do not count).
@@ -109,12 +119,13 @@ class NodeAgent {
 
   Loop& loop_;
   Machine& machine_;
-  const int devices_;
+  const Options options_;
   Rng rng_;
   Counts& counts_;
   FaultyTransport link_;
   client::ApiClient client_;
   client::InformerSet informers_;
+  std::unique_ptr<NodeVolumes> volumes_;
   std::map<client::ObjectKey, PodWork> work_;
   std::map<std::string, client::ObjectKey> keys_;  // of the pods that were seen, by UID
   client::Lifetime lifetime_;

@@ -1,9 +1,11 @@
 // simulation_test [--seeds FIRST:COUNT] [--scenarios EVERY] [--jobs N] [--until-failure 1]
 //     Every EVERY-th death of each scenario (0, the default: none). Then the seeds (1:100 unless
-//     said otherwise) in a story about jobs, and every second one in stories about preemption and
-//     about workloads, some twice: the same seed must leave the same trace. Then the counts of
-//     every fault and rare branch. Exit status 1 when anything is wrong.
-// simulation_test --seed N | --preemption N | --workloads N | --scenario NAME[/PART/before|after/K]
+//     said otherwise) in a story about jobs, and the even ones in stories about preemption and
+//     about workloads, the odd ones in one of chapters_story.h, some twice: the same seed must
+//     leave the same trace. Then the counts of every fault and rare branch. Exit status 1 when
+//     anything is wrong.
+// simulation_test --seed N | --preemption N | --workloads N | --chapters N |
+//                 --scenario NAME[/PART/before|after/K]
 //     One run, told change by change.
 
 #include <sys/wait.h>
@@ -18,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "simulation/chapters_story.h"
 #include "simulation/preemption_story.h"
 #include "simulation/scenarios.h"
 #include "simulation/story.h"
@@ -29,8 +32,8 @@ using muster::simulation::Counts;
 using muster::simulation::Death;
 using muster::simulation::Outcome;
 
-// Every tenth seed runs twice.
-constexpr int64_t kReplayEvery = 10;
+// Every ninth seed runs twice: odd ones and even ones.
+constexpr int64_t kReplayEvery = 9;
 // Fewer seeds need not show everything.
 constexpr int64_t kSeedsThatShowAll = 100;
 constexpr int64_t kMaxViolationsShown = 8;  // of one run
@@ -38,11 +41,15 @@ constexpr int64_t kMaxViolationsShown = 8;  // of one run
 struct Story {
   std::string_view flag;  // with a seed: to tell it once
   Outcome (*run)(uint64_t seed, Counts& counts, bool verbose);
-  int64_t every;  // of the seeds
+  int64_t every;  // of the seeds,
+  int64_t from;   // beginning at this one
 };
-constexpr Story kStories[] = {{"--seed", muster::simulation::RunSeed, 1},
-                              {"--preemption", muster::simulation::RunPreemptionSeed, 2},
-                              {"--workloads", muster::simulation::RunWorkloadSeed, 2}};
+constexpr Story kStories[] = {{"--seed", muster::simulation::RunSeed, 1, 0},
+                              {"--preemption", muster::simulation::RunPreemptionSeed, 2, 0},
+                              {"--workloads", muster::simulation::RunWorkloadSeed, 2, 0},
+                              {"--chapters", muster::simulation::RunChaptersSeed, 2, 1}};
+
+bool IsToldOf(const Story& story, int64_t seed) { return seed % story.every == story.from; }
 
 struct Arguments {
   int64_t first = 1;
@@ -129,7 +136,7 @@ std::vector<Task> Tasks(const Arguments& arguments) {
   }
   for (int64_t seed = arguments.first; seed < arguments.first + arguments.count; ++seed) {
     for (const Story& story : kStories) {
-      if (seed % story.every != 0) continue;
+      if (!IsToldOf(story, seed)) continue;
       tasks.push_back([&story, seed](Counts& counts) { return RunSeedOnce(story, seed, counts); });
     }
   }
@@ -235,8 +242,10 @@ int main(int argc, char** argv) {
   muster::SetLogLevel(muster::LogLevel::kNone);
   const std::vector<Task> tasks = Tasks(arguments);
   Counts counts(muster::simulation::ExpectedCounts());
-  for (const std::string_view name : muster::simulation::ExpectedWorkloadCounts())
-    counts.Add(name, 0);
+  for (const auto* names : {&muster::simulation::ExpectedWorkloadCounts(),
+                            &muster::simulation::ExpectedChapterCounts()}) {
+    for (const std::string_view name : *names) counts.Add(name, 0);
+  }
   const Sum sum = RunInProcesses(tasks, arguments, counts);
   int zeros = 0;
   for (const auto& [name, count] : counts.all()) {
@@ -245,7 +254,7 @@ int main(int argc, char** argv) {
   }
   int64_t runs_of_seeds = 0;
   for (int64_t seed = arguments.first; seed < arguments.first + arguments.count; ++seed) {
-    for (const Story& story : kStories) runs_of_seeds += seed % story.every == 0;
+    for (const Story& story : kStories) runs_of_seeds += IsToldOf(story, seed);
   }
   std::printf("%ld seeds, %ld deaths in scenarios, %ld bad, %d counts at zero\n",
               static_cast<long>(arguments.count), static_cast<long>(sum.runs - runs_of_seeds),

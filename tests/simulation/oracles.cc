@@ -146,7 +146,9 @@ void Oracles::OnEvent(const store::WatchEvent& event) {
 
   const auto is = [&key](std::string_view prefix) { return key.starts_with(prefix); };
   if (deleted && is(kNamespacePrefix)) CheckDeletedNamespace(key);
-  if (!is(kPodPrefix) && !is(kNodePrefix) && !is(kGroupPrefix) && !is(kEventPrefix) &&
+  const bool heard = std::any_of(listeners_.begin(), listeners_.end(),
+                                 [&](const auto& entry) { return is(entry.first); });
+  if (!heard && !is(kPodPrefix) && !is(kNodePrefix) && !is(kGroupPrefix) && !is(kEventPrefix) &&
       !is(kJobPrefix) && !is(kBudgetPrefix) && !WorkloadOracle::Sees(key)) {
     return;
   }
@@ -164,6 +166,9 @@ void Oracles::OnEvent(const store::WatchEvent& event) {
   }
   if (is(kBudgetPrefix)) preemption_.OnBudget(key, deleted ? json::Value() : object);
   CountBranches(event, object);
+  for (const auto& [prefix, listener] : listeners_) {
+    if (is(prefix)) listener(key, object, deleted);
+  }
 }
 
 void Oracles::Tell(const store::WatchEvent& event, const json::Value& object) const {

@@ -29,6 +29,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -57,6 +58,13 @@ class Oracles {
   // A user is about to delete the object ("ns/name") in the background: even if it is being deleted
   // in another way, it need not wait for its dependents any more.
   void OnBackgroundDelete(const std::string& object) { need_not_wait_.insert(object); }
+  // `listener` is told of every change of an object whose key begins so, in the order of the log;
+  // one that is gone is as it was before.
+  using Listener =
+      std::function<void(const std::string& key, const json::Value& object, bool deleted)>;
+  void Listen(std::string prefix, Listener listener) {
+    listeners_.emplace_back(std::move(prefix), std::move(listener));
+  }
   // Time has passed.
   void Tick() {
     gangs_.Tick();
@@ -114,6 +122,7 @@ class Oracles {
   GangOracle gangs_;
   PreemptionOracle preemption_;
   WorkloadOracle workloads_;
+  std::vector<std::pair<std::string, Listener>> listeners_;
   store::Store* store_ = nullptr;
   store::Revision last_revision_ = 0;
   uint64_t trace_hash_ = 0;

@@ -20,7 +20,6 @@ namespace resources = client::resources;
 
 constexpr char kPods[] = "/registry/core/pods/";
 constexpr std::string_view kPriorities[] = {"low", "middle", "high", "polite"};
-constexpr std::string_view kEndlessMs = "1000000000";
 
 class PreemptionStory {
  public:
@@ -70,7 +69,7 @@ class PreemptionStory {
                   bool endless) {
     constexpr const char* kApps[] = {"a", "b", "none"};
     const std::string runs_for =
-        endless ? std::string(kEndlessMs) : std::to_string(rng_.Between(5'000, 40'000));
+        endless ? std::string(kForEverMs) : std::to_string(rng_.Between(5'000, 40'000));
     json::Value pod = json::ParseYaml(fmt::format(R"(
 apiVersion: v1
 kind: Pod
@@ -147,7 +146,7 @@ spec: {{minMember: {}, priorityClassName: {}}}
       const std::string_view phase = pod["status"]["phase"].AsString();
       return pod["spec"]["nodeName"].AsString().empty() || phase == "Succeeded" ||
              phase == "Failed" ||
-             pod["metadata"]["annotations"][kRunsForAnnotation].AsString() == kEndlessMs;
+             pod["metadata"]["annotations"][kRunsForAnnotation].AsString() == kForEverMs;
     });
   }
 

@@ -4,23 +4,14 @@
 #include <string_view>
 #include <utility>
 
-#include "base/check.h"
 #include "base/strings.h"
-#include "json/parse.h"
 #include "simulation/fake_node.h"
+#include "simulation/user_requests.h"
 
 namespace muster::simulation {
 namespace {
 
 namespace resources = client::resources;
-
-constexpr char kForEverMs[] = "1000000000";
-
-json::Value Yaml(const std::string& text) {
-  const auto documents = json::ParseYaml(text);
-  CHECK_MSG(documents.has_value(), text);
-  return documents->at(0);
-}
 
 json::Value Object(std::string_view api_version, std::string_view kind, const std::string& ns,
                    const std::string& name, const std::string& spec) {

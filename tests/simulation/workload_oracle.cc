@@ -149,6 +149,7 @@ void WorkloadOracle::OnPod(const json::Value& object, bool deleted) {
   pod.tracked = !metadata["finalizers"].empty();
   pod.ready = !deleted && IsTrue(object, "Ready");
   if (is_new) pod.created = loop_.Steady();
+  if (pod.ready && !before.ready) pod.became_ready = loop_.Steady();
   if (pod.ready || before.ready) pod.last_ready = loop_.Steady();
   if (IsTrue(object, "DisruptionTarget") || going_namespaces_.contains(metadata["namespace"].Str()))
     Excuse(uid);
@@ -212,6 +213,12 @@ void WorkloadOracle::CheckAvailable(const std::string& uid, const Pod& pod,
   if (pod.last_ready != loop_.Steady()) return;  // it served nobody
   // Who is ready is not known so soon, and with fewer replicas somebody has to go.
   if (IsRecent(deployment.scaled)) return;
+  // A ReplicaSet loses as many as serve nobody; those of a node that came back serve again by then.
+  const std::vector<const Pod*> siblings = PodsOf(pod.owner);
+  if (std::any_of(siblings.begin(), siblings.end(), [this](const Pod* sibling) {
+        return sibling->became_ready != Time{} && IsRecent(sibling->became_ready);
+      }))
+    return;
   int64_t available = 0;
   for (const auto& [other_uid, other] : pods_) {
     const Owner* of = FindOwner(other.owner);

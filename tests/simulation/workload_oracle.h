@@ -64,7 +64,8 @@ class WorkloadOracle {
     bool tracked = false;         // has the finalizer of Jobs
     bool ended_by_owner = false;  // nobody else deleted it
     bool gone = false;
-    Time created{}, last_ready{}, left{};  // left: of those that are gone
+    // became_ready: the last time; left: of those that are gone.
+    Time created{}, became_ready{}, last_ready{}, left{};
 
     bool IsActive() const { return !deleting && !finished && !gone; }
   };

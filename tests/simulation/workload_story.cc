@@ -9,6 +9,7 @@
 #include "json/write.h"
 #include "schema/conditions.h"
 #include "simulation/trouble.h"
+#include "simulation/user_requests.h"
 #include "simulation/workload_maker.h"
 #include "simulation/world.h"
 
@@ -19,7 +20,6 @@ namespace resources = client::resources;
 
 constexpr const char* kNamespaces[] = {"default", "team-a"};
 constexpr char kPods[] = "/registry/core/pods/";
-constexpr Duration kEditAgain = milliseconds(500);
 
 class WorkloadStory {
  public:
@@ -102,23 +102,8 @@ class WorkloadStory {
   // story wanted of a workload does not come after what its end wants.
   void Edit(const client::Target& target, std::function<json::Value(json::Value)> change) {
     const bool late = !ends_ && target.resource != resources::kNodes;
-    world_.user().Get(target, [this, target, change, late](Result<json::Value> reply) {
-      if (!reply && reply.error().reason() == Reason::kNotFound) return;
-      if (late && ends_) return;
-      const auto again = [this, target, change, late] {
-        world_.At(kEditAgain, [this, target, change, late] {
-          if (!late || !ends_) Edit(target, change);
-        });
-      };
-      if (!reply) return again();
-      const json::Value wanted = change(*reply);
-      if (wanted.IsNull()) return;
-      world_.user().Update(target, wanted, [this, again](Result<json::Value> done) {
-        if (done || done.error().reason() == Reason::kNotFound) return;
-        if (done.error().reason() == Reason::kInvalid)
-          return world_.Violation("refused: " + done.error().ToString());
-        again();
-      });
+    EditUntilTaken(world_, target, [this, late, change = std::move(change)](json::Value object) {
+      return late && ends_ ? json::Value() : change(std::move(object));
     });
   }
 

@@ -106,7 +106,8 @@ void World::StartScheduler() {
 void World::StartAgent(size_t node) {
   CrashPoint& crash = crash_points_.at(fmt::format("agent-{}", node));
   crash.dead = false;
-  nodes_[node].agent = std::make_unique<NodeAgent>(network_, *nodes_[node].machine, kDevicesPerNode,
+  const NodeAgent::Options options{kDevicesPerNode, options_.keeps_volumes};
+  nodes_[node].agent = std::make_unique<NodeAgent>(network_, *nodes_[node].machine, options,
                                                    Rng(rng_.Next()), &crash);
 }
 

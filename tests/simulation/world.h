@@ -36,6 +36,7 @@ struct WorldOptions {
   FateFunction fate = RandomFate;
   Duration max_commit_time = milliseconds(5);
   Duration back_after = seconds(2);  // a part that died at its crash point
+  bool keeps_volumes = false;        // nodes make and remove folders of local volumes
   bool store_takes_all = false;      // the store is in one process with controllers and scheduler
   bool verbose = false;              // tells every change
 };
@@ -78,6 +79,7 @@ class World {
   bool agent_up(size_t node) const { return nodes_[node].agent != nullptr; }
   size_t nodes() const { return nodes_.size(); }
   const std::string& node_name(size_t node) const { return nodes_[node].machine->name(); }
+  const Machine& machine(size_t node) const { return *nodes_[node].machine; }
   // As the store has it; null if there is none. REQUIRES: the server is up.
   json::Value Find(const std::string& key) const;
   std::vector<json::Value> FindAll(const std::string& prefix) const;

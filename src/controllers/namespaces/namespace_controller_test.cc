@@ -106,9 +106,10 @@ TEST_F(NamespaceTest, LivingNamespacesAreFurnished) {
   EXPECT_FALSE(Get(kServiceAccounts, "d", "default").IsNull());
   EXPECT_EQ(Get(kConfigMaps, "d", "kube-root-ca.crt")["data"]["ca.crt"].AsString(), "PEM");
   api_.Remove(kServiceAccounts, "d", "default");
-  Put(kConfigMaps, "{metadata: {name: kube-root-ca.crt, namespace: d}, data: {ca.crt: forged}}");
   Settle();
   EXPECT_FALSE(Get(kServiceAccounts, "d", "default").IsNull());
+  Put(kConfigMaps, "{metadata: {name: kube-root-ca.crt, namespace: d}, data: {ca.crt: forged}}");
+  Settle();
   EXPECT_EQ(Get(kConfigMaps, "d", "kube-root-ca.crt")["data"]["ca.crt"].AsString(), "PEM");
   EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
 }

@@ -117,5 +117,17 @@ TEST(RecentTrees, GreatObjectsAreNotKept) {
   }
 }
 
+TEST(RecentTrees, DiscoveryIsTheSameForBoth) {
+  TestServer test;
+  for (const char* path : {"/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1"}) {
+    const auto near = test.Begin("GET", path, "", {}, Near());
+    const auto far = test.Begin("GET", path);
+    test.loop.RunReady();
+    ASSERT_EQ(near->values.size(), 1u) << path;
+    EXPECT_EQ(near->body, "");
+    EXPECT_EQ(json::Write(near->values[0]) + "\n", far->body);
+  }
+}
+
 }  // namespace
 }  // namespace muster::apiserver

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "client/lifetime.h"
-#include "json/parse.h"
 
 namespace muster::client {
 namespace {
@@ -97,15 +96,8 @@ struct ResourceDiscovery::Impl {
   }
 
   void Ask(const std::string& path, Function<void(const json::Value&)> then) {
-    net::Request request;
-    request.method = "GET";
-    request.target = path;
-    request.headers.Add("Accept", "application/json");
-    client.Raw(std::move(request), lifetime.Guard([this, path, then = std::move(then)](
-                                                      Result<net::Response> response) mutable {
-      Status status = response ? ApiClient::StatusOf(*response) : response.error();
-      Result<json::Value> body =
-          status.ok() ? json::Parse(response->body) : std::unexpected(status);
+    client.GetPath(path, lifetime.Guard([this, path,
+                                         then = std::move(then)](Result<json::Value> body) mutable {
       if (body) return then(*body);
       LOG_WARN("discovery: cannot read {} error={}", path, body.error().ToString());
       Duration delay = kMinDiscoveryBackoff * (int64_t{1} << std::min(failures++, 20));

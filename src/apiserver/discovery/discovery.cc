@@ -207,6 +207,8 @@ bool Discovery::Handle(Call& call) {
 void Discovery::Reply(Call& call, const std::string& key,
                       json::Value (Discovery::*make)(std::string_view) const,
                       std::string_view argument, std::string_view content_type) {
+  if (content_type == "application/json" && call.writer()->TakesValues())
+    return call.Reply(200, (this->*make)(argument));
   if (revision_ != registry_.revision()) documents_.clear();
   revision_ = registry_.revision();
   std::string& document = documents_[key];

@@ -155,18 +155,9 @@ void JobSetChapter::DeleteAJob() {
 
 // ---- the end ----
 
-// Suspended ones go on; Jobs that an orphaning deletion left keep nobody from its names. A gang of
-// which pods that succeeded were evicted does not get new ones placed (docs/status.md): it goes.
+// Suspended ones go on; Jobs that an orphaning deletion left keep nobody from its names.
 void JobSetChapter::End() {
   ends_ = true;
-  for (const auto& [uid, job_set] : job_sets_) {
-    const json::Value& annotations = job_set.object["metadata"]["annotations"];
-    if (job_set.has_ended || annotations[controllers::kGangAnnotation].AsString() != "true")
-      continue;
-    client::DeleteOptions options;
-    options.propagation_policy = "Background";
-    Delete({kJobSetResource, "default", client::KeyOf(job_set.object).name, ""}, options);
-  }
   for (const std::string& name : names_) SetSuspend(name, false);
   for (const auto& [uid, job] : jobs_) {
     if (!job["metadata"]["ownerReferences"].empty()) continue;

@@ -1,5 +1,5 @@
-// Tables of Ingresses, their classes, NetworkPolicies and webhook configurations. Logic: k8s.io/kubernetes
-// pkg/printers/internalversion.
+// Tables of Ingresses, their classes, NetworkPolicies and webhook configurations. Logic:
+// k8s.io/kubernetes pkg/printers/internalversion.
 
 #include <set>
 

@@ -584,6 +584,32 @@ TEST_F(JobSetTest, AGangIsAPodGroup) {
   EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
 }
 
+TEST_F(JobSetTest, AGangDoesNotWaitForPodsThatHadSucceededAndWereEvicted) {
+  constexpr char kPodGroups[] = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
+  const auto members = [&] { return Get(kPodGroups, "d", "train")["spec"]["minMember"].AsInt(); };
+  PutJobSet("", "", "{muster.dev/gang: 'true'}");
+  for (const char* pod : {"a", "b"}) {
+    Put(kPods, fmt::format(R"(
+metadata:
+  name: {}
+  namespace: d
+  labels: {{jobset.sigs.k8s.io/jobset-name: train, jobset.sigs.k8s.io/jobset-uid: s1}}
+  annotations: {{scheduling.k8s.io/group-name: train}}
+status: {{phase: Succeeded}}
+)",
+                           pod));
+  }
+  SetStatus("train-workers-0", "{succeeded: 2, active: 1, ready: 1}");
+  EXPECT_EQ(members(), 7);  // they hold their places
+  api_.Remove(kPods, "d", "a");
+  Settle();
+  EXPECT_EQ(members(), 6);
+  api_.Remove(kPods, "d", "b");
+  Settle();
+  EXPECT_EQ(members(), 5);
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+}
+
 TEST_F(JobSetTest, NoGangUnlessAskedFor) {
   PutJobSet();
   EXPECT_TRUE(All("/apis/scheduling.volcano.sh/v1beta1/podgroups").empty());

@@ -21,6 +21,8 @@ inline const client::Resource kJobSetResource{"jobset.x-k8s.io", "v1alpha2", "jo
 inline constexpr std::string_view kJobSetControllerName = "jobset.sigs.k8s.io/jobset-controller";
 inline constexpr std::string_view kRestartAttemptLabel = "jobset.sigs.k8s.io/restart-attempt";
 inline constexpr std::string_view kReplicatedJobNameLabel = "jobset.sigs.k8s.io/replicatedjob-name";
+inline constexpr std::string_view kJobSetNameLabel = "jobset.sigs.k8s.io/jobset-name";
+inline constexpr std::string_view kJobSetUidLabel = "jobset.sigs.k8s.io/jobset-uid";
 
 // What an earlier replicated job must have come to.
 struct Dependency {

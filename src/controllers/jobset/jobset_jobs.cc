@@ -15,7 +15,6 @@
 namespace muster::controllers {
 namespace {
 
-constexpr std::string_view kJobSetNameLabel = "jobset.sigs.k8s.io/jobset-name";
 constexpr std::string_view kJobKeyLabel = "jobset.sigs.k8s.io/job-key";
 constexpr std::string_view kExclusiveAnnotation = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 constexpr std::string_view kNodeSelectorAnnotation = "alpha.jobset.sigs.k8s.io/node-selector";
@@ -49,7 +48,7 @@ Marks MarksOf(const JobSetFacts& job_set, const ReplicatedJob& replicated_job, i
   const std::string key = job_set.ns + "/" + job_set.JobName(replicated_job, index);
   Marks marks = {
       {kJobSetNameLabel, job_set.name},
-      {"jobset.sigs.k8s.io/jobset-uid", job_set.uid},
+      {kJobSetUidLabel, job_set.uid},
       {kReplicatedJobNameLabel, replicated_job.name},
       {kRestartAttemptLabel, std::to_string(job_set.restarts)},
       {"jobset.sigs.k8s.io/replicatedjob-replicas", std::to_string(replicated_job.replicas)},
@@ -195,8 +194,8 @@ bool GivesHostNames(const json::Value& service, const JobSetFacts& job_set) {
   });
 }
 
-json::Value MakeGang(const JobSetFacts& job_set) {
-  int64_t members = 0;
+json::Value MakeGang(const JobSetFacts& job_set, int64_t done) {
+  int64_t members = -done;
   for (const ReplicatedJob& replicated_job : job_set.replicated_jobs)
     members += replicated_job.replicas * PodsAtATime(replicated_job.job_template["spec"]);
   return json::Obj(
@@ -205,7 +204,7 @@ json::Value MakeGang(const JobSetFacts& job_set) {
        {"metadata", json::Obj({{"name", job_set.name},
                                {"namespace", job_set.ns},
                                {"ownerReferences", ControlledByOnly(job_set.object)}})},
-       {"spec", json::Obj({{"minMember", members}, {"queue", "default"}})}});
+       {"spec", json::Obj({{"minMember", std::max<int64_t>(members, 1)}, {"queue", "default"}})}});
 }
 
 json::Value WithDirectives(json::Value pod_template, const json::Value& wanted) {

@@ -24,7 +24,8 @@ json::Value MakeHeadlessService(const JobSetFacts& job_set);
 // A Service of the subdomain's name: whether the host names of all pods resolve through it.
 bool GivesHostNames(const json::Value& service, const JobSetFacts& job_set);
 // Of a gang: the pods that run at a time.
-json::Value MakeGang(const JobSetFacts& job_set);
+// `done`: its pods that have succeeded and are gone; nobody waits for them.
+json::Value MakeGang(const JobSetFacts& job_set, int64_t done);
 
 // The template of a Job that is resumed: what the JobSet's own may have changed while it was
 // suspended (labels, annotations, node selector, tolerations, scheduling gates) is added.

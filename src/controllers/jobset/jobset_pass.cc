@@ -1,5 +1,6 @@
 #include "controllers/jobset/jobset_pass.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -171,8 +172,7 @@ class Pass {
 
   void GoOn() {
     if (facts_.dns_hostnames) EnsureService();
-    if (facts_.gang && input_.pod_group.IsNull())
-      changes_.Create({resources::kPodGroups, facts_.ns, facts_.name, ""}, MakeGang(facts_));
+    if (facts_.gang) EnsureGang();
     Start();
     if (facts_.suspended) {
       for (const json::Value& job : active_) {
@@ -182,6 +182,25 @@ class Pass {
     } else {
       Resume();
     }
+  }
+
+  // Pods that succeeded count for the gang as long as they are there. When they are evicted from a
+  // node that is lost, no others take their place.
+  void EnsureGang() {
+    const client::Target target{resources::kPodGroups, facts_.ns, facts_.name, ""};
+    const json::Value& group = input_.pod_group;
+    int64_t succeeded = 0;
+    for (const auto* jobs : {&active_, &succeeded_}) {
+      for (const json::Value& job : *jobs) succeeded += job["status"]["succeeded"].AsInt();
+    }
+    const json::Value wanted =
+        MakeGang(facts_, std::max<int64_t>(succeeded - input_.succeeded_pods, 0));
+    const json::Value& members = wanted["spec"]["minMember"];
+    if (group.IsNull()) return changes_.Create(target, wanted);
+    if (client::ControllerOf(group)["uid"].AsString() != facts_.uid || IsGoing(group) ||
+        group["spec"]["minMember"] == members)
+      return;
+    changes_.PatchMerge(target, PatchOf(group, "spec", json::Obj({{"minMember", members}})));
   }
 
   // Upstream takes any that has the name, and leaves it to the user to find out why no host name
@@ -272,9 +291,9 @@ class Pass {
     return {resources::kJobs, key.ns, key.name, std::move(subresource)};
   }
 
-  // A patch of this very Job and no later one of its name.
-  static json::Value PatchOf(const json::Value& job, std::string_view part, json::Value content) {
-    return json::Obj({{"metadata", json::Obj({{"uid", job["metadata"]["uid"]}})},
+  // A patch of this very object and no later one of its name.
+  static json::Value PatchOf(const json::Value& seen, std::string_view part, json::Value content) {
+    return json::Obj({{"metadata", json::Obj({{"uid", seen["metadata"]["uid"]}})},
                       {std::string(part), std::move(content)}});
   }
 

@@ -35,7 +35,8 @@ struct JobSetInput {
   std::vector<json::Value> jobs;                          // that it controls
   std::function<bool(const std::string& name)> is_taken;  // a Job has the name, anybody's
   std::function<const json::Value*(const std::string& name)> find_service;  // anybody's
-  json::Value pod_group;  // that has the name of the JobSet; null if there is none
+  json::Value pod_group;       // that has the name of the JobSet; null if there is none
+  int64_t succeeded_pods = 0;  // that are still there
 };
 
 // Adds to `out`.

@@ -108,17 +108,14 @@ std::string CompatibilityMarkdown() {
       "own are spread by default only with `schedulerName: muster-spread`; all other names "
       "pack.\n\n"
       "Admission webhooks are asked about writes, deletions, evictions, bindings, scaling, tokens, "
-      "`exec` and what goes to\n"
-      "a node's proxy, also when a part of muster itself writes; not about reviews of access, "
-      "which "
-      "store nothing. A\n"
-      "configuration with `matchConditions` is refused: nothing evaluates them yet, and without "
-      "them "
-      "a webhook would be\n"
-      "asked about, and could refuse, more than was meant. CustomResourceDefinitions with a "
-      "conversion "
-      "webhook are\n"
-      "taken with a warning, and their versions differ by `apiVersion` alone.\n";
+      "reviews, `exec` and what goes\n"
+      "to a node's proxy, also when a part of muster itself writes. A configuration with "
+      "`matchConditions` is refused: nothing\n"
+      "evaluates them yet, and without them a webhook would be asked about, and could refuse, more "
+      "than was meant.\n"
+      "CustomResourceDefinitions with a conversion webhook are taken with a warning, and their "
+      "versions differ by\n"
+      "`apiVersion` alone.\n";
   for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, out);
   for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, out);
   return out;

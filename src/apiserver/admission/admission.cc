@@ -318,9 +318,9 @@ Status Admission::Judge(const Webhook& webhook, const AdmissionRequest& request,
   return Status::Ok();
 }
 
-void AdmitSubresource(Core& core, const CallPtr& call, const ResourcePtr& resource,
-                      Operation operation, bool dry_run, json::Value object,
-                      Function<Status(const json::Value& admitted)> go_on) {
+void AdmitUnstored(Core& core, const CallPtr& call, const ResourcePtr& resource,
+                   Operation operation, bool dry_run, json::Value object,
+                   Function<Status(const json::Value& admitted)> go_on) {
   const auto finish = [call](Function<Status(const json::Value&)>& next,
                              const Result<json::Value>& admitted) {
     const Status status = admitted ? next(*admitted) : admitted.error();

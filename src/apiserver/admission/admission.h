@@ -71,11 +71,11 @@ class Admission {
   CounterFamily& opened_;
 };
 
-// Run() with an object that is not stored (an Eviction, a Binding, the options of a connection);
+// Run() with an object that is not stored (an Eviction, a review, the options of a connection);
 // `go_on` answers `call` with what came out, or says why it cannot.
-void AdmitSubresource(Core& core, const CallPtr& call, const ResourcePtr& resource,
-                      Operation operation, bool dry_run, json::Value object,
-                      Function<Status(const json::Value& admitted)> go_on);
+void AdmitUnstored(Core& core, const CallPtr& call, const ResourcePtr& resource,
+                   Operation operation, bool dry_run, json::Value object,
+                   Function<Status(const json::Value& admitted)> go_on);
 
 // `patch` on an object, which stays of its kind; the result conforms and has its defaults.
 Result<json::Value> ApplyReviewPatch(const Webhook& webhook, const AdmissionRequest& request,

@@ -526,6 +526,18 @@ TEST_F(AdmissionTest, ABindingOnTheCollectionIsOneOfThePod) {
   EXPECT_EQ(Asked()["name"].AsString(), "p");
 }
 
+TEST_F(AdmissionTest, ReviewsAreAskedAbout) {
+  Configure("validating", "v", Hook("who", PodRules("selfsubjectreviews", "CREATE")));
+  const std::string reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+  const auto writer = Post(reviews, "{}");
+  ASSERT_EQ(writer->status, 201) << writer->body;
+  EXPECT_EQ(TestServer::Json(*writer)["status"]["userInfo"]["username"].AsString(), "admin");
+  ASSERT_EQ(fake_.Paths(), "/who");
+  EXPECT_EQ(Asked()["kind"]["kind"].AsString(), "SelfSubjectReview");
+  Answer("who", FakeWebhooks::Deny());
+  EXPECT_EQ(Post(reviews, "{}")->status, 400);
+}
+
 TEST_F(AdmissionTest, WhatHappenedIsCounted) {
   Configure(
       "validating", "v",

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "apiserver/admission/admission.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
 #include "apiserver/identity/rbac_authorizer.h"
@@ -142,12 +143,16 @@ Result<json::Value> ReviewRules(Core& core, const Call& call, const json::Value&
                                          {"incomplete", false}}));
 }
 
-Result<json::Value> Answer(Core& core, const CallPtr& call, const schema::Kind& kind) {
-  ASSIGN_OR_RETURN(const json::Value review, DecodeObject(*call, kind));
+Result<json::Value> Answer(Core& core, const CallPtr& call, const schema::Kind& kind,
+                           const json::Value& review) {
   if (kind.kind == "SelfSubjectReview") return WhoAmI(core, call->user());
   if (kind.kind == "TokenReview") return ReviewToken(core, review);
   if (kind.kind == "SelfSubjectRulesReview") return ReviewRules(core, *call, review);
   return ReviewAccess(core, *call, kind, review);
+}
+
+json::Value Typed(const schema::Kind& kind, const json::Value& review) {
+  return review.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion());
 }
 
 }  // namespace
@@ -157,9 +162,15 @@ void HandleReview(Core& core, const CallPtr& call, const ResourcePtr& resource) 
   const RequestInfo& info = call->info();
   if (info.verb != "create" || !info.name.empty() || kind.namespaced == info.ns.empty())
     return call->Fail(MethodNotAllowedError());
-  Result<json::Value> answer = Answer(core, call, kind);
-  if (!answer) return call->Fail(answer.error());
-  call->Reply(201, answer->Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()));
+  const Result<json::Value> review = DecodeObject(*call, kind);
+  if (!review) return call->Fail(review.error());
+  AdmitUnstored(core, call, resource, Operation::kCreate, false, Typed(kind, *review),
+                [&core, call, resource](const json::Value& admitted) -> Status {
+                  const schema::Kind& asked = *resource->kind;
+                  ASSIGN_OR_RETURN(const json::Value answer, Answer(core, call, asked, admitted));
+                  call->Reply(201, Typed(asked, answer));
+                  return Status::Ok();
+                });
 }
 
 }  // namespace muster::apiserver

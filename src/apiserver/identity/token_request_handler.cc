@@ -160,11 +160,11 @@ Status CreateToken(Core& core, const CallPtr& call, const ResourcePtr& accounts)
     if (!sent.empty() && sent != *wanted)
       return Error(Reason::kBadRequest, "metadata.{} does not match that of the URL", field);
   }
-  AdmitSubresource(core, call, accounts, Operation::kCreate, false,
-                   request.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
-                   [&core, call, accounts](const json::Value& admitted) {
-                     return MakeAdmittedToken(core, call, accounts, admitted);
-                   });
+  AdmitUnstored(core, call, accounts, Operation::kCreate, false,
+                request.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
+                [&core, call, accounts](const json::Value& admitted) {
+                  return MakeAdmittedToken(core, call, accounts, admitted);
+                });
   return Status::Ok();
 }
 

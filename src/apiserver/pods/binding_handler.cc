@@ -99,6 +99,7 @@ json::Value Bind(json::Value pod, const json::Value& binding, Time now) {
 
 Status BindPod(Core& core, const CallPtr& call, const ResourcePtr& pods, bool dry_run,
                const json::Value& binding) {
+  RETURN_IF_ERROR(CheckBinding(BindingKind(), binding, call->info()));  // as webhooks made it
   const std::string& ns = call->info().ns;
   const std::string name = binding["metadata"]["name"].Str();
   ASSIGN_OR_RETURN(const Found found, FindObject(core, *pods->kind, ns, name));
@@ -123,11 +124,11 @@ Status HandleBind(Core& core, const CallPtr& call, const ResourcePtr& pods) {
   const schema::Kind& kind = BindingKind();
   ASSIGN_OR_RETURN(json::Value binding, DecodeObject(*call, kind));
   RETURN_IF_ERROR(CheckBinding(kind, binding, info));
-  AdmitSubresource(core, call, pods, Operation::kCreate, dry_run,
-                   binding.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
-                   [&core, call, pods, dry_run](const json::Value& admitted) {
-                     return BindPod(core, call, pods, dry_run, admitted);
-                   });
+  AdmitUnstored(core, call, pods, Operation::kCreate, dry_run,
+                binding.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
+                [&core, call, pods, dry_run](const json::Value& admitted) {
+                  return BindPod(core, call, pods, dry_run, admitted);
+                });
   return Status::Ok();
 }
 

@@ -203,11 +203,11 @@ Status HandleEvict(Core& core, const CallPtr& call, const ResourcePtr& pods) {
   const schema::Kind& kind = EvictionKind();
   ASSIGN_OR_RETURN(json::Value eviction, DecodeObject(*call, kind));
   RETURN_IF_ERROR(CheckEviction(eviction, info));
-  AdmitSubresource(core, call, pods, Operation::kCreate, options.dry_run,
-                   eviction.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
-                   [&core, call, pods, options](const json::Value& admitted) {
-                     return EvictAdmitted(core, call, pods, admitted, options);
-                   });
+  AdmitUnstored(core, call, pods, Operation::kCreate, options.dry_run,
+                eviction.Set("kind", kind.kind).Set("apiVersion", kind.GroupVersion()),
+                [&core, call, pods, options](const json::Value& admitted) {
+                  return EvictAdmitted(core, call, pods, admitted, options);
+                });
   return Status::Ok();
 }
 

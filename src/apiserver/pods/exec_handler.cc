@@ -111,8 +111,8 @@ Status AdmitExec(Core& core, const CallPtr& call, const ResourcePtr& pods) {
     return Error(Reason::kBadRequest, "Upgrade request required");
   if (info.query.GetAll("command").empty())
     return Error(Reason::kBadRequest, "you must specify at least 1 command");
-  AdmitSubresource(core, call, pods, Operation::kConnect, false, ExecOptions(info.query),
-                   [&core, call, pods](const json::Value&) { return StartExec(core, call, pods); });
+  AdmitUnstored(core, call, pods, Operation::kConnect, false, ExecOptions(info.query),
+                [&core, call, pods](const json::Value&) { return StartExec(core, call, pods); });
   return Status::Ok();
 }
 

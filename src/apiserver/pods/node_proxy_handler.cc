@@ -96,7 +96,7 @@ Status StartProxy(Core& core, const CallPtr& call) {
 }  // namespace
 
 void HandleNodeProxy(Core& core, const CallPtr& call) {
-  AdmitSubresource(
+  AdmitUnstored(
       core, call, core.registry.Find("", "v1", "nodes"), Operation::kConnect, false,
       json::Obj(
           {{"kind", "NodeProxyOptions"}, {"apiVersion", "v1"}, {"path", "/" + call->info().rest}}),

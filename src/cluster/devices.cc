@@ -148,8 +148,7 @@ std::string WriteAssignedDevices(const AssignedDevices& assigned) {
 }
 
 AssignedDevices PodDevices(const json::Value& pod) {
-  AssignedDevices out = PodAssignedDevices(pod);
-  if (!out.empty()) return out;
+  AssignedDevices out;
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const json::Value& container : pod["status"][list].items()) {
       for (const json::Value& resource : container["allocatedResourcesStatus"].items()) {
@@ -159,7 +158,7 @@ AssignedDevices PodDevices(const json::Value& pod) {
       }
     }
   }
-  return out;
+  return out.empty() ? PodAssignedDevices(pod) : out;
 }
 
 const json::Fields& PodDevicesFields() {

@@ -98,8 +98,8 @@ AssignedDevices AssignedDevicesFromJson(const json::Value& value);
 // What the scheduler chose; empty if it did not.
 AssignedDevices PodAssignedDevices(const json::Value& pod);
 std::string WriteAssignedDevices(const AssignedDevices& assigned);  // the annotation's text
-// What the pod has: the scheduler's choice, or else, where the pod came to its node without one,
-// what the node says that it gave (allocatedResourcesStatus of its containers).
+// What the pod has: what the node says that it gave (allocatedResourcesStatus of its containers),
+// and before that the scheduler's choice.
 AssignedDevices PodDevices(const json::Value& pod);
 const json::Fields& PodDevicesFields();  // what that reads
 

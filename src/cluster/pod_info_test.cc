@@ -382,7 +382,7 @@ TEST(Devices, AnnotationReadsBackAsWritten) {
   EXPECT_EQ(PodAssignedDevices(pod), assigned);
 }
 
-TEST(Devices, WithoutAChoiceTheNodeSaysWhichItGave) {
+TEST(Devices, TheNodeSaysWhichItGave) {
   json::Value pod = Yaml(R"(
 metadata: {name: p}
 spec: {nodeName: n1, containers: [{name: main}, {name: none}]}
@@ -400,11 +400,12 @@ status:
                               {"main", {{"nvidia.com/gpu", {"g1", "g2"}}}}};
   EXPECT_EQ(ToPodInfo(pod).assigned_devices, given);
   EXPECT_EQ(ToPodInfo(PodInfoFields().Project(pod)).assigned_devices, given);
-  pod =
-      pod.Set("metadata",
-              json::Obj({{"annotations", json::Obj({{std::string(kAssignedDevicesAnnotation),
-                                                     R"({"main":{"nvidia.com/gpu":["g3"]}})"}})}}));
-  EXPECT_EQ(ToPodInfo(pod).assigned_devices,
+  // Before it says so, the scheduler's choice holds.
+  const json::Value chosen = json::Obj(
+      {{std::string(kAssignedDevicesAnnotation), R"({"main":{"nvidia.com/gpu":["g3"]}})"}});
+  pod = pod.Set("metadata", json::Obj({{"annotations", chosen}}));
+  EXPECT_EQ(ToPodInfo(pod).assigned_devices, given);
+  EXPECT_EQ(ToPodInfo(pod.Remove("status")).assigned_devices,
             (AssignedDevices{{"main", {{"nvidia.com/gpu", {"g3"}}}}}));
 }
 

@@ -246,6 +246,21 @@ Result<cluster::AssignedDevices> DeviceAllocator::Choose(const json::Value& pod)
   return cluster::ShareOutDevices(pod, chosen);
 }
 
+// Some of them belong to a pod that came without the scheduler's choice.
+bool DeviceAllocator::WereChosenHere(const cluster::AssignedDevices& assigned) const {
+  for (const auto& [container, lists] : assigned) {
+    for (const auto& [resource, ids] : lists) {
+      for (const std::string& id : ids) {
+        const std::vector<std::string> owners = OwnersOf(resource, id);
+        if (std::ranges::any_of(owners,
+                                [&](const auto& uid) { return chosen_here_.contains(uid); }))
+          return true;
+      }
+    }
+  }
+  return false;
+}
+
 Result<cluster::AssignedDevices> DeviceAllocator::Assign(const json::Value& pod, bool runs) {
   const std::string uid = pod["metadata"]["uid"].Str();
   const auto known = assigned_.find(uid);
@@ -255,8 +270,14 @@ Result<cluster::AssignedDevices> DeviceAllocator::Assign(const json::Value& pod,
   if (!runs) {
     if (assigned.empty()) {
       ASSIGN_OR_RETURN(assigned, Choose(pod));
-    } else {
-      RETURN_IF_ERROR(Check(pod, assigned));
+      if (!assigned.empty()) chosen_here_.insert(uid);
+    } else if (const Status fits = Check(pod, assigned); !fits.ok()) {
+      // The devices of a gang that shares a sandbox are known to all of it.
+      const bool again = fits.reason() == Reason::kConflict && known == assigned_.end() &&
+                         WereChosenHere(assigned) && cluster::PodGangDevices(pod).empty();
+      Result<cluster::AssignedDevices> others = again ? Choose(pod) : Error(fits);
+      if (!others && others.error().reason() != Reason::kServiceUnavailable) return Error(fits);
+      ASSIGN_OR_RETURN(assigned, std::move(others));
     }
   }
   Adopt(uid, assigned, ShareOf(pod));
@@ -265,6 +286,7 @@ Result<cluster::AssignedDevices> DeviceAllocator::Assign(const json::Value& pod,
 
 void DeviceAllocator::Release(const std::string& pod_uid) {
   assigned_.erase(pod_uid);
+  chosen_here_.erase(pod_uid);
   for (auto at = owners_.begin(); at != owners_.end();) {
     at->second.erase(pod_uid);
     at = at->second.empty() ? owners_.erase(at) : std::next(at);

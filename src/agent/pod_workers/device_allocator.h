@@ -1,10 +1,12 @@
 // src/agent/pod_workers/device_allocator.h
 //
 // DeviceAllocator: which device of this node belongs to which pod. The scheduler names them in the
-// annotation muster.dev/assigned-devices; a pod that another scheduler bound without it gets free
-// ones here. What the scheduler says is verified: the devices exist, are healthy, are as many as
-// the containers ask for, and are nobody else's. A pod that asks for muster.dev/gpu-milli has a
-// share of one GPU: the device belongs to all that share it.
+// annotation muster.dev/assigned-devices; a pod that came without it, by nodeName or another
+// scheduler, gets free ones here. What the scheduler says is verified: the devices exist, are
+// healthy, are as many as the containers ask for, and are nobody else's. Where they are those of a
+// pod that came without it, of which the scheduler could not know yet, others are chosen. A pod
+// that asks for muster.dev/gpu-milli has a share of one GPU: the device belongs to all that share
+// it.
 //
 // Life cycle: before the driver has answered nothing is known() of a node's real GPUs, and a pod
 //             that wants some has to wait. Pods of an earlier run of the agent are adopted before
@@ -82,6 +84,7 @@ class DeviceAllocator {
   };
   Taken TakenOf(const std::string& resource, const std::string& id, const std::string& uid) const;
   Result<cluster::AssignedDevices> Choose(const json::Value& pod) const;
+  bool WereChosenHere(const cluster::AssignedDevices& assigned) const;
   Result<std::string> ChooseShare(const json::Value& pod, int64_t milli) const;
 
   bool known_ = false;
@@ -91,6 +94,7 @@ class DeviceAllocator {
   // (resource, id) -> pod uid -> thousandths of it
   std::map<std::pair<std::string, std::string>, std::map<std::string, int64_t>> owners_;
   std::map<std::string, cluster::AssignedDevices> assigned_;  // by pod uid
+  std::set<std::string> chosen_here_;                         // uids of pods without a choice
 };
 
 // The devices of one container, in the order given.

@@ -78,6 +78,25 @@ TEST(DeviceAllocator, WhatIsAssignedIsVerified) {
   EXPECT_TRUE(devices.Assign(Pod("a", Named(R"("g0")"), 1), false).has_value());
 }
 
+TEST(DeviceAllocator, WhereTheSchedulerCouldNotKnowAnotherDeviceWillDo) {
+  DeviceAllocator devices({Gpu("g0", 0), Gpu("g1", 1)});
+  ASSERT_EQ(DevicesOf(*devices.Assign(Pod("own", "", 1), false), "c"), Ids{"g0"});
+  const json::Value late = Pod("late", Named(R"("g0")"), 1);
+  // A gang that shares its sandbox was told of g0.
+  const std::string taken =
+      "Allocate failed due to device nvidia.com/gpu g0 belongs to another pod (uid own), which is "
+      "unexpected";
+  EXPECT_EQ(Refused(devices, late.SetPath({"metadata", "annotations", "muster.dev/gang-devices"},
+                                          R"({"nvidia.com/gpu":["g0"]})")),
+            taken);
+  EXPECT_EQ(DevicesOf(*devices.Assign(late, false), "c"), Ids{"g1"});
+  EXPECT_EQ(devices.OwnerOf("nvidia.com/gpu", "g1"), "late");
+  // None is left; and what the scheduler gave is nobody else's.
+  EXPECT_EQ(Refused(devices, Pod("third", Named(R"("g0")"), 1)), taken);
+  devices.Release("own");
+  EXPECT_NE(Refused(devices, Pod("thief", Named(R"("g1")"), 1)), "");
+}
+
 TEST(DeviceAllocator, WhatAPodThatEndsHasIsWaitedFor) {
   DeviceAllocator devices({Gpu("g0", 0), Gpu("g1", 1)});
   ASSERT_TRUE(devices.Assign(Pod("old", Named(R"("g1")"), 1), false).has_value());

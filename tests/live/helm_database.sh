@@ -23,7 +23,9 @@ ask /color -X PUT -d blue
 equals "$(ask /color)" blue "what was written"
 equals "$(kubectl exec db-0 -c database -- curl -s -H 'X-Password: guess' http://db:5432/color)" "wrong password" "a wrong password"
 folder=$DATA/local-volumes/$(volume data-db-0)_data_data-db-0
-[ -s "$folder/table.db" ] || fail "no table in $folder"
+[ -s "$folder/tables/table.db" ] || fail "no table in $folder"
+equals "$(stat -c '%u %g' "$folder/tables/table.db")" "65534 20000" "whose the table is: fsGroup's, though it is not the program's own group"
+equals "$(kubectl exec db-0 -c database -- stat -Lc '%a %g' /secret/password)" "440 20000" "the password's file"
 
 say "== upgrade: the same password and data"
 contains "$(helm upgrade db "$chart" --dry-run=server)" "password: \"$(printf %s "$first" | base64)\"" "lookup in a dry run"

@@ -7,7 +7,7 @@ import time
 while os.environ["STARTUP"] != "now":
     time.sleep(1)
 
-database = sqlite3.connect("/data/table.db")
+database = sqlite3.connect("/data/tables/table.db")
 database.execute("PRAGMA synchronous=FULL")
 database.execute("CREATE TABLE IF NOT EXISTS entry (name TEXT PRIMARY KEY, value TEXT)")
 database.execute("CREATE TABLE IF NOT EXISTS start (flavor TEXT)")

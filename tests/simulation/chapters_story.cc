@@ -51,6 +51,8 @@ class ChaptersStory {
       chapters_.push_back(kChapters[(first + i * step) % std::size(kChapters)](tale));
   }
 
+  ~ChaptersStory() { world_.oracles().ForgetListeners(); }
+
   Outcome Run() {
     world_.SetNetwork(kBadNetwork);
     world_.Start();
@@ -82,11 +84,11 @@ class ChaptersStory {
   void Judge() {
     world_.Judge();
     for (const auto& chapter : chapters_) chapter->Judge();
-    std::map<std::string, int64_t> changes;
-    world_.oracles().Listen("/registry/", [&](const std::string& key, const json::Value&, bool) {
+    world_.oracles().Listen("/registry/", [this](const std::string& key, const json::Value&, bool) {
       // An autoscaler tells when a wish of the past does not count any more.
       const bool tells = key.starts_with("/registry/autoscaling/");
-      if (!CrashPoint::Counts(key) || ++changes[key] <= (tells ? kMostToTell : 0)) return;
+      const int64_t most = tells ? kMostToTell : 0;
+      if (!CrashPoint::Counts(key) || ++late_changes_[key] <= most) return;
       world_.Violation("all was at rest, and then changed: " + key);
     });
     world_.RunFor(kRest);
@@ -97,6 +99,7 @@ class ChaptersStory {
   World world_;
   Trouble trouble_{world_, rng_, counts_};
   std::vector<std::unique_ptr<Chapter>> chapters_;
+  std::map<std::string, int64_t> late_changes_;  // by key
 };
 
 }  // namespace

@@ -65,6 +65,8 @@ class Oracles {
   void Listen(std::string prefix, Listener listener) {
     listeners_.emplace_back(std::move(prefix), std::move(listener));
   }
+  // Whoever listens goes before the world does.
+  void ForgetListeners() { listeners_.clear(); }
   // Time has passed.
   void Tick() {
     gangs_.Tick();

@@ -106,6 +106,7 @@ struct Agent::Impl {
                         .on_policies_changed = [this] { manager.PoliciesChanged(); }}),
         policy_publisher(loop, pool, informers_in, pods_informer, spawner, events,
                          {.name = options.node_name,
+                          .network = network,
                           .table_file = options.data_dir + "/run/policies",
                           .pods = [this] { return manager.PodsWithAddresses(); },
                           .on_policies_changed = [this] { manager.PoliciesChanged(); }}),

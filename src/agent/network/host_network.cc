@@ -213,6 +213,13 @@ std::string RulesWithoutLayout(const NodeNetworkConfig& config) {
   return text;
 }
 
+// Kernels without nftables for bridges have none.
+void RemoveFence() {
+  const Result<ProgramResult> result =
+      RunNft({"delete", "table", "bridge", std::string(kNftTable)}, "");
+  if (!result) LOG_WARN("network: cleaning up failed error={:?}", result.error().message());
+}
+
 // Whether the table that is there is of these rules.
 Result<bool> HasRules(const NodeNetworkConfig& config) {
   ASSIGN_OR_RETURN(const ProgramResult result,
@@ -278,6 +285,16 @@ Status EnsureHost(const NodeNetworkConfig& config) {
   return exists ? Status::Ok() : ApplyNft(HostRules(config));
 }
 
+// Where frames come into the bridge, before it looks where they go. A pod asks by ARP for the node
+// alone.
+Status FencePods(const NodeNetworkConfig& config) {
+  return ApplyNft(fmt::format(
+      "add table bridge {0}\ndelete table bridge {0}\ntable bridge {0} {{\n  chain fence {{\n"
+      "    type filter hook prerouting priority -300; policy accept;\n"
+      "    iifname \"{1}*\" ether type != arp ether daddr != {2} drop\n  }}\n}}\n",
+      kNftTable, kHostInterfacePrefix, LinkAddressText(config.BridgeAddress())));
+}
+
 Status RemoveHost(const NodeNetworkConfig& config) {
   Result<Netlink> netlink = Netlink::Open();
   if (!netlink) return netlink.error();
@@ -294,6 +311,7 @@ Status RemoveHost(const NodeNetworkConfig& config) {
     if (first.ok()) first = std::move(status);
   };
   note(ApplyNft(fmt::format("add table ip {0}\ndelete table ip {0}\n", kNftTable)));
+  RemoveFence();
   if (const auto links = netlink->ListInterfaces(kHostInterfacePrefix); links) {
     for (const std::string& link : *links) note(netlink->DeleteInterface(link));
   } else {

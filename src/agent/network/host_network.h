@@ -49,6 +49,9 @@ inline constexpr uint32_t kFromOutsideMark = 0x4000;
 // AlreadyExists, with nothing changed, while another state file owns the network. An owner whose
 // state file is gone owns nothing any more.
 Status EnsureHost(const NodeNetworkConfig& config);
+// Lets pods send frames to their node alone, until RemoveHost(): what network policies forbid does
+// not go past the node's packet filter, as raw Ethernet or as IPv6 of the link. May be repeated.
+Status FencePods(const NodeNetworkConfig& config);
 // Also deletes the pods' links (kHostInterfacePrefix) that still exist. Ok if there is nothing. If
 // another state file owns the network, only config.state_file is removed.
 Status RemoveHost(const NodeNetworkConfig& config);

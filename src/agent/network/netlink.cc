@@ -306,6 +306,13 @@ std::string HostInterfaceName(std::string_view pod_uid) {
   return fmt::format("{}{:012x}", kHostInterfacePrefix, Hash64(pod_uid) & 0xFFFF'FFFF'FFFF);
 }
 
+std::string LinkAddressText(Ipv4 address) {
+  std::string text;
+  for (const uint8_t byte : LinkAddress(address))
+    text += fmt::format("{}{:02x}", text.empty() ? "" : ":", byte);
+  return text;
+}
+
 Result<Netlink> Netlink::Open() {
   const int fd = OpenSocket();
   if (fd < 0) return Error(NetlinkError(errno, "open a netlink socket"));

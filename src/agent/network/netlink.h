@@ -45,6 +45,9 @@ struct PodAttachment {
 inline constexpr std::string_view kHostInterfacePrefix = "mup";
 std::string HostInterfaceName(std::string_view pod_uid);
 
+// Of the end with this address, of pods and of the bridge: "0a:58:0a:2a:00:01".
+std::string LinkAddressText(Ipv4 address);
+
 class Netlink {
  public:
   static Result<Netlink> Open();

@@ -2,7 +2,13 @@
 
 #include "agent/network/policy_dataplane.h"
 
+#include <arpa/inet.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <poll.h>
+
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "agent/network/node_test_support.h"
@@ -133,6 +139,48 @@ TEST(PolicyDataplane, OutOfAPodAndThenIntoTheOther) {
     Program(both);
     EXPECT_TRUE(IsCutOff(node.second, kFirst, 8080));
     close(on_node);
+  });
+}
+
+constexpr uint16_t kExperiment = 0x88B5;  // an EtherType that is nobody's
+
+int FrameSocket() {
+  const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(kExperiment));
+  CHECK(fd >= 0);
+  const int eth0 = static_cast<int>(if_nametoindex(std::string(kPodInterface).c_str()));
+  sockaddr_ll here{.sll_family = AF_PACKET, .sll_protocol = htons(kExperiment)};
+  here.sll_ifindex = eth0;
+  CHECK(bind(fd, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0);
+  return fd;
+}
+
+// From the second pod to the first one, past the node.
+bool FrameArrives(const TwoPods& node) {
+  const int server = node.first.Inside(FrameSocket), client = node.second.Inside(FrameSocket);
+  std::array<uint8_t, 60> frame = {0x0a, 0x58, 10, 42, 0, 2, 0x0a, 0x58, 10, 42, 0, 3, 0x88, 0xB5};
+  CHECK(send(client, frame.data(), frame.size(), 0) == static_cast<ssize_t>(frame.size()));
+  pollfd readable{server, POLLIN, 0};
+  const bool arrived = poll(&readable, 1, 300) == 1;
+  close(client);
+  close(server);
+  return arrived;
+}
+
+TEST(FencePods, NothingGoesPastTheNode) {
+  AsNode([] {
+    TwoPods node;
+    EXPECT_TRUE(FrameArrives(node));
+    ExpectOk(FencePods(node.config()));
+    ExpectOk(FencePods(node.config()));
+    EXPECT_FALSE(FrameArrives(node));
+    node.first.Inside([] { return Listen(8080); });
+    EXPECT_TRUE(Reaches(node.second, kFirst, 8080));
+    ExpectOk(ReplaceServices({{kHttp, {.endpoints = {{kFirst, 8080}}}}}));
+    EXPECT_TRUE(Reaches(node.second, kService, 80));
+    EXPECT_TRUE(Reaches(node.first, kService, 80));
+    EXPECT_EQ(Connect(kFirst, 8080), 0);
+    ExpectOk(RemoveHost(node.config()));
+    EXPECT_FALSE(ApplyNft("delete table bridge muster\n").ok());
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "agent/network/policy_planner.h"
 #include "agent/runtime/files.h"
+#include "agent/spawner/network_config.h"
 #include "agent/spawner/spawner.h"
 #include "base/log.h"
 
@@ -138,7 +139,7 @@ void PolicyPublisher::Plan() {
 
 void PolicyPublisher::Apply(std::string table) {
   if (applied_once_ && table == applied_) return OnApplied(std::move(table), Status::Ok());
-  json::Value request = json::Obj();
+  json::Value request = json::Obj({{"network", ToJson(node_.network)}});
   if (table.size() <= kMaxTableInMessage) {
     request = request.Set("table", table);
   } else {

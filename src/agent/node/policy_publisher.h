@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/network/host_network.h"
 #include "agent/pod_workers/policy_guard.h"
 #include "agent/spawner/spawner_client.h"
 #include "base/status.h"
@@ -39,6 +40,7 @@ class PolicyPublisher : public PolicyGuard {
  public:
   struct Node {
     std::string name;
+    NodeNetworkConfig network;
     std::string table_file;  // DIR/run/policies, for what does not fit a message
     std::function<std::vector<json::Value>()>
         pods;                                   // that are here, their addresses in status.podIP

@@ -17,6 +17,7 @@ struct PolicyNode {
     publisher = std::make_unique<PolicyPublisher>(
         m.loop, *m.pool, m.node->informers, m.node->pods, m.node->spawner, m.node->events,
         PolicyPublisher::Node{.name = "n1",
+            .network = {},
                               .table_file = m.data_dir + "/policies",
                               .pods = [&m] { return m.node->manager.PodsWithAddresses(); },
                               .on_policies_changed = [&m] { m.node->manager.PoliciesChanged(); }});

@@ -101,6 +101,7 @@ class Spawner {
     if (op == "setupNetwork") {
       services_.reset();
       policies_.reset();
+      fenced_ = false;
       RETURN_IF_ERROR(EnsureHost(NetworkConfigFromJson(request)));
       return json::Obj();
     }
@@ -137,10 +138,14 @@ class Spawner {
     return ReadSmallFile(request["file"].Str(), max_bytes);
   }
 
-  // A PolicyTable, the whole of it.
+  // A PolicyTable, the whole of it, for the "network" (network_config.h).
   Result<json::Value> ApplyPolicies(const json::Value& request) {
     ASSIGN_OR_RETURN(const std::string text, TableOf(request, kMaxPolicyTableBytes));
     ASSIGN_OR_RETURN(const PolicyTable table, ParsePolicyTable(text));
+    if (!fenced_ && !table.empty()) {
+      RETURN_IF_ERROR(FencePods(NetworkConfigFromJson(request["network"])));
+      fenced_ = true;
+    }
     if (!policies_) {
       ASSIGN_OR_RETURN(policies_, PolicyDataplane::Open());
     }
@@ -189,6 +194,7 @@ class Spawner {
   std::optional<Netlink> netlink_;
   std::optional<ServiceDataplane> services_;
   std::optional<PolicyDataplane> policies_;
+  bool fenced_ = false;
   std::set<pid_t> shims_;
 };
 

@@ -138,5 +138,8 @@ eventually 10 reaches shop till "$OTHER" 8080
 for who in "shop till" "guests guest"; do
   for where in "$WEB 8081" "$OTHER 8081" "web.shop 80"; do reaches $who $where || fail "$who does not reach $where afterwards"; done
 done
-[ -z "$(nft list table ip muster | grep policy_)" ] || fail "left over: $(nft list table ip muster | grep policy_)"
+if [ "$(id -u)" = 0 ]; then # else the table is in the user's own network
+  left=$(nft list table ip muster | grep policy_ || true)
+  equals "$left" "" "what is left of policies"
+fi
 say "result: policies came, changed and went under running pods; new pods were never open"

@@ -62,6 +62,7 @@ mkdir -p /var/lib/containers && mount -t tmpfs -o mode=700 containers /var/lib/c
 part jobs
 part node
 part webhooks
+part ../netpol
 images 0
 through=tests/live/user/without-namespaces
 part plain

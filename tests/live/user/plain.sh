@@ -79,6 +79,23 @@ spec:
 YAML
 refused volume UnsupportedField "volume s cannot be mounted at /script"
 
+say "== network policies: who is selected is refused, who runs goes on with a warning"
+cat <<YAML | kubectl apply -f - >/dev/null
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: fence}
+spec: {podSelector: {}}
+YAML
+pod fenced Never 8003 'exit 0' ''
+refused fenced NetworkPolicyNotEnforced "the network policy fence selects the pod, and this node cannot enforce it"
+warned() { kubectl get events | grep NetworkPolicyNotEnforced | grep -q "$1"; }
+eventually 10 warned "pod/web"
+eventually 10 warned "node/"
+pod_phase_is web Running || fail "a pod that ran was ended"
+kubectl delete networkpolicy fence >/dev/null
+pod open Never 8003 'exit 0' ''
+eventually 20 pod_phase_is open Succeeded
+
 say "== a job on one port, and a second one"
 mkdir "$SCRATCH/open" "$SCRATCH/gate"
 cp tests/live/user/rendezvous.py "$SCRATCH/open/"

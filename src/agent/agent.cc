@@ -104,7 +104,7 @@ struct Agent::Impl {
                        {.name = options.node_name,
                         .pods = [this] { return manager.Objects(); },
                         .on_policies_changed = [this] { manager.PoliciesChanged(); }}),
-        policy_publisher(loop, pool, informers_in, pods_informer, spawner, events,
+        policy_publisher(loop, pool, client, informers_in, pods_informer, spawner, events,
                          {.name = options.node_name,
                           .network = network,
                           .table_file = options.data_dir + "/run/policies",

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "agent/network/policy_planner.h"
@@ -46,11 +47,12 @@ std::vector<json::Value> ObjectsOf(const client::Informer& informer) {
 
 }  // namespace
 
-PolicyPublisher::PolicyPublisher(Loop& loop, Pool& pool, client::InformerSet& informers,
-                                 client::Informer& pods_of_node, SpawnerClient& spawner,
-                                 client::EventRecorder& events, Node node)
+PolicyPublisher::PolicyPublisher(Loop& loop, Pool& pool, client::ApiClient& client,
+                                 client::InformerSet& informers, client::Informer& pods_of_node,
+                                 SpawnerClient& spawner, client::EventRecorder& events, Node node)
     : loop_(loop),
       pool_(pool),
+      client_(client),
       policies_(informers.Get(client::resources::kNetworkPolicies, json::Fields::Whole())),
       namespaces_(informers.Get(client::resources::kNamespaces, {{"metadata", "labels"}})),
       pods_(informers.Get(client::resources::kPods, PeerFields())),
@@ -59,7 +61,10 @@ PolicyPublisher::PolicyPublisher(Loop& loop, Pool& pool, client::InformerSet& in
       events_(events),
       node_(std::move(node)) {}
 
-PolicyPublisher::~PolicyPublisher() { loop_.Cancel(retry_); }
+PolicyPublisher::~PolicyPublisher() {
+  loop_.Cancel(retry_);
+  loop_.Cancel(look_again_);
+}
 
 void PolicyPublisher::Start() {
   started_ = true;
@@ -88,7 +93,42 @@ void PolicyPublisher::Start() {
   Changed();
 }
 
-void PolicyPublisher::LocalPodsChanged() { Changed(); }
+void PolicyPublisher::LocalPodsChanged() {
+  ForgetTheGone();
+  Changed();
+}
+
+// Pods that went while they waited.
+void PolicyPublisher::ForgetTheGone() {
+  if (revisions_.empty()) return;
+  std::set<Place> here;
+  for (const json::Value& pod : node_.pods())
+    here.emplace(pod["metadata"]["uid"].Str(), pod["status"]["podIP"].Str());
+  std::erase_if(revisions_, [&](const auto& entry) { return !here.contains(entry.first); });
+}
+
+std::optional<uint64_t> PolicyPublisher::RevisionFor(const Place& place, const std::string& ns) {
+  const auto [entry, is_new] = revisions_.try_emplace(place);
+  if (!is_new) return entry->second;
+  client_.List(client::resources::kNetworkPolicies, ns, {},
+               lifetime_.Guard([this, place](Result<json::Value> list) {
+                 const auto waiting = revisions_.find(place);
+                 if (waiting == revisions_.end()) return;
+                 if (!list && list.error().reason() != Reason::kNotFound) {
+                   LOG_WARN("agent: list network policies: {}", list.error().message());
+                   revisions_.erase(waiting);
+                   return LookAgainLater();
+                 }
+                 uint64_t newest = 0;
+                 if (list) {
+                   for (const json::Value& policy : (*list)["items"].items())
+                     newest = std::max(newest, client::RevisionOf(policy));
+                 }
+                 waiting->second = newest;
+                 node_.on_policies_changed();
+               }));
+  return std::nullopt;
+}
 
 bool PolicyPublisher::Known() const {
   return started_ && policies_.Known() && namespaces_.Known() && pods_.Known();
@@ -101,11 +141,28 @@ bool PolicyPublisher::IsIdle() const {
 PolicyGuard::Answer PolicyPublisher::Look(const json::Value& pod, const std::string& address) {
   if (pod["spec"]["hostNetwork"].AsBool()) return {};
   if (!Known()) return {Answer::Is::kNotYet};
-  if (IsIdle() || in_force_.contains({pod["metadata"]["uid"].Str(), address})) return {};
+  const json::Value& meta = pod["metadata"];
+  const Place place{meta["uid"].Str(), address};
+  const std::optional<uint64_t> revision = RevisionFor(place, meta["namespace"].Str());
+  if (revision && policies_.SeenRevision() < *revision) LookAgainLater();
+  if (!revision || policies_.SeenRevision() < *revision) return {Answer::Is::kNotYet};
+  if (IsIdle() || (in_force_.contains(place) && applied_revision_ >= *revision)) {
+    revisions_.erase(place);
+    return {};
+  }
   if (!failure_.empty())
     return {Answer::Is::kFailed, fmt::format("network policies: {}", failure_)};
   Changed();
   return {Answer::Is::kNotYet};
+}
+
+// Where no pass comes that would say so.
+void PolicyPublisher::LookAgainLater() {
+  if (look_again_ != 0) return;
+  look_again_ = loop_.After(kLookAgain, [this] {
+    look_again_ = 0;
+    node_.on_policies_changed();
+  });
 }
 
 void PolicyPublisher::Changed() {
@@ -123,6 +180,7 @@ void PolicyPublisher::Plan() {
   PolicyInput input;
   input.policies = ObjectsOf(policies_);
   input.local_pods = node_.pods();
+  planned_revision_ = policies_.SeenRevision();
   planned_.clear();
   for (const json::Value& pod : input.local_pods)
     planned_.emplace(pod["metadata"]["uid"].Str(), pod["status"]["podIP"].Str());
@@ -161,6 +219,7 @@ void PolicyPublisher::OnApplied(std::string table, const Status& status) {
     applied_ = std::move(table);
     failure_.clear();
     in_force_ = std::move(planned_);
+    applied_revision_ = planned_revision_;
   } else {
     // The spawner may have done a part of it.
     applied_once_ = false;

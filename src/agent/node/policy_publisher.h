@@ -5,18 +5,24 @@
 //
 // A pass plans everything anew and sends the table when it differs from the last one. Changes that
 // come while a pass is under way make one more behind it; the first after a while begins at once,
-// so that a pod that waits for it waits for no timer. Without policies no pass is needed, and no
-// pod waits.
+// so that a pod that waits for it waits for no timer. Without policies no pass is needed.
+//
+// A watch may be behind: of a pod that is about to start, the server is asked which policies its
+// namespace has, and the pod waits until the watch, and then a pass, has seen all of these.
 //
 // Life cycle: made before the informers are started; Start() once the host network exists; destroy
 //             to stop.
 // Thread:     the loop thread; plans on the pool, the spawner applies the table.
-// Invariants: a pod is said to be in force only after a pass that knew its address was applied;
-//             until the first pass nobody knows what an earlier agent left: all pods wait for it.
+// Invariants: a pod is said to be in force only after a pass was applied that knew its address and
+//             every policy that was there before the pod; until the first pass nobody knows what
+//             an earlier agent left: all pods wait for it.
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -35,6 +41,8 @@
 namespace muster::agent {
 
 inline constexpr Duration kPoliciesRetry = seconds(1);
+// While the watch is behind, or the server does not answer.
+inline constexpr Duration kLookAgain = milliseconds(50);
 
 class PolicyPublisher : public PolicyGuard {
  public:
@@ -47,7 +55,7 @@ class PolicyPublisher : public PolicyGuard {
     std::function<void()> on_policies_changed;  // Look() may answer otherwise
   };
 
-  PolicyPublisher(Loop& loop, Pool& pool, client::InformerSet& informers,
+  PolicyPublisher(Loop& loop, Pool& pool, client::ApiClient& client, client::InformerSet& informers,
                   client::Informer& pods_of_node, SpawnerClient& spawner,
                   client::EventRecorder& events, Node node);
   ~PolicyPublisher() override;
@@ -65,6 +73,10 @@ class PolicyPublisher : public PolicyGuard {
   bool Known() const;
   // Nothing restricts a pod, and the kernel knows that.
   bool IsIdle() const;
+  // The revision that the watch must have seen for this pod; nullopt: it has just been asked for.
+  std::optional<uint64_t> RevisionFor(const Place& place, const std::string& ns);
+  void ForgetTheGone();
+  void LookAgainLater();
   void Changed();
   void Plan();
   void Apply(std::string table);
@@ -72,6 +84,7 @@ class PolicyPublisher : public PolicyGuard {
 
   Loop& loop_;
   Pool& pool_;
+  client::ApiClient& client_;
   client::Informer& policies_;
   client::Informer& namespaces_;
   client::Informer& pods_;          // of the whole cluster
@@ -84,7 +97,10 @@ class PolicyPublisher : public PolicyGuard {
   std::string applied_;  // the table that the kernel has
   std::string failure_;  // of the last pass
   std::set<Place> planned_, in_force_;
-  TimerId retry_ = 0;
+  uint64_t planned_revision_ = 0, applied_revision_ = 0;  // of the policies
+  // Of pods that wait: RevisionFor(), nullopt until the server has answered.
+  std::map<Place, std::optional<uint64_t>> revisions_;
+  TimerId retry_ = 0, look_again_ = 0;
   client::Lifetime lifetime_;
 };
 

@@ -3,6 +3,8 @@
 #include "agent/node/policy_publisher.h"
 
 #include "agent/network/host_network.h"
+#include "agent/network/nft_socket.h"
+#include "agent/network/policy_batch.h"
 #include "agent/pod_machine_test_support.h"
 
 namespace muster::agent {
@@ -15,9 +17,10 @@ struct PolicyNode {
   explicit PolicyNode(Machine& m) : machine(m) {
     m.api->Put(kNamespaces, *json::Parse(R"({"metadata":{"name":"d","labels":{"team":"one"}}})"));
     publisher = std::make_unique<PolicyPublisher>(
-        m.loop, *m.pool, m.node->informers, m.node->pods, m.node->spawner, m.node->events,
+        m.loop, *m.pool, m.node->client, m.node->informers, m.node->pods, m.node->spawner,
+        m.node->events,
         PolicyPublisher::Node{.name = "n1",
-            .network = {},
+                              .network = {},
                               .table_file = m.data_dir + "/policies",
                               .pods = [&m] { return m.node->manager.PodsWithAddresses(); },
                               .on_policies_changed = [&m] { m.node->manager.PoliciesChanged(); }});
@@ -76,6 +79,35 @@ TEST(PolicyPublisher, APodWaitsUntilItsPoliciesAreInForce) {
   });
 }
 
+// The watch of policies is behind that of pods.
+TEST(PolicyPublisher, APodWaitsForPoliciesThatTheWatchHasNotSeen) {
+  InNetworkNamespace([] {
+    Machine m;
+    ASSERT_TRUE(EnsureHost({}).ok());
+    bool blind = false, watches = false;
+    m.api->before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+      if (!request.target.starts_with(kPolicies)) return true;
+      if (!blind && (watches || request.target.find("watch=") == std::string::npos)) return true;
+      client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");
+      return false;
+    };
+    PolicyNode node(m);
+    m.Create(PodWith("first", "true"));
+    ASSERT_TRUE(m.UntilPhase("first", "Succeeded"));
+    blind = true;
+    m.api->Put(kPolicies, Policy("deny", R"({"podSelector":{}})"));
+    m.Create(PodWith("web", "sleep 1000"));
+    m.Until([] { return false; }, milliseconds(300));
+    EXPECT_FALSE(m.ShimOf("web"));
+    blind = false;
+    watches = true;
+    ASSERT_TRUE(m.Until([&] { return m.ShimOf("web").has_value(); }));
+    const auto isolated = NftSocket::Open()->ListAddresses(kIsolatedIn);
+    ASSERT_TRUE(isolated);
+    EXPECT_TRUE(isolated->contains(*Ipv4::Parse(m.Pod("web")["status"]["podIP"].AsString())));
+  });
+}
+
 TEST(PolicyPublisher, PoliciesComeChangeAndGoUnderRunningPods) {
   InNetworkNamespace([] {
     Machine m;
@@ -92,15 +124,18 @@ TEST(PolicyPublisher, PoliciesComeChangeAndGoUnderRunningPods) {
     EXPECT_EQ(m.Log("client").find('y'), std::string::npos);
     // In force is what a pass has seen, and at this address.
     const json::Value web = m.Pod("web");
-    const auto look = [&](const json::Value& pod, const std::string& address) {
-      return node.publisher->Look(pod, address).is;
+    const auto comes_into_force = [&](const json::Value& pod, const std::string& address) {
+      return m.Until(
+          [&] {
+            return node.publisher->Look(pod, address).is == PolicyGuard::Answer::Is::kInForce;
+          },
+          milliseconds(300));
     };
-    EXPECT_EQ(look(web, web["status"]["podIP"].Str()), PolicyGuard::Answer::Is::kInForce);
-    EXPECT_EQ(look(web, "10.42.0.77"), PolicyGuard::Answer::Is::kNotYet);
-    EXPECT_EQ(look(web.SetPath({"metadata", "uid"}, "x"), web["status"]["podIP"].Str()),
-              PolicyGuard::Answer::Is::kNotYet);
-    EXPECT_EQ(look(web.SetPath({"spec", "hostNetwork"}, true), ""),
-              PolicyGuard::Answer::Is::kInForce);
+    const std::string address = web["status"]["podIP"].Str();
+    EXPECT_TRUE(comes_into_force(web, address));
+    EXPECT_FALSE(comes_into_force(web, "10.42.0.77"));
+    EXPECT_FALSE(comes_into_force(web.SetPath({"metadata", "uid"}, "x"), address));
+    EXPECT_TRUE(comes_into_force(web.SetPath({"spec", "hostNetwork"}, true), ""));
     m.api->Put(kPolicies, Policy("allow", R"({"podSelector":{},"policyTypes":["Ingress"],
         "ingress":[{"from":[{"podSelector":{"matchLabels":{"app":"client"}}}]}]})"));
     EXPECT_TRUE(ends_with("y"));

@@ -345,6 +345,8 @@ void PodWorker::GetInputs() {
     if (!address) return RetryLater("FailedCreatePodSandBox", address.error().message());
     state_.pod_ip = address->ToString();
     context_.on_addresses_changed();
+    // What it takes goes on beside the next steps.
+    if (context_.policies != nullptr) (void)context_.policies->Look(pod_, state_.pod_ip);
   }
   busy_ = true;
   FetchPodInputs(context_.client, context_.services, pod_, inputs_,

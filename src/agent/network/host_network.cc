@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "agent/network/netlink.h"
+#include "agent/network/nft_socket.h"
+#include "agent/network/policy_batch.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/program.h"
 #include "base/log.h"
@@ -213,6 +215,22 @@ std::string RulesWithoutLayout(const NodeNetworkConfig& config) {
   return text;
 }
 
+// For a table that replaces another one: whom policies restrict there may have nothing new here,
+// until the policies are programmed again.
+std::string ClosedRules() {
+  auto socket = NftSocket::Open();
+  if (!socket) return "";
+  std::string text;
+  for (const std::string_view map : {kIsolatedIn, kIsolatedOut}) {
+    const auto addresses = socket->ListAddresses(map);  // an error: there is no such table
+    if (!addresses) continue;
+    for (const auto& [address, chain] : *addresses)
+      text += fmt::format("add element ip {} {} {{ {} : drop }}\n", kNftTable, map,
+                          address.ToString());
+  }
+  return text;
+}
+
 // Kernels without nftables for bridges have none.
 void RemoveFence() {
   const Result<ProgramResult> result =
@@ -282,7 +300,7 @@ Status EnsureHost(const NodeNetworkConfig& config) {
   RETURN_IF_ERROR(netlink.EnsureLinkRoute(config.service_range, config.bridge));
   // After a restart the table of last time still serves the running pods.
   ASSIGN_OR_RETURN(const bool exists, HasRules(config));
-  return exists ? Status::Ok() : ApplyNft(HostRules(config));
+  return exists ? Status::Ok() : ApplyNft(HostRules(config) + ClosedRules());
 }
 
 // Where frames come into the bridge, before it looks where they go. A pod asks by ARP for the node

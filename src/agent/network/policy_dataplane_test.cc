@@ -232,6 +232,30 @@ TEST(PolicyDataplane, WhatWasAcceptedGoesOn) {
   });
 }
 
+// After an upgrade the table is another one.
+TEST(PolicyDataplane, ANewTableIsClosedForWhomTheOldOneRestricted) {
+  InNetworkNamespace([] {
+    TwoPods node;
+    node.first.Inside([] { return Listen(8080); });
+    const PolicyTable table = Into({{.peers = kPeers}}, {kSecond});
+    Program(table);
+    EXPECT_TRUE(Reaches(node.second, kFirst, 8080));
+    const auto chains = NftSocket::Open()->ListChainNames();
+    for (const std::string& name : *chains) {
+      if (name.starts_with("layout_")) ExpectOk(ApplyNft("delete chain ip muster " + name + "\n"));
+    }
+    ExpectOk(EnsureHost(node.config()));
+    EXPECT_TRUE(NftSocket::Open()->ListAddresses(kPeers).error().reason() == Reason::kNotFound);
+    EXPECT_TRUE(IsCutOff(node.second, kFirst, 8080));
+    node.second.Inside([] { return Listen(8080); });
+    EXPECT_TRUE(Reaches(node.first, kSecond, 8080));
+    Program(table);
+    EXPECT_TRUE(Reaches(node.second, kFirst, 8080));
+    Program({});
+    EXPECT_TRUE(NftSocket::Open()->ListAddresses(kIsolatedIn)->empty());
+  });
+}
+
 TEST(PolicyDataplane, WhatSharesAnAddressMustBeAllowedByEachChain) {
   InNetworkNamespace([] {
     TwoPods node;

@@ -250,7 +250,7 @@ void ControlPlane::Impl::BuildParts() {
   discovery = std::make_unique<client::ResourceDiscovery>(controller_part->client, *informers);
   controllers =
       std::make_unique<client::Runtime>(controller_part->client, *informers, Rng(rng.Next()));
-  controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
+  if (options.controls) controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
   training::AddAll(*controllers);
 
   if (options.schedules) {

@@ -130,6 +130,7 @@ Result<UpOptions> UpOptionsOf(const cli::Arguments& arguments) {
   ASSIGN_OR_RETURN(options.pod_max_pids, number("pod-max-pids", 1, 4'194'304));
   options.pull_images = arguments.Get("images") == "pull";
   options.schedules = arguments.Get("scheduler") == "on";
+  options.controls = arguments.Get("controllers") == "on";
   options.verbose = arguments.Has("verbose");
   options.node_name = arguments.Get("node-name");
   options.node_name_given = arguments.Has("node-name");
@@ -187,6 +188,13 @@ cli::Command DeclareUp() {
        0,
        "HOW",
        "on: in this process; off: pods wait for `muster scheduler`",
+       "on",
+       {"on", "off"}},
+      {"controllers",
+       0,
+       "HOW",
+       "on: in this process; off: those that Kubernetes has, too, are left to a "
+       "kube-controller-manager",
        "on",
        {"on", "off"}},
       {"verbose", 'v', "", "log debug lines", "", {}}};

@@ -33,6 +33,7 @@ struct UpOptions {
   bool pull_images = true;   // else every image name means the machine itself
   int64_t pod_max_pids = 0;  // of one pod; 0: no limit
   bool schedules = true;  // else `muster scheduler` does, in a process of its own
+  bool controls = true;   // else a kube-controller-manager does; training jobs stay ours
   bool verbose = false;
   agent::AddressRanges ranges;  // kept in the data directory, chosen at the first start
 };

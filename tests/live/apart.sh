@@ -73,3 +73,11 @@ equals "$(kubectl -n kube-system get lease muster-scheduler -o 'jsonpath={.spec.
 equals "$("$MUSTER" rbac scheduler -n default | grep -c '^kind:')" 5 "objects of muster rbac scheduler"
 kill "$three"
 wait "$three" || fail "the last scheduler ended with $?"
+
+# Without its controllers nobody makes anything of a Deployment: a kube-controller-manager may be beside (bench/run).
+"$MUSTER" down --data-dir "$DATA" >/dev/null
+up --controllers=off
+kubectl create namespace apart >/dev/null
+kubectl create deployment web -n apart --image=none >/dev/null
+kubectl wait --for=jsonpath='{.status.observedGeneration}'=1 -n apart deployment/web --timeout=2s 2>/dev/null && fail "a controller works"
+equals "$(kubectl get replicasets,serviceaccounts -n apart -o name)" "" "what controllers would have made"

@@ -189,20 +189,53 @@ TEST(PolicyDataplane, ServicesAreJudgedByTheEndpoint) {
   AsNode([] {
     TwoPods node;
     node.first.Inside([] { return Listen(8080); });
-    ExpectOk(ReplaceServices({{kHttp, {.endpoints = {{kFirst, 8080}}}}}));
+    const ServiceFrontend node_port{Ipv4{}, ServiceProtocol::kTcp, 30080};
+    const Ipv4 bridge = node.config().BridgeAddress();
+    ExpectOk(ReplaceServices(
+        {{kHttp, {.endpoints = {{kFirst, 8080}}}}, {node_port, {.endpoints = {{kFirst, 8080}}}}}));
     const PolicyMatch endpoint{
         .peers = kPeers, .protocol = ServiceProtocol::kTcp, .first_port = 8080, .last_port = 8080};
     Program(OutOfSecond({endpoint}, {kFirst}));
     EXPECT_TRUE(Reaches(node.second, kService, 80));
     Program(OutOfSecond({{.range = Ipv4Prefix{kService, 32}}}));
     EXPECT_TRUE(IsCutOff(node.second, kService, 80));
+    EXPECT_TRUE(IsCutOff(node.second, bridge, 30080));
     Program(Into({endpoint}, {kSecond}));
     EXPECT_TRUE(Reaches(node.second, kService, 80));
+    EXPECT_TRUE(Reaches(node.second, bridge, 30080));
+    EXPECT_EQ(Connect(bridge, 30080), 0);            // from the node itself
     EXPECT_TRUE(Reaches(node.first, kService, 80));  // itself
     EXPECT_EQ(Connect(kService, 80), 0);
     Program(Into({endpoint}, {kThird}));
     EXPECT_TRUE(IsCutOff(node.second, kService, 80));
     EXPECT_TRUE(Reaches(node.first, kService, 80));
+  });
+}
+
+TEST(PolicyDataplane, DatagramsAndWhatHasNoPorts) {
+  InNetworkNamespace([] {
+    TwoPods node;
+    // Port 9, where nobody listens: who is let through is told so.
+    const auto told = [&](std::vector<PolicyMatch> allow) {
+      Program(Into(std::move(allow)));
+      return node.second.Inside([] {
+        const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        const timeval limit{.tv_usec = 300'000};
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        const sockaddr_in there = ToSocketAddress(kFirst, 9);
+        char byte = 0;
+        CHECK(connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0);
+        CHECK(send(fd, &byte, 1, 0) == 1);
+        const bool refused = recv(fd, &byte, 1, 0) < 0 && errno == ECONNREFUSED;
+        close(fd);
+        return refused;
+      });
+    };
+    EXPECT_TRUE(told({{.protocol = ServiceProtocol::kUdp, .first_port = 9, .last_port = 9}}));
+    EXPECT_FALSE(told({{.protocol = ServiceProtocol::kUdp, .first_port = 10, .last_port = 10}}));
+    EXPECT_FALSE(told({{.protocol = ServiceProtocol::kTcp, .first_port = 9, .last_port = 9}}));
+    EXPECT_FALSE(told({{.protocol = ServiceProtocol::kSctp}}));
+    EXPECT_TRUE(told({{}}));
   });
 }
 

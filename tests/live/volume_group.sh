@@ -37,16 +37,19 @@ spec:
             stat -c %g "$folder/own/file"
           done
           chmod 600 /data/own/file
+          stat -c '%g %A' /inner; touch /inner/file
           sleep 1000
-      volumeMounts: [{name: data, mountPath: /data}, {name: disk, mountPath: /disk}, {name: memory, mountPath: /memory}, {name: key, mountPath: /key}]
+      volumeMounts: [{name: data, mountPath: /data}, {name: disk, mountPath: /disk},
+        {name: data, mountPath: /inner, subPath: deep/inner}, {name: memory, mountPath: /memory}, {name: key, mountPath: /key}]
 YAML
-runs() { [ "$(jsonpath pod/first .status.phase)" = Running ] && [ "$(kubectl logs first | wc -l)" = 13 ]; }
+runs() { [ "$(jsonpath pod/first .status.phase)" = Running ] && [ "$(kubectl logs first | wc -l)" = 14 ]; }
 eventually 40 runs
 expected='1000
 1000
 1000 2000 3000
 secret'
 for _ in 1 2 3; do expected+=$'\n2000 drwxrwsrwx\n2000 drwxr-sr-x\n2000'; done
+expected+=$'\n2000 drwxrwsrwx' # a subPath's folder is like its volume
 equals "$(kubectl logs first)" "$expected" "what the pod sees"
 equals "$(kubectl exec first -- id -G)" "1000 2000 3000" "the groups of exec"
 kubectl delete pod first --grace-period=1 >/dev/null

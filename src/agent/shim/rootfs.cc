@@ -256,12 +256,47 @@ Status MountKernel(const ContainerSpec& spec, const RootfsPlace& place, const st
   return MaskKernel(root);
 }
 
-// What a subPath names. A link that leads out of the volume is an error, as upstream.
+// Whatever the umask says.
+Status MakeFolder(int parent, const std::string& name, mode_t mode) {
+  if (mkdirat(parent, name.c_str(), 0700) != 0)
+    return errno == EEXIST ? Status::Ok() : Status(SystemError("mkdir", name, errno));
+  UniqueFd made(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!made.valid() || fchmod(made.get(), mode) != 0) return SystemError("chmod", name, errno);
+  return Status::Ok();
+}
+
+// Makes what is missing below root_fd, one component at a time, each resolved inside the root.
+// `mode`: of folders.
+Status CreateInRoot(int root_fd, const std::string& path, bool as_file, mode_t mode = 0755) {
+  const std::vector<std::string_view> parts = SplitNonEmpty(path, '/');
+  std::string so_far;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    UniqueFd parent(OpenAt2(root_fd, so_far.empty() ? "." : so_far.c_str(), O_PATH | O_DIRECTORY));
+    if (!parent.valid()) return SystemError("open", so_far, errno);
+    const std::string name(parts[i]);
+    so_far += (so_far.empty() ? "" : "/") + name;
+    if (name == "." || name == "..") continue;
+    UniqueFd existing(OpenAt2(root_fd, so_far.c_str(), O_PATH));
+    if (existing.valid()) continue;
+    if (as_file && i + 1 == parts.size()) {
+      UniqueFd file(openat(parent.get(), name.c_str(),
+                           O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
+      if (!file.valid() && errno != EEXIST) return SystemError("create", so_far, errno);
+    } else {
+      RETURN_IF_ERROR(MakeFolder(parent.get(), name, mode));
+    }
+  }
+  return Status::Ok();
+}
+
+// What a subPath names; missing folders are like the volume's own. A link that leads out of the
+// volume is an error. Both as upstream.
 Result<UniqueFd> OpenSubPath(const UniqueFd& volume, const std::string& sub_path) {
   UniqueFd inner(OpenAt2(volume.get(), sub_path.c_str(), O_PATH, RESOLVE_BENEATH));
   if (!inner.valid() && errno == ENOENT) {
-    ASSIGN_OR_RETURN(const int made, OpenInRoot(volume.get(), sub_path, true, false));
-    close(made);
+    struct stat info = {};
+    if (fstat(volume.get(), &info) != 0) return SystemError("stat", "a volume", errno);
+    RETURN_IF_ERROR(CreateInRoot(volume.get(), sub_path, false, info.st_mode & 07777));
     inner.Reset(OpenAt2(volume.get(), sub_path.c_str(), O_PATH, RESOLVE_BENEATH));
   }
   if (inner.valid()) return inner;
@@ -348,29 +383,6 @@ Status PivotTo(const std::string& root) {
   if (syscall(SYS_pivot_root, ".", ".") != 0) return SystemError("pivot_root", root, errno);
   if (umount2(".", MNT_DETACH) != 0) return SystemError("umount", "the old root", errno);
   if (chdir("/") != 0) return SystemError("chdir", "/", errno);
-  return Status::Ok();
-}
-
-// Makes what is missing below root_fd, one component at a time, each resolved inside the root.
-Status CreateInRoot(int root_fd, const std::string& path, bool as_file) {
-  const std::vector<std::string_view> parts = SplitNonEmpty(path, '/');
-  std::string so_far;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    UniqueFd parent(OpenAt2(root_fd, so_far.empty() ? "." : so_far.c_str(), O_PATH | O_DIRECTORY));
-    if (!parent.valid()) return SystemError("open", so_far, errno);
-    const std::string name(parts[i]);
-    so_far += (so_far.empty() ? "" : "/") + name;
-    if (name == "." || name == "..") continue;
-    UniqueFd existing(OpenAt2(root_fd, so_far.c_str(), O_PATH));
-    if (existing.valid()) continue;
-    if (as_file && i + 1 == parts.size()) {
-      UniqueFd file(openat(parent.get(), name.c_str(),
-                           O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644));
-      if (!file.valid() && errno != EEXIST) return SystemError("create", so_far, errno);
-    } else if (mkdirat(parent.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
-      return SystemError("mkdir", so_far, errno);
-    }
-  }
   return Status::Ok();
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Issue 6: who may use a pod's volumes: fsGroup on all kinds of them, further groups, and a non-root database's claim.
+# Issue 6: what a pod that is not root can do: fsGroup on all kinds of volumes, further groups, a database's claim, port 80.
 source "$(dirname "$0")/lib.sh"
 up
 
@@ -38,18 +38,20 @@ spec:
           done
           chmod 600 /data/own/file
           stat -c '%g %A' /inner; touch /inner/file
+          touch /key/more 2>/dev/null || echo closed
+          python3 -c 'import socket; socket.socket().bind(("", 80)); print("port 80")'
           sleep 1000
       volumeMounts: [{name: data, mountPath: /data}, {name: disk, mountPath: /disk},
         {name: data, mountPath: /inner, subPath: deep/inner}, {name: memory, mountPath: /memory}, {name: key, mountPath: /key}]
 YAML
-runs() { [ "$(jsonpath pod/first .status.phase)" = Running ] && [ "$(kubectl logs first | wc -l)" = 14 ]; }
+runs() { [ "$(jsonpath pod/first .status.phase)" = Running ] && [ "$(kubectl logs first | wc -l)" = 16 ]; }
 eventually 40 runs
 expected='1000
 1000
 1000 2000 3000
 secret'
 for _ in 1 2 3; do expected+=$'\n2000 drwxrwsrwx\n2000 drwxr-sr-x\n2000'; done
-expected+=$'\n2000 drwxrwsrwx' # a subPath's folder is like its volume
+expected+=$'\n2000 drwxrwsrwx\nclosed\nport 80' # a subPath's folder is like its volume; a secret is for reading; a user may serve
 equals "$(kubectl logs first)" "$expected" "what the pod sees"
 equals "$(kubectl exec first -- id -G)" "1000 2000 3000" "the groups of exec"
 kubectl delete pod first --grace-period=1 >/dev/null

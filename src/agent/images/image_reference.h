@@ -19,10 +19,10 @@ inline constexpr size_t kMaxImageNameBytes = 255;  // of registry and repository
 inline constexpr size_t kMaxImageTagBytes = 128;   // as upstream
 
 // The names that mean the machine itself: a container of them sees the node's `/` (docs/adr/0007).
-// `muster run` writes "host".
+// `muster run` writes "host"; charts write a tag behind every name.
 inline constexpr std::string_view kMachineImage = "none";
 inline bool IsMachineImage(std::string_view name) {
-  return name == kMachineImage || name == "host";
+  return name.substr(0, name.find(':')) == kMachineImage || name == "host";
 }
 
 struct ImageReference {

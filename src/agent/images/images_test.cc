@@ -54,6 +54,7 @@ TEST(ImageReference, RefusesWhatIsNoName) {
 
 TEST(ImageReference, TwoNamesAreTheMachine) {
   EXPECT_TRUE(IsMachineImage("none") && IsMachineImage("host"));
+  EXPECT_TRUE(IsMachineImage("none:1.16.0"));  // as charts write it
   for (const char* name : {"", "nonesuch", "library/none", "host:latest", "nginx"})
     EXPECT_FALSE(IsMachineImage(name)) << name;
 }

@@ -425,6 +425,13 @@ Result<UniqueFd> JoinPeer(const ShimConfig& config) {
   return shm;
 }
 
+// In a network of its own a pod need not be root to listen on port 80, or to ping. As containerd
+// has it by default; where it cannot be had, root may.
+void OpenLowPorts() {
+  (void)WriteFile("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+  (void)WriteFile("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
+}
+
 constexpr int kShimStarter = 3, kShimShm = 4;
 
 // Moves a descriptor to a number of its own.
@@ -508,6 +515,7 @@ Result<UniqueFd> WatchChildren() {
 }
 
 Status MakeSandbox(const ShimConfig& config, const UniqueFd& shared_shm) {
+  if (!config.hostname.empty() && config.peer < 0) OpenLowPorts();
   if (!config.hostname.empty() &&
       sethostname(config.hostname.data(), config.hostname.size()) != 0) {
     return SystemError("set hostname", config.hostname, errno);

@@ -227,6 +227,7 @@ Status PlanVolume(const Context& context, const json::Value& volume, const std::
                  kind);
   }
   plan.shim_volumes = plan.shim_volumes.Append(FilesVolume(name, files, plan));
+  plan.read_only.insert(name);  // what is written there would be gone with the next change
   plan.sources[name] = SandboxVolume(pod_dir, name);
   return Status::Ok();
 }

@@ -34,6 +34,14 @@ std::vector<Said> SayAll(const NamespaceRemains& remains) {
       {"NamespaceFinalizersRemaining", false, "ContentHasNoFinalizers",
        "All content-preserving finalizers finished"},
   };
+  if (!remains.refused.empty()) {
+    size_t count = 0;
+    for (const auto& [resource, refused] : remains.refused) count += refused;
+    out[2] = {"NamespaceDeletionContentFailure", true, "ContentDeletionFailed",
+              fmt::format("Failed to delete all resource types, {} remaining: {}", count,
+                          remains.refusal.empty() ? "not deleted: " + Listed(remains.refused, "has")
+                                                  : remains.refusal)};
+  }
   if (!remains.resources.empty()) {
     out[3] = {"NamespaceContentRemaining", true, "SomeResourcesRemain",
               "Some resources are remaining: " + Listed(remains.resources, "has")};
@@ -48,8 +56,11 @@ std::vector<Said> SayAll(const NamespaceRemains& remains) {
 
 }  // namespace
 
-void NamespaceRemains::Add(const client::Resource& resource, const json::Value& object) {
-  ++resources[resource.plural + "." + resource.group];
+void NamespaceRemains::Add(const client::Resource& resource, const json::Value& object,
+                           bool asked) {
+  const std::string name = resource.plural + "." + resource.group;
+  ++resources[name];
+  if (asked && !object["metadata"].Has("deletionTimestamp")) ++refused[name];
   for (const json::Value& finalizer : object["metadata"]["finalizers"].items())
     ++finalizers[finalizer.Str()];
 }

@@ -20,9 +20,12 @@ namespace muster::controllers {
 
 struct NamespaceRemains {
   std::map<std::string, size_t> resources;   // "pods." or "jobs.batch": how many
+  std::map<std::string, size_t> refused;     // of those: the server does not delete them
+  std::string refusal;                       // what it says to that; "" if that is not known
   std::map<std::string, size_t> finalizers;  // how many objects each of them holds
 
-  void Add(const client::Resource& resource, const json::Value& object);
+  // `asked`: its deletion was asked for long ago.
+  void Add(const client::Resource& resource, const json::Value& object, bool asked);
   bool empty() const { return resources.empty(); }
 };
 

@@ -12,6 +12,7 @@ namespace resources = client::resources;
 
 constexpr char kFinalizer[] = "kubernetes";
 constexpr Duration kSayAfter = seconds(5);
+constexpr Duration kPatience = seconds(20);  // with a server that is asked to delete something
 constexpr Duration kLookAgain = seconds(1);  // when a live list shows what an informer does not
 
 std::string ProbeName(const client::Resource& resource) {
@@ -40,11 +41,11 @@ json::Value WithoutFinalizer(const json::Value& ns) {
 }
 
 // Deletes what the informer shows of one kind, and counts what there still is.
-void Empty(const client::Informer& informer, const std::string& ns, NamespaceRemains& remains,
-           client::Reconciled& out) {
+void Empty(const client::Informer& informer, const std::string& ns, bool asked,
+           NamespaceRemains& remains, client::Reconciled& out) {
   const auto& objects = informer.objects();
   for (auto it = objects.lower_bound({ns, ""}); it != objects.end() && it->first.ns == ns; ++it) {
-    remains.Add(informer.resource(), it->second);
+    remains.Add(informer.resource(), it->second, asked);
     const json::Value& metadata = it->second["metadata"];
     if (metadata.Has("deletionTimestamp")) continue;
     client::DeleteOptions options;
@@ -54,10 +55,14 @@ void Empty(const client::Informer& informer, const std::string& ns, NamespaceRem
   }
 }
 
+Time DeletedAt(const json::Value& ns) {
+  return ParseTime(ns["metadata"]["deletionTimestamp"].AsString()).value_or(Time());
+}
+
 // When the status may say something else; a namespace that is emptied in the usual time says
 // nothing, and one with thousands of objects not every time that one of them goes.
 Time MaySayAt(const json::Value& ns) {
-  Time last = ParseTime(ns["metadata"]["deletionTimestamp"].AsString()).value_or(Time());
+  Time last = DeletedAt(ns);
   for (const json::Value& condition : ns["status"]["conditions"].items()) {
     const auto changed = ParseTime(condition["lastTransitionTime"].AsString());
     if (changed) last = std::max(last, *changed);
@@ -122,11 +127,18 @@ client::Reconciled NamespaceController::Reconcile(const client::View& view,
     return out;
   }
   NamespaceRemains remains;
+  client::Reconciled deletes;
+  const auto refusal = observations.find(client::kRefusedWrite);
+  if (refusal != observations.end()) remains.refusal = refusal->second["message"].Str();
+  const bool long_asked = !remains.refusal.empty() || now - DeletedAt(*ns) >= kPatience;
   for (const client::ServedKind& kind : discovery_.kinds()) {
-    if (IsFollowed(kind)) Empty(view.Of(kind.resource), key.name, remains, out);
+    if (IsFollowed(kind)) Empty(view.Of(kind.resource), key.name, long_asked, remains, deletes);
   }
   if (!remains.empty()) {
+    // First, because a delete may fail.
     SayWhatRemains(*ns, remains, now, out);
+    out.writes.insert(out.writes.end(), std::make_move_iterator(deletes.writes.begin()),
+                      std::make_move_iterator(deletes.writes.end()));
     return out;
   }
   bool asked = true;

@@ -81,6 +81,31 @@ TEST_F(NamespaceTest, WaitsForWhatHasAFinalizerAndSaysSo) {
   EXPECT_TRUE(Get(kNamespaces, "", "d").IsNull());
 }
 
+TEST_F(NamespaceTest, SaysWhatTheServerDoesNotDelete) {
+  bool refuses = true;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (!refuses || request.method != "DELETE" ||
+        !request.target.starts_with("/api/v1/namespaces/d/configmaps/")) {
+      return true;
+    }
+    client::FakeApi::SendError(*writer, 403, "Forbidden", "webhook x denied the request");
+    return false;
+  };
+  Put(kConfigMaps, "{metadata: {name: c, namespace: d}}");
+  Put(kNamespaces, kDying);
+  Start(std::make_unique<NamespaceController>(discovery_));
+  loop_.RunFor(minutes(1));
+  const json::Value ns = Get(kNamespaces, "", "d");
+  const json::Value& failure =
+      schema::FindCondition(ns["status"]["conditions"], "NamespaceDeletionContentFailure");
+  EXPECT_EQ(failure["status"].AsString(), "True");
+  EXPECT_EQ(failure["message"].AsString(),
+            "Failed to delete all resource types, 1 remaining: webhook x denied the request");
+  refuses = false;
+  loop_.RunFor(minutes(10));
+  EXPECT_TRUE(Get(kNamespaces, "", "d").IsNull());
+}
+
 TEST_F(NamespaceTest, TrustsTheServerMoreThanItsInformers) {
   // The pod watch is dead: the informer says that there is nothing.
   bool blind = true;

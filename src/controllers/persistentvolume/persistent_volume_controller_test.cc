@@ -401,6 +401,46 @@ TEST_F(PersistentVolumeTest, ANodeThatComesBackInTimeRemovesTheDirectory) {
   EXPECT_FALSE(Volume(name).IsNull());
 }
 
+// Its node comes back, and the claim's pod goes on with it: then somebody is to remove the
+// directory after all.
+TEST_F(PersistentVolumeTest, AVolumeThatAClaimHoldsWaitsForItsNode) {
+  PutLocalClass();
+  PutNode("n1");
+  PutClaim("c", "1Gi", ", storageClassName: local-path");
+  StartAll();
+  SelectNode("c", "n1");
+  const std::string name = VolumeOf("c");
+  DeleteVolume(name);
+  api_.Remove(kNodes, "", "n1");
+  loop_.RunFor(2 * kVolumeNodeQuarantine);
+  EXPECT_EQ(Volume(name)["metadata"]["finalizers"],
+            Yaml("[kubernetes.io/pv-protection, muster.dev/local-path]"));
+  PutNode("n1");
+  DeleteClaim("c");
+  loop_.RunFor(2 * kVolumeNodeQuarantine);
+  EXPECT_EQ(Volume(name)["metadata"]["finalizers"], Yaml("[muster.dev/local-path]"));
+  ExpectFixpoint();
+}
+
+TEST_F(PersistentVolumeTest, ANodeHasItsTimeFromTheMomentAtWhichTheClaimLetGo) {
+  PutLocalClass();
+  PutNode("n1");
+  PutClaim("c", "1Gi", ", storageClassName: local-path");
+  StartAll();
+  SelectNode("c", "n1");
+  const std::string name = VolumeOf("c");
+  DeleteVolume(name);
+  loop_.RunFor(2 * kVolumeNodeQuarantine);
+  api_.Remove(kNodes, "", "n1");
+  // The API server says so when the phase changes.
+  Change(kVolumes, Volume(name), {"status", "lastPhaseTransitionTime"}, FormatTime(loop_.Now()));
+  DeleteClaim("c");
+  loop_.RunFor(kVolumeNodeQuarantine - seconds(10));
+  EXPECT_EQ(Volume(name)["metadata"]["finalizers"], Yaml("[muster.dev/local-path]"));
+  loop_.RunFor(seconds(20));
+  EXPECT_TRUE(Volume(name).IsNull()) << "nobody else will remove the directory";
+}
+
 // Whoever wants to keep the bytes says Retain before he deletes.
 TEST_F(PersistentVolumeTest, AVolumeThatIsToBeRetainedLosesTheFinalizer) {
   PutLocalClass();

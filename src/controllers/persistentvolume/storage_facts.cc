@@ -149,7 +149,8 @@ const json::Fields& VolumeFields() {
                     {"metadata", "annotations", kProvisionedByAnnotation},
                     {"spec", "persistentVolumeReclaimPolicy"},
                     {"spec", "volumeAttributesClassName"},
-                    {"status", "message"}});
+                    {"status", "message"},
+                    {"status", "lastPhaseTransitionTime"}});
   }();
   return fields;
 }

@@ -1,5 +1,7 @@
 #include "controllers/persistentvolume/volume_pass.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -63,14 +65,24 @@ class Pass {
     return true;
   }
 
-  // It is to go, and its node is no more.
+  // It is to go, no claim holds it any more (until then its node may be back and go on with it),
+  // and its node is no more.
   bool IsAbandoned() {
-    if (!IsBeingDeleted(volume_) || HasHost(nodes_, HostOf(volume_))) return false;
-    const std::optional<Time> since =
-        ParseTime(volume_["metadata"]["deletionTimestamp"].AsString());
+    if (!IsBeingDeleted(volume_) || HasFinalizer(volume_, schema::kVolumeProtection)) return false;
+    if (HasHost(nodes_, HostOf(volume_))) return false;
+    const std::optional<Time> since = AwaitsRemovalSince();
     if (!since || now_ >= *since + kVolumeNodeQuarantine) return true;
     out_.LookAgainAt(*since + kVolumeNodeQuarantine);
     return false;
+  }
+
+  // It may have been deleted long before its claim let go of it.
+  std::optional<Time> AwaitsRemovalSince() const {
+    const std::optional<Time> deleted =
+        ParseTime(volume_["metadata"]["deletionTimestamp"].AsString());
+    const std::optional<Time> released =
+        ParseTime(volume_["status"]["lastPhaseTransitionTime"].AsString());
+    return std::max(deleted, released);
   }
 
   // -- Its claim is gone, or went elsewhere.

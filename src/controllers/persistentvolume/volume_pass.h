@@ -14,7 +14,8 @@
 
 namespace muster::controllers {
 
-// A node that is missing for so long after its volume was deleted will not remove the directory.
+// A node that is missing so long after its volume was deleted, and let go of by its claim, will not
+// remove the directory.
 inline constexpr Duration kVolumeNodeQuarantine = seconds(40);
 
 void SyncVolume(const client::View& view, const client::Observations& observations,

@@ -202,27 +202,38 @@ void ClaimChapter::DeleteVolume() {
 
 // ---- the end ----
 
-// Pods that hold what was deleted go, and claims that hold such a volume.
 void ClaimChapter::End() {
+  ends_ = true;
+  FreeWhatGoes();
+}
+
+// Pods that hold what was deleted go, and claims that hold such a volume; also those that come to
+// hold it later: a pod may be on its way to its node.
+void ClaimChapter::FreeWhatGoes() {
+  if (!ends_) return;
   for (const auto& [name, volume] : volumes_) {
-    const json::Value& reference = volume.object["spec"]["claimRef"];
-    if (IsGoing(volume.object) && !reference.IsNull())
-      FreeClaim(controllers::ClaimOf(volume.object).ToString());
+    const Known* claim = ClaimWithUid(volume.object["spec"]["claimRef"]["uid"].AsString());
+    if (IsGoing(volume.object) && claim != nullptr)
+      DeleteOnce(resources::kPersistentVolumeClaims, client::KeyOf(claim->object),
+                 claim->object["metadata"]["uid"].Str());
   }
-  for (const auto& [key, claim] : claims_) {
-    if (IsGoing(claim.object)) FreeClaim(key);
+  for (const auto& [uid, user] : users_) {
+    for (const std::string& key : user.claims) {
+      const auto claim = claims_.find(key);
+      if (claim == claims_.end() || !IsGoing(claim->second.object)) continue;
+      world_.oracles().workloads().Excuse(uid);
+      const auto parts = Split(user.key, '/');
+      DeleteOnce(resources::kPods, {std::string(parts[0]), std::string(parts[1])}, uid);
+    }
   }
 }
 
-void ClaimChapter::FreeClaim(const std::string& key) {
-  const auto parts = Split(key, '/');
-  Delete({resources::kPersistentVolumeClaims, std::string(parts[0]), std::string(parts[1]), ""});
-  for (const auto& [uid, user] : users_) {
-    if (std::find(user.claims.begin(), user.claims.end(), key) == user.claims.end()) continue;
-    const auto pod = Split(user.key, '/');
-    world_.oracles().workloads().Excuse(uid);
-    Delete({resources::kPods, std::string(pod[0]), std::string(pod[1]), ""});
-  }
+void ClaimChapter::DeleteOnce(const client::Resource& resource, const client::ObjectKey& key,
+                              const std::string& uid) {
+  if (!freed_.insert(uid).second) return;
+  client::DeleteOptions options;
+  options.precondition_uid = uid;
+  Delete({resource, key.ns, key.name, ""}, options);
 }
 
 std::vector<std::string> ClaimChapter::Restless() const {
@@ -274,7 +285,7 @@ void ClaimChapter::OnClaim(const std::string& key, const json::Value& object, bo
                                  VolumeName(object)));
   if (IsGoing(object) && claim.going == Time{}) claim.going = now;
   claim.object = object;
-  if (!deleted) return;
+  if (!deleted) return FreeWhatGoes();
   for (const auto& [uid, user] : users_) {
     if (std::find(user.claims.begin(), user.claims.end(), key) == user.claims.end()) continue;
     if (user.finished || user.bound + kPlanAge > claim.going) continue;
@@ -298,7 +309,7 @@ void ClaimChapter::OnVolume(const json::Value& object, bool deleted) {
     world_.Violation(fmt::format("volume {} was given from {} to {}", name, had, has));
   if (!had.empty() && has.empty()) counts_.Add("branch: a volume was let go of");
   if (is_new && IsLocalPathVolume(object)) counts_.Add("branch: a volume was made for a claim");
-  if (!deleted) return;
+  if (!deleted) return FreeWhatGoes();
   const Known* claim = has.empty() ? nullptr : ClaimWithUid(has);
   if (claim != nullptr && VolumeName(claim->object) == name)
     world_.Violation(fmt::format("volume {} went under {}", name, NameOf(claim->object)));
@@ -346,13 +357,19 @@ void ClaimChapter::OnPod(const json::Value& object, bool deleted) {
   user.bound = world_.loop().Steady();
   for (const cluster::ClaimUse& use : uses) user.claims.push_back(use.claim.ToString());
   CheckPlace(user);
+  FreeWhatGoes();
 }
 
 void ClaimChapter::CheckPlace(const User& user) {
   for (const std::string& key : user.claims) {
     const auto found = claims_.find(key);
     // One that went meanwhile; another of its name.
-    if (found == claims_.end() || IsGoing(found->second.object)) continue;
+    if (found == claims_.end()) continue;
+    if (IsGoing(found->second.object)) {
+      if (user.bound - found->second.going > kPlanAge)
+        world_.Violation(fmt::format("{} was bound and {} had long been going", user.key, key));
+      continue;
+    }
     if (world_.loop().Steady() - found->second.created < kPlanAge &&
         VolumeName(found->second.object).empty())
       continue;

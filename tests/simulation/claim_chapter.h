@@ -5,7 +5,8 @@
 //
 //   one to one     a claim keeps the volume that it has, a volume its claim
 //   protection     no claim goes under a pod that has its node, no volume under its claim
-//   placement      a pod is bound where the volumes of its claims are, and these are bound by then
+//   placement      a pod is bound where the volumes of its claims are, and these are bound by then;
+//                  none is bound with a claim that has long been going
 //   folders        a local volume goes after its folder
 //   rest           both sides of a binding say the same; of what was made for a claim that is gone
 //                  nothing is left but what is to be kept
@@ -50,7 +51,9 @@ class ClaimChapter final : public Chapter {
   void DeleteClaim();
   void DeletePod();
   void DeleteVolume();
-  void FreeClaim(const std::string& key);
+  void FreeWhatGoes();
+  void DeleteOnce(const client::Resource& resource, const client::ObjectKey& key,
+                  const std::string& uid);
   void OnClaim(const std::string& key, const json::Value& object, bool deleted);
   void OnVolume(const json::Value& object, bool deleted);
   void OnPod(const json::Value& object, bool deleted);
@@ -66,7 +69,9 @@ class ClaimChapter final : public Chapter {
   std::map<std::string, User> users_;      // pods with a node, by uid
   std::map<std::string, Time> node_gone_;  // when the object of a node was last deleted
   std::set<std::string> abandoned_;        // volumes whose folders stay
+  std::set<std::string> freed_;            // what was deleted since the end began, by uid
   int64_t made_ = 0;
+  bool ends_ = false;
 };
 
 }  // namespace muster::simulation

@@ -37,6 +37,16 @@ int64_t GangOracle::MinimumOf(const GangKey& key) const {
   return found == minimum_.end() ? 0 : found->second;
 }
 
+int64_t GangOracle::LeastMinimumOf(const GangKey& key) const {
+  int64_t least = MinimumOf(key);
+  const auto found = former_minima_.find(key.first);
+  if (found == former_minima_.end()) return least;
+  for (const auto& [minimum, until] : found->second) {
+    if (loop_.Steady() - until <= kPlanAge) least = std::min(least, minimum);
+  }
+  return least;
+}
+
 // How many pods that want so many devices.
 int64_t GangOracle::RoomFor(int64_t devices) const {
   int64_t room = 0;
@@ -84,7 +94,7 @@ void GangOracle::AfterChange(const PodState* bound) {
     }
     const bool others = bound != nullptr && GangKey(GroupOf(*bound), bound->epoch) != key;
     const bool lost_room = gang.half_since && others && !gang.whole && gang.occupied > 0 &&
-                           gang.occupied < MinimumOf(key) && gang.members >= MinimumOf(key);
+                           gang.occupied < LeastMinimumOf(key) && gang.members >= MinimumOf(key);
     if (lost_room && now - nodes_changed_ > kPlanAge) {
       on_violation_(
           fmt::format("{} was given room that gang {}, half bound, needs", bound->key, key.first));
@@ -103,9 +113,13 @@ void GangOracle::CheckBinding(const PodState& pod) {
   if (gang.occupied > 0) counts_.Add("branch: gang went on being bound");
   const Time now = loop_.Steady();
   if (gang.placeable_at && now - *gang.placeable_at <= kPlanAge) return;
-  for (auto at = gang.reached_at.lower_bound(minimum); at != gang.reached_at.end(); ++at) {
+  const int64_t least = LeastMinimumOf(key);
+  const bool changed = least != minimum;
+  if (changed && gang.occupied >= least) return;
+  for (auto at = gang.reached_at.lower_bound(least); at != gang.reached_at.end(); ++at) {
     if (now - at->second > kPlanAge) continue;
-    return counts_.Add("branch: gang bound as its pods were before its PodGroup came");
+    return counts_.Add(changed ? "branch: gang bound by a minMember that had changed"
+                               : "branch: gang bound as its pods were before its PodGroup came");
   }
   on_violation_(fmt::format(
       "{} was bound though its gang of {} could not be: {} members, {} bound, room for {} more",
@@ -125,6 +139,9 @@ void GangOracle::OnPod(const PodState* before, const PodState* after) {
 
 void GangOracle::OnGroup(const std::string& key, std::optional<int64_t> min_member) {
   BeforeChange();
+  const auto known = minimum_.find(key);
+  if (known != minimum_.end() && known->second != min_member.value_or(0))
+    former_minima_[key][known->second] = loop_.Steady();
   if (min_member) {
     minimum_[key] = *min_member;
   } else {

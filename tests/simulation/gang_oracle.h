@@ -6,10 +6,13 @@
 //   begins whole     below minMember, a member is bound only if minMember members were there and
 //                    room for all of them was free at some moment of the last kPlanAge (what the
 //                    scheduler planned with may be that old, no older). The watch of pods may lag
-//                    behind that of PodGroups, so pods count that went before their PodGroup came
+//                    behind that of PodGroups, so pods count that went before their PodGroup came;
+//                    and that of PodGroups behind that of pods, so the smallest minMember counts
+//                    that it had in this time, though the pods were made after it had changed
 //   ends whole       a gang does not stay half bound for kBindWindow while its other members are
 //                    there and have room: bindings are repeated, a new scheduler goes on
-//   comes first      nobody else is given the room that a half bound gang needs
+//   comes first      nobody else is given the room that a half bound gang needs, unless it is whole
+//                    by the minMember that counts
 //   rests whole      at a fixpoint no gang is half bound whose members are there (or would be made
 //                    anew by their owner), and none waits that would fit
 //
@@ -96,6 +99,8 @@ class GangOracle {
 
   void Count(const PodState& pod, int64_t times);
   int64_t MinimumOf(const GangKey& key) const;  // 0: its PodGroup is not there
+  // The smallest that it had within kPlanAge.
+  int64_t LeastMinimumOf(const GangKey& key) const;
   int64_t RoomFor(int64_t devices) const;
   bool IsHalf(const GangKey& key, const Gang& gang) const;
   int64_t Reach(const Gang& gang) const;
@@ -109,6 +114,8 @@ class GangOracle {
   std::function<void(const std::string&)> on_violation_;
   std::map<GangKey, Gang> gangs_;
   std::map<std::string, int64_t> minimum_;  // by "ns/group"
+  // Those before, by "ns/group": the last moment of each.
+  std::map<std::string, std::map<int64_t, Time>> former_minima_;
   std::map<std::string, Node> nodes_;
   Time nodes_changed_{};
 };

@@ -185,7 +185,13 @@ struct Planning {
         result.plan_again |= nominated;
         continue;
       }
-      if (!planner.has_value()) planner.emplace(finder, facts, max_work, now);
+      if (!planner.has_value()) {
+        planner.emplace(finder, facts, max_work, now);
+        for (const UnitPlan& each : result.units) {
+          if (queue[each.unit].is_gang && !each.assignments.empty())
+            planner->Grows(queue[each.unit]);
+        }
+      }
       others.At(plan.unit);
       const Unit rest = Rest(unit, plan);
       plan.room = planner->MakeRoom(rest, may_evict, plan.preemption);

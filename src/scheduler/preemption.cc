@@ -54,6 +54,7 @@ void PreemptionPlanner::ReadFacts() {
     }
   }
   in_gang_.resize(facts_.gangs.size());
+  grows_.resize(facts_.gangs.size(), false);
   for (uint32_t gang = 0; gang < facts_.gangs.size(); ++gang) {
     const RunningGang& facts = facts_.gangs[gang];
     Surplus& surplus = surplus_.emplace_back();
@@ -77,6 +78,13 @@ void PreemptionPlanner::ReadFacts() {
     }
   }
   for (const PodId id : leaving) TakeOff(id, false);
+}
+
+void PreemptionPlanner::Grows(const Unit& unit) {
+  const auto name = [](const RunningGang& gang) { return std::tie(gang.ns, gang.name); };
+  const auto at = std::ranges::lower_bound(facts_.gangs, std::tie(unit.ns, unit.name), {}, name);
+  if (at != facts_.gangs.end() && name(*at) == std::tie(unit.ns, unit.name))
+    grows_[static_cast<size_t>(at - facts_.gangs.begin())] = true;
 }
 
 // -- Changes.
@@ -303,6 +311,7 @@ void PreemptionPlanner::AddGangCandidates(std::vector<PodId> here, int64_t unit_
       rest.push_back(id);
     }
   }
+  if (grows_[gang]) return;
   int64_t priority = INT64_MIN;  // of the sub-groups
   if (!rest.empty() && !facts_.gangs[gang].count.sub_groups.empty()) {
     work_left_ -= std::min(work_left_, in_gang_[gang].size());

@@ -16,7 +16,8 @@
 // Gangs:  members beyond the minima go alone; one whose loss would leave fewer takes all of its
 //         gang with it, as one victim. A unit of several pods gets room for as many as it needs or
 //         none, and then each victim is put back once more if all of them fit without it. Nobody
-//         goes for minResources beyond what the pods ask for.
+//         goes for minResources beyond what the pods ask for. A gang to which the same plan gave
+//         pods does not go as a whole: they would stay behind.
 //
 // Life cycle: made after a plan's placements are done, on its working copy, which holds the units
 //             that were given room as placed until it is destroyed; then it is as before.
@@ -77,6 +78,9 @@ class PreemptionPlanner {
   ~PreemptionPlanner();
   PreemptionPlanner(const PreemptionPlanner&) = delete;
   PreemptionPlanner& operator=(const PreemptionPlanner&) = delete;
+
+  // The plan has placed pods of this gang: it does not go as a whole now, nor do its sub-groups.
+  void Grows(const Unit& unit);
 
   // On kRoom the unit counts as placed from now on. Without `may_evict` nobody goes that is not
   // leaving.
@@ -208,6 +212,7 @@ class PreemptionPlanner {
   std::vector<Pod> pods_;
   std::vector<std::vector<PodId>> on_node_;
   std::vector<std::vector<PodId>> in_gang_;
+  std::vector<bool> grows_;  // by gang
   std::vector<Surplus> surplus_;                                // by gang
   std::vector<int64_t> allowed_;                                // by budget
   std::vector<std::optional<std::vector<size_t>>> budgets_of_;  // by identity

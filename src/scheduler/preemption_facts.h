@@ -45,7 +45,7 @@ struct RunningGang {
 
 struct PreemptionFacts {
   std::vector<cluster::PlacedPod> pods;  // by placement of the snapshot; empty: evict nobody
-  std::vector<RunningGang> gangs;
+  std::vector<RunningGang> gangs;        // by namespace and name
   std::vector<DisruptionBudget> budgets;
 };
 

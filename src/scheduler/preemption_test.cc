@@ -268,6 +268,22 @@ TEST_F(PreemptionTest, AGangThatWouldBeTooSmallGoesWhole) {
   EXPECT_EQ(c_.VictimsOf("p"), (Names{"g-0", "g-1", "g-2", "g-3"}));
 }
 
+// The member that has just been given its place would stay behind.
+TEST_F(PreemptionTest, AGangIsNotCompletedAndBrokenByTheSamePlan) {
+  c_.AddNodes(2, {{"cpu", 2000}});
+  AddGroup("g", 2);
+  AddMember("g", 0, "n0", 0, 2000);
+  c_.AddRunning("other", "n1", 9, {{"cpu", 1000}});
+  c_.AddGangPod("g", "g-1", {{"cpu", 1000}});
+  c_.AddPreemptor("p", 5, {{"cpu", 2000}});
+  EXPECT_EQ(c_.Plan(), 1U);
+  EXPECT_EQ(c_.NodeOf("g-1"), "n1");
+  EXPECT_EQ(c_.VictimsOf("p"), Names{});
+  EXPECT_TRUE(c_.result.plan_again);
+  c_.Plan();
+  EXPECT_EQ(c_.VictimsOf("p"), (Names{"g-0", "g-1"}));
+}
+
 TEST_F(PreemptionTest, AGangWithAMemberOfHighPriorityStaysWhole) {
   c_.AddNodes(2, {{"cpu", 1000}});
   AddGroup("g", 2);

@@ -37,6 +37,46 @@ Preemptor::Preemptor(client::ApiClient& api, client::Informer& pods, client::Inf
       cache_(cache),
       events_(api, "default-scheduler", "") {}
 
+// -- Gangs that were interrupted while they went.
+
+bool Preemptor::Leaves(const PodKey& pod, const std::string& gang) {
+  std::optional<Time> since;
+  if (const json::Value* object = pods_.Find({pod.ns, pod.name}); object != nullptr) {
+    const json::Value& condition =
+        schema::FindCondition(object->Path({"status", "conditions"}), kCondition);
+    if (condition["status"].AsString() == "True" && condition["reason"].AsString() == kReason)
+      since = ParseTime(condition["lastTransitionTime"].AsString());
+  } else if (const auto known = evictions_.find(pod); known != evictions_.end()) {
+    if (known->second.done) since = api_.loop().Now();
+  }
+  if (!since.has_value()) return false;
+  Time& last = breaking_[{pod.ns, gang}];
+  last = std::max(last, *since);
+  return true;
+}
+
+void Preemptor::EvictRests() {
+  for (const auto& [gang, since] : std::exchange(breaking_, {})) {
+    const cluster::Group* group = cache_.FindGroup(gang);
+    if (group == nullptr || group->info() == nullptr || IsWhole(cache_, gang, {})) continue;
+    for (const auto& [name, pod] : group->pods) {
+      if (pod->placement == cluster::kNoIndex || pod->info.deleting) continue;
+      if (pod->info.created > since) continue;  // it came in the place of one that went
+      const PodKey key{gang.ns, name};
+      Eviction& eviction = evictions_[key];
+      if (eviction.uid != pod->info.uid) {
+        eviction = {};
+        eviction.uid = pod->info.uid;
+        eviction.scheduler_name = pod->info.scheduler_name;
+        LOG_INFO("scheduler: preempts the rest of a gang pod={}", key.ToString());
+        ready_.push_back({true, key});
+      }
+      eviction.is_rest = true;
+    }
+  }
+  SchedulePump();
+}
+
 // -- Before a plan.
 
 std::string Preemptor::NominatedNodeOf(const PodKey& pod) const {
@@ -79,6 +119,7 @@ void Preemptor::DropOldEvictions() {
 }
 
 bool Preemptor::StillWaits(const Eviction& eviction) const {
+  if (eviction.is_rest) return true;
   const cluster::PodRecord* record = cache_.FindPod(eviction.preemptor);
   return record != nullptr && record->info.uid == eviction.preemptor_uid && !record->IsPlaced() &&
          !record->info.deleting && !record->info.IsFinished();
@@ -276,9 +317,11 @@ void Preemptor::OnEvictionStep(const PodKey& pod, const std::string& uid, bool i
   if (!status.ok() || is_delete) eviction.done = true;
   if (eviction.done) {
     if (status.ok()) {
-      events_.Record(
-          victim, client::EventType::kNormal, "Preempted",
-          fmt::format("Preempted by pod {} on node {}", eviction.preemptor_uid, eviction.node));
+      events_.Record(victim, client::EventType::kNormal, "Preempted",
+                     eviction.preemptor_uid.empty()
+                         ? std::string("Preempted with the rest of its gang")
+                         : fmt::format("Preempted by pod {} on node {}", eviction.preemptor_uid,
+                                       eviction.node));
     }
     return;
   }

@@ -7,12 +7,17 @@
 // A victim counts as leaving from the moment of the decision, so no plan looks for others in its
 // stead. A nomination lasts until a plan withdraws or changes it, or the pod is bound or gone.
 //
+// A gang goes whole also when its deletes are interrupted: once one that was preempted is seen to
+// leave and fewer stay than the gang needs, those that were made before go too, though nobody waits
+// for them any more, or a scheduler before this one decided it.
+//
 // Life cycle: lives with its scheduler; destroying it abandons what is in flight. What was decided
-//             and not yet sent is decided anew after a restart; nominations are read from the pods.
+//             and not yet sent is decided anew after a restart, but for the rest of a gang of which
+//             some are leaving; nominations are read from the pods.
 // Thread:     the loop thread.
-// Invariants: a victim is deleted only while the pod for which it has to go waits; at most
-//             kMaxPreemptionWritesInFlight writes at a time; one that failed is repeated after
-//             100 ms to 10 s.
+// Invariants: a victim is deleted only while the pod for which it has to go waits, or as the rest
+//             of its gang; at most kMaxPreemptionWritesInFlight writes at a time; one that failed
+//             is repeated after 100 ms to 10 s.
 
 #pragma once
 
@@ -25,6 +30,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/time.h"
 #include "client/api_client.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -45,6 +51,11 @@ class Preemptor {
   // a server may not have.
   Preemptor(client::ApiClient& api, client::Informer& pods, client::Informer& budgets,
             const cluster::ClusterCache& cache);
+
+  // A pod of that gang leaves or is gone. True: EvictRests() has something to look at.
+  bool Leaves(const cluster::PodKey& pod, const std::string& gang);
+  // What stays of gangs that were preempted in part and are not whole any more goes.
+  void EvictRests();
 
   // Before a plan: where the queue's pods are nominated; and what the plan asks about the rest.
   void Nominate(Queue& queue);
@@ -72,6 +83,7 @@ class Preemptor {
     UnitKey unit;
     bool has_condition = false;
     bool done = false;  // deleted: it stays here until it is seen to leave
+    bool is_rest = false;  // it goes whoever waits
     int attempts = 0;
   };
   struct Wanted {
@@ -107,6 +119,7 @@ class Preemptor {
   client::EventRecorder events_;
   std::map<cluster::PodKey, Wanted> nominations_;  // that the informer does not show yet
   std::map<cluster::PodKey, Eviction> evictions_;  // by victim
+  std::map<cluster::PodKey, Time> breaking_;       // gangs that lost pods by preemption: when
   std::set<std::string> nominated_nodes_;
   std::deque<Job> ready_;
   size_t in_flight_ = 0;

@@ -23,6 +23,14 @@ class PreemptorTest : public SchedulerTest {
     pod = pod.SetPath({"metadata", "labels"}, json::Obj({{"app", name}}));
     api_.Put(kPods, pod.SetPath({"status", "phase"}, "Running"));
   }
+  // One that has a node with one GPU for itself.
+  void AddRunningMember(const std::string& name, const std::string& node, const std::string& gang,
+                        int priority = 0) {
+    AddNode(node, 1);
+    AddRunning(name, node, 1, priority);
+    api_.Put(kPods, Pod(name).SetPath({"metadata", "annotations"},
+                                      json::Obj({{"scheduling.k8s.io/group-name", gang}})));
+  }
   void AddWaiting(const std::string& name, int gpus, int priority, const std::string& gang = "") {
     json::Value pod = MakePod(name, gpus, gang).SetPath({"spec", "priority"}, priority);
     api_.Put(kPods, pod.SetPath({"spec", "schedulerName"}, "default-scheduler"));
@@ -242,6 +250,72 @@ TEST_F(PreemptorTest, AGangThatLosesWhatItCanDoWithoutTwiceGoesAsAWhole) {
   answers = true;
   loop_.RunFor(seconds(30));
   for (const char* name : {"g0", "g1", "g2", "g3"}) EXPECT_TRUE(IsEnding(name)) << name;
+}
+
+// Only the delete of "g0" arrives.
+TEST_F(PreemptorTest, AGangOfWhichSomeWereDeletedGoesWholeWhoeverWaits) {
+  bool answers = false;
+  const auto before = api_.before_handle;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    const bool is_first = request.target.find("/pods/g0") != std::string::npos;
+    if (request.method == "DELETE" && !is_first && !answers) {
+      client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "away");
+      return false;
+    }
+    return before(request, writer);
+  };
+  for (const bool restart : {false, true}) {
+    answers = false;
+    AddGroup("g", 3);
+    for (const char* name : {"g0", "g1", "g2"}) AddRunningMember(name, name, "g");
+    AddWaiting("high", 1, 10);
+    loop_.RunFor(seconds(5));
+    EXPECT_TRUE(IsEnding("g0"));
+    EXPECT_FALSE(IsEnding("g1") || IsEnding("g2"));
+    if (restart) StartScheduler();
+    api_.Remove(kPods, "default", "high");
+    answers = true;
+    loop_.RunFor(seconds(30));
+    EXPECT_TRUE(IsEnding("g1") && IsEnding("g2")) << restart;
+    for (const char* name : {"g0", "g1", "g2"}) End(name);
+    loop_.RunFor(seconds(5));
+  }
+  EXPECT_EQ(Events("Preempted", "Preempted with the rest of its gang"), 2);
+}
+
+TEST_F(PreemptorTest, AGangStaysThatLostPodsOtherwiseOrCanDoWithoutThem) {
+  AddGroup("g", 2);
+  for (const char* name : {"g0", "g1", "g2"}) AddRunningMember(name, name, "g");
+  AddGroup("h", 2);
+  for (const char* name : {"h0", "h1"}) AddRunningMember(name, name, "h", 20);
+  AddWaiting("high", 1, 10);
+  Settle();
+  client_.Delete({client::resources::kPods, "default", "h0", ""}, {}, [](Result<json::Value>) {});
+  Settle();
+  EXPECT_TRUE(IsEnding("h0"));
+  EXPECT_EQ(IsEnding("g0") + IsEnding("g1") + IsEnding("g2"), 1);
+  StartScheduler();
+  Settle();
+  EXPECT_EQ(IsEnding("g0") + IsEnding("g1") + IsEnding("g2"), 1);
+  EXPECT_FALSE(IsEnding("h1"));
+}
+
+// Made in the place of those that went, and not all of them bound yet.
+TEST_F(PreemptorTest, WhoCameAfterAGangWentDoesNotGoWithIt) {
+  AddGroup("g", 2);
+  for (const char* name : {"g0", "g1"}) AddRunningMember(name, name, "g");
+  AddWaiting("high", 1, 10);
+  Settle();
+  EXPECT_TRUE(IsEnding("g0") && IsEnding("g1"));
+  AddRunningMember("new", "n1", "g");
+  api_.Put(kPods, Pod("new").SetPath({"metadata", "creationTimestamp"}, "2026-01-01T01:00:00Z"));
+  StartScheduler();
+  Settle();
+  EXPECT_FALSE(IsEnding("new"));
+  AddRunningMember("old", "n2", "g", 10);
+  StartScheduler();
+  Settle();
+  EXPECT_FALSE(IsEnding("new") || IsEnding("old"));  // two are enough
 }
 
 // Its victims come back, as pods of controllers do.

@@ -211,6 +211,9 @@ struct Scheduler::Impl {
     volume_binder.Look();
     const cluster::PodRecord* pod = cache.FindPod(pod_key);
     if (!old_group.empty()) GangChanged({key.ns, old_group});
+    const std::string& gang = pod == nullptr ? old_group : pod->info.group;
+    const bool leaves = pod == nullptr || pod->info.deleting;
+    if (leaves && !gang.empty() && preemptor.Leaves(pod_key, gang)) Wake();
     if (pod != nullptr && !pod->info.group.empty() && pod->info.group != old_group) {
       GangChanged({key.ns, pod->info.group});
     }
@@ -285,6 +288,7 @@ struct Scheduler::Impl {
   void StartRound() {
     if (!dirty || round != nullptr || !Synced()) return;
     dirty = false;
+    preemptor.EvictRests();
     const Time now = api.loop().Now();
     auto next = std::make_shared<Round>();
     const RefusedBindings::Resting resting = refused.RestingAt(now);

@@ -70,7 +70,10 @@ void PreemptionOracle::Look() {
 void PreemptionOracle::CheckEviction(const PodState& victim) {
   const Time now = loop_.Steady();
   counts_.Add("branch: pod preempted");
-  if (!victim.group.empty()) broken_.try_emplace(GroupOf(victim), now);
+  if (!victim.group.empty() && !broken_.try_emplace(GroupOf(victim), now).second) {
+    const auto minimum = minimum_.find(GroupOf(victim));
+    if (minimum != minimum_.end() && StayOf(GroupOf(victim)) < minimum->second) return;
+  }
   std::vector<const Wait*> higher;
   for (const auto& [key, wait] : waits_) {
     if (wait.may_preempt && wait.priority > victim.priority) higher.push_back(&wait);
@@ -149,17 +152,21 @@ void PreemptionOracle::OnBudget(const std::string& key, const json::Value& budge
   Look();
 }
 
+int64_t PreemptionOracle::StayOf(const std::string& group) const {
+  return std::count_if(pods_.begin(), pods_.end(), [&](const auto& each) {
+    // Who was on a node that is no more is pod GC's.
+    return HoldsRoom(each.second) && devices_.contains(each.second.node) &&
+           !each.second.deleting && GroupOf(each.second) == group;
+  });
+}
+
 // A gang that some had to leave: who is still bound, and does not leave?
 void PreemptionOracle::Tick() {
   const Time now = loop_.Steady();
   std::erase_if(broken_, [&](const auto& entry) {
     const auto& [group, since] = entry;
     const auto minimum = minimum_.find(group);
-    const auto stay = std::count_if(pods_.begin(), pods_.end(), [&](const auto& each) {
-      // Who was on a node that is no more is pod GC's.
-      return HoldsRoom(each.second) && devices_.contains(each.second.node) &&
-             !each.second.deleting && GroupOf(each.second) == group;
-    });
+    const int64_t stay = StayOf(group);
     if (minimum == minimum_.end() || stay == 0 || stay >= minimum->second) {
       counts_.Add(stay == 0 ? "branch: gang preempted whole" : "branch: gang preempted in part");
       return true;

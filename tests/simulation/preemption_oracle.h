@@ -3,7 +3,9 @@
 // PreemptionOracle: pods go for others only where that is needed. Sees every change of pods, nodes,
 // PodGroups and PodDisruptionBudgets in the order of the log, and knows nothing of the scheduler.
 //
-//   for whom       a pod goes only while one of higher priority waits, or did within kPlanAge
+//   for whom       a pod goes only while one of higher priority waits, or did within kPlanAge; or
+//                  as the rest of a gang of which so many went that it is below its minimum: that
+//                  goes later, too, by a scheduler that was started since
 //   for a need     it does not go for a pod that has had room enough, free or being freed, for
 //                  longer than kPlanAge: so nobody goes a second time for the same reason
 //   budgets        a pod whose budget has allowed nothing for kPlanAge does not go while other pods
@@ -70,6 +72,7 @@ class PreemptionOracle {
   int64_t PlacesFor(int64_t devices, const Stays& stays) const;
   void Look();  // at all that wait, before and after each change
   void CheckEviction(const PodState& victim);
+  int64_t StayOf(const std::string& group) const;  // members that are bound and do not leave
   void CheckAtRest(const PodState& pod);
 
   SimLoop& loop_;

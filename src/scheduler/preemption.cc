@@ -356,26 +356,49 @@ std::vector<PreemptionPlanner::Candidate> PreemptionPlanner::CandidatesOn(NodeIn
 void PreemptionPlanner::CountViolations(std::vector<Candidate>& candidates) {
   if (facts_.budgets.empty()) return;
   std::vector<int64_t> left = allowed_;
-  std::map<uint32_t, bool> gang_violates;
-  std::map<std::pair<uint32_t, size_t>, bool> group_violates;
   for (Candidate& candidate : candidates) {
     for (const PodId id : candidate.pods) {
       bool violates = false;
       for (const size_t budget : BudgetsOf(id)) violates |= --left[budget] < 0;
       if (violates) ++candidate.violations;
     }
-    candidate.reprieved_first = candidate.violations > 0;
+  }
+}
+
+// First those that violate budgets, then the most important ones; but what breaks a gang or a
+// sub-group before its other members.
+void PreemptionPlanner::SortToPutBack(std::vector<Candidate>& candidates) {
+  struct Most {
+    bool violates = false;
+    int64_t rank = INT64_MIN;
+    void Add(const Candidate& candidate) {
+      violates |= candidate.violations > 0;
+      rank = std::max(rank, candidate.priority);
+    }
+  };
+  std::map<uint32_t, Most> of_gangs;
+  std::map<std::pair<uint32_t, size_t>, Most> of_groups;
+  for (const Candidate& candidate : candidates) {
     if (candidate.gang == kNoIndex) continue;
-    gang_violates[candidate.gang] |= candidate.reprieved_first;
+    of_gangs[candidate.gang].Add(candidate);
     if (candidate.sub_group != kNoSubGroup)
-      group_violates[{candidate.gang, candidate.sub_group}] |= candidate.reprieved_first;
+      of_groups[{candidate.gang, candidate.sub_group}].Add(candidate);
   }
-  // What breaks a gang or a sub-group is decided before its other members.
   for (Candidate& candidate : candidates) {
-    if (candidate.breaks_gang) candidate.reprieved_first = gang_violates[candidate.gang];
-    if (candidate.breaks_group)
-      candidate.reprieved_first = group_violates[{candidate.gang, candidate.sub_group}];
+    Most most;
+    most.Add(candidate);
+    if (candidate.breaks_gang) most = of_gangs[candidate.gang];
+    if (candidate.breaks_group) most = of_groups[{candidate.gang, candidate.sub_group}];
+    candidate.reprieved_first = most.violates;
+    candidate.rank = most.rank;
   }
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.reprieved_first != b.reprieved_first) return a.reprieved_first;
+    if (a.rank != b.rank) return a.rank > b.rank;
+    if (a.breaks_gang != b.breaks_gang) return a.breaks_gang;
+    if (a.breaks_group != b.breaks_group) return a.breaks_group;
+    return IsMoreImportant(a, b);
+  });
 }
 
 PreemptionPlanner::Cost PreemptionPlanner::CostOf(const std::vector<Candidate>& victims,
@@ -418,8 +441,7 @@ std::optional<PreemptionPlanner::Choice> PreemptionPlanner::Try(const Unit& unit
     choice.emplace();
     std::sort(candidates.begin(), candidates.end(), IsMoreImportant);
     CountViolations(candidates);
-    std::stable_partition(candidates.begin(), candidates.end(),
-                          [](const Candidate& candidate) { return candidate.reprieved_first; });
+    SortToPutBack(candidates);
     Broken broken;
     for (Candidate& candidate : candidates) {
       if (!broken.TakesAlong(candidate)) {
@@ -528,15 +550,15 @@ bool PreemptionPlanner::PlaceOneMore(const Unit& unit, size_t position, Places& 
 // Pods that were placed later may have left earlier victims' room unused.
 void PreemptionPlanner::Reprieve(const Unit& unit, Places& places,
                                  std::vector<Candidate>& victims) {
-  std::sort(victims.begin(), victims.end(), [](const Candidate& a, const Candidate& b) {
-    const bool a_violates = a.violations > 0;
-    const bool b_violates = b.violations > 0;
-    return a_violates != b_violates ? a_violates : IsMoreImportant(a, b);
-  });
+  SortToPutBack(victims);
   Broken broken;
   std::erase_if(victims, [&](const Candidate& victim) {
     const size_t work = unit.pods.size() + victim.pods.size();
-    if (broken.TakesAlong(victim) || work_left_ <= work) return false;
+    if (broken.TakesAlong(victim)) return false;
+    if (work_left_ <= work) {
+      broken.Add(victim);
+      return false;
+    }
     work_left_ -= work;
     const size_t mark = journal_.size();
     for (const auto& [position, id] : places) TakeOff(id, false);

@@ -12,7 +12,8 @@
 //         started last, the lower index.
 // Victims of a node: all that may go are taken off; if the pod fits then, they are put back while
 //         it still fits: first those whose going violates a budget, each time the most important
-//         first (higher priority, would break its gang, started earlier).
+//         first (higher priority, would break its gang, started earlier). A gang that does not stay
+//         whole is decided about before its other members: none of them stays behind.
 // Gangs:  members beyond the minima go alone; one whose loss would leave fewer takes all of its
 //         gang with it, as one victim. A unit of several pods gets room for as many as it needs or
 //         none, and then each victim is put back once more if all of them fit without it. Nobody
@@ -124,6 +125,8 @@ class PreemptionPlanner {
     Time started{};
     int64_t violations = 0;  // pods among them that violate a budget
     bool reprieved_first = false;
+    int64_t rank = 0;  // among those that are put back: its priority or, of what breaks a gang or a
+                       // sub-group, the highest of all of it
   };
 
   // What goes as a whole, and with it all of it that is in other candidates.
@@ -190,6 +193,7 @@ class PreemptionPlanner {
   Candidate MakeCandidate(std::vector<PodId> pods, bool breaks_gang) const;
   static bool IsMoreImportant(const Candidate& a, const Candidate& b);
   void CountViolations(std::vector<Candidate>& candidates);
+  static void SortToPutBack(std::vector<Candidate>& candidates);
   Cost CostOf(const std::vector<Candidate>& victims, cluster::NodeIndex node) const;
   std::optional<Choice> Try(const Unit& unit, const QueuedPod& pod, cluster::NodeIndex node);
 

@@ -334,6 +334,26 @@ TEST_F(PreemptionTest, AGangSparesAVictimThatALaterOneMadeNeedless) {
   EXPECT_EQ(c_.VictimsOf("g"), Names{"large"});
 }
 
+// The one that a budget protects is no reason to leave it behind alone.
+TEST_F(PreemptionTest, AMemberIsNotSparedWhileTheRestOfItsGangGoes) {
+  c_.AddNodes(1, {{"cpu", 4000}});
+  c_.AddNodes(2, {{"cpu", 1000}});
+  AddGroup("g", 2);
+  for (int i = 0; i < 5; ++i) {
+    cluster::PodInfo pod =
+        c_.MakeRunning(fmt::format("g-{}", i), i == 2 ? "n1" : "n0", 0, {{"cpu", 1000}});
+    pod.group = "g";
+    pod.labels = {{"app", i == 3 ? "b" : "a"}};
+    c_.AddPod(std::move(pod));
+  }
+  AddLabelled("x", "n2", 0, "a");
+  c_.budgets.push_back(Budget("b", 0));
+  c_.AddGang("h", 5, 5, {{"cpu", 1000}}, 5);
+  c_.Plan();
+  EXPECT_EQ(c_.PlanOf("h").room, Outcome::kRoom);
+  EXPECT_EQ(c_.VictimsOf("h"), (Names{"g-0", "g-1", "g-2", "g-3", "g-4"}));
+}
+
 TEST_F(PreemptionTest, WaitsForThoseThatLeaveAnyway) {
   c_.AddNodes(2, {{"cpu", 1000}});
   cluster::PodInfo leaving = c_.MakeRunning("leaving", "n1", 9, {{"cpu", 1000}});

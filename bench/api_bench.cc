@@ -205,7 +205,7 @@ double RawSqliteAppends(const std::string& dir, int count) {
 }
 
 // Creates and the control take turns: a disk that slows down slows both. Of both the fastest round
-// counts, as of LIST and its control: what another program takes makes rounds longer, never shorter.
+// counts, as of LIST and its control: what other programs take makes rounds longer, never shorter.
 void MeasureCreates(const std::string& dir, const Server& server, int count) {
   constexpr int kRounds = 8;
   const int per_round = count / kRounds;

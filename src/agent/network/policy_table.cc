@@ -15,15 +15,7 @@ using Words = std::vector<std::string_view>;
 constexpr std::string_view kNone = "-", kAnyProtocol = "any", kIn = "in", kOut = "out";
 
 std::string_view TextOf(const std::optional<ServiceProtocol>& protocol) {
-  if (!protocol) return kAnyProtocol;
-  switch (*protocol) {
-    case ServiceProtocol::kUdp:
-      return "UDP";
-    case ServiceProtocol::kSctp:
-      return "SCTP";
-    default:
-      return "TCP";
-  }
+  return protocol ? ProtocolName(*protocol) : kAnyProtocol;
 }
 
 std::optional<uint16_t> PortOf(std::string_view text) {

@@ -13,17 +13,6 @@ namespace {
 
 constexpr std::string_view kDrop = "drop", kRandom = "random", kByClient = "client";
 
-std::string_view ProtocolName(ServiceProtocol protocol) {
-  switch (protocol) {
-    case ServiceProtocol::kUdp:
-      return "UDP";
-    case ServiceProtocol::kSctp:
-      return "SCTP";
-    default:
-      return "TCP";
-  }
-}
-
 std::optional<uint16_t> ParsePort(std::string_view text) {
   const auto port = ParseInt(text);
   if (!port || *port < 1 || *port > 65535) return std::nullopt;
@@ -68,6 +57,17 @@ std::optional<ServiceProtocol> ParseProtocol(std::string_view text) {
   if (text == "UDP") return ServiceProtocol::kUdp;
   if (text == "SCTP") return ServiceProtocol::kSctp;
   return std::nullopt;
+}
+
+std::string_view ProtocolName(ServiceProtocol protocol) {
+  switch (protocol) {
+    case ServiceProtocol::kUdp:
+      return "UDP";
+    case ServiceProtocol::kSctp:
+      return "SCTP";
+    default:
+      return "TCP";
+  }
 }
 
 uint8_t ProtocolNumber(ServiceProtocol protocol) {

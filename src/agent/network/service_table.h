@@ -27,6 +27,7 @@ enum class ServiceProtocol : uint8_t { kTcp, kUdp, kSctp };
 
 // "TCP", "UDP", "SCTP"; TCP if empty.
 std::optional<ServiceProtocol> ParseProtocol(std::string_view text);
+std::string_view ProtocolName(ServiceProtocol protocol);
 // The IP protocol's number.
 uint8_t ProtocolNumber(ServiceProtocol protocol);
 

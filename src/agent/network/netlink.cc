@@ -197,31 +197,13 @@ int OpenLinkEvents() {
   return fd;
 }
 
-// The kernel opens a new port of the bridge a little after the link is up, from a work queue. A
-// packet that is sent before is lost, and the pod's first lookup would wait a second for the next
-// try.
-Status WaitUntilForwarding(int fd, int events, const PodAttachment& attachment) {
-  for (int turn = 0; turn < kMaxLinkEventTurns; ++turn) {
-    ASSIGN_OR_RETURN(const LinkInfo port, GetLink(fd, attachment.host_interface));
-    ASSIGN_OR_RETURN(const LinkInfo bridge, GetLink(fd, attachment.bridge));
-    if (port.operstate == IF_OPER_UP && bridge.operstate == IF_OPER_UP) return Status::Ok();
-    pollfd wait{events, POLLIN, 0};
-    poll(&wait, 1, kLinkEventTurnMs);
-    std::array<char, 4096> ignored;
-    while (recv(events, ignored.data(), ignored.size(), MSG_TRUNC) > 0) {
-    }
-  }
-  LOG_WARN("network: the link is slow to come up interface={}", attachment.host_interface);
-  return Status::Ok();
-}
-
 // A netlink socket in another network namespace. The thread is there for two system calls only.
-Result<int> OpenSocketIn(int netns_fd) {
+Result<int> OpenSocketIn(int netns_fd, int (*open_socket)() = OpenSocket) {
   const UniqueFd here(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (here.get() < 0) return Error(NetlinkError(errno, "open the own network namespace"));
   if (setns(netns_fd, CLONE_NEWNET) != 0)
     return Error(NetlinkError(errno, "enter the pod's network namespace"));
-  const int socket = OpenSocket();
+  const int socket = open_socket();
   const int error = errno;
   CHECK_MSG(setns(here.get(), CLONE_NEWNET) == 0, "cannot return to the own network namespace");
   if (socket < 0)
@@ -237,19 +219,35 @@ Status SetUp(int fd, int index, std::string_view name) {
 
 constexpr int kLoopbackIndex = 1;  // in every network namespace
 
-Status SetUpInside(const PodAttachment& attachment) {
-  ASSIGN_OR_RETURN(const int socket, OpenSocketIn(attachment.netns_fd));
-  const UniqueFd fd(socket);
-  RETURN_IF_ERROR(SetUp(fd.get(), kLoopbackIndex, "lo"));
-  ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd.get(), std::string(kPodInterface)));
+// `fd` is a socket in the pod's network namespace.
+Status SetUpInside(int fd, const PodAttachment& attachment) {
+  RETURN_IF_ERROR(SetUp(fd, kLoopbackIndex, "lo"));
+  ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd, std::string(kPodInterface)));
   const Ipv4Prefix address{attachment.address, attachment.prefix_length};
-  RETURN_IF_ERROR(AddAddress(fd.get(), link.index, address, kPodInterface));
-  RETURN_IF_ERROR(SetUp(fd.get(), link.index, kPodInterface));
+  RETURN_IF_ERROR(AddAddress(fd, link.index, address, kPodInterface));
+  RETURN_IF_ERROR(SetUp(fd, link.index, kPodInterface));
   if (!address.Contains(attachment.gateway)) {
     RETURN_IF_ERROR(EnsureRoute(
-        fd.get(), {.to = {attachment.gateway, 32}, .link = link.index, .scope = RT_SCOPE_LINK}));
+        fd, {.to = {attachment.gateway, 32}, .link = link.index, .scope = RT_SCOPE_LINK}));
   }
-  return EnsureRoute(fd.get(), {.gateway = attachment.gateway, .link = link.index});
+  return EnsureRoute(fd, {.gateway = attachment.gateway, .link = link.index});
+}
+
+// A link works a little after it was set up: a work queue of the kernel opens the bridge's port and
+// gives each end its queue. A packet that is sent before is lost, and the pod's first lookup would
+// wait a second for the next try. `events` is a socket of OpenLinkEvents() beside `fd`.
+Status WaitUntilUp(int fd, int events, const std::string& interface) {
+  for (int turn = 0; turn < kMaxLinkEventTurns; ++turn) {
+    ASSIGN_OR_RETURN(const LinkInfo link, GetLink(fd, interface));
+    if (link.operstate == IF_OPER_UP) return Status::Ok();
+    pollfd wait{events, POLLIN, 0};
+    poll(&wait, 1, kLinkEventTurnMs);
+    std::array<char, 4096> ignored;
+    while (recv(events, ignored.data(), ignored.size(), MSG_TRUNC) > 0) {
+    }
+  }
+  LOG_WARN("network: the link is slow to come up interface={}", interface);
+  return Status::Ok();
 }
 
 // One queue at either end, which is what they would have anyway; but the kernel gets there from one
@@ -294,10 +292,16 @@ Status AllowHairpin(int fd, const LinkInfo& port) {
 Status ConnectPair(int fd, const PodAttachment& attachment) {
   ASSIGN_OR_RETURN(const LinkInfo port, GetLink(fd, attachment.host_interface));
   RETURN_IF_ERROR(AllowHairpin(fd, port));
-  RETURN_IF_ERROR(SetUpInside(attachment));
+  ASSIGN_OR_RETURN(const int inside_fd, OpenSocketIn(attachment.netns_fd));
+  const UniqueFd inside(inside_fd);
+  RETURN_IF_ERROR(SetUpInside(inside.get(), attachment));
   const UniqueFd events(OpenLinkEvents());
+  ASSIGN_OR_RETURN(const int inside_events_fd, OpenSocketIn(attachment.netns_fd, OpenLinkEvents));
+  const UniqueFd inside_events(inside_events_fd);
   RETURN_IF_ERROR(SetUp(fd, port.index, port.name));
-  return WaitUntilForwarding(fd, events.get(), attachment);
+  RETURN_IF_ERROR(WaitUntilUp(fd, events.get(), port.name));
+  RETURN_IF_ERROR(WaitUntilUp(fd, events.get(), attachment.bridge));
+  return WaitUntilUp(inside.get(), inside_events.get(), std::string(kPodInterface));
 }
 
 }  // namespace

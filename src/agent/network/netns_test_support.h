@@ -128,11 +128,10 @@ inline int Connect(Ipv4 address, uint16_t port, int listener = -1, Ipv4* from = 
   return error;
 }
 
-// The errno that comes back for a datagram, 0 if none within 3 s. Unlike connect(), it does not
-// wait for a retry to learn of an ICMP error.
-inline int SendDatagram(Ipv4 address) {
+// The errno that comes back for a datagram to port 9, 0 if none within `limit`. Unlike connect(),
+// it does not wait for a retry to learn of an ICMP error.
+inline int SendDatagram(Ipv4 address, const timeval& limit = {.tv_sec = 3}) {
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const timeval limit{.tv_sec = 3};
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   const int on = 1;
   setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on);

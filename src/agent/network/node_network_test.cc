@@ -58,6 +58,19 @@ TEST(NodeNetwork, PodsReachEachOtherTheNodeAndThemselves) {
   });
 }
 
+// What a link that is not ready yet loses is only sent again after a second.
+TEST(NodeNetwork, TheFirstPacketOfAPodArrives) {
+  InNetworkNamespace([] {
+    TwoPods node;
+    constexpr timeval kBeforeTheNextTry{.tv_usec = 900'000};
+    for (uint32_t i = 10; i < 18; ++i) {
+      NetworkNamespace pod;
+      node.Attach(pod, Ipv4{kFirst.value + i}, std::to_string(i));
+      EXPECT_EQ(pod.Inside([&] { return SendDatagram(kFirst, kBeforeTheNextTry); }), ECONNREFUSED);
+    }
+  });
+}
+
 TEST(NodeNetwork, WhatDoesNotExistIsRefused) {
   AsNode([] {
     TwoPods node;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "agent/network/address_ranges.h"
+#include "agent/runtime/files.h"
 #include "base/files.h"
 
 namespace muster::app {
@@ -44,10 +45,8 @@ Status MakePrivate(const std::string& path) {
 }
 
 Status Remove(const std::string& path) {
-  std::error_code error;
-  fs::remove_all(path, error);
-  if (!error) return Status::Ok();
-  return Error(Reason::kInternalError, "cannot delete {}: {}", path, error.message());
+  // Stops at what is mounted: a volume that did not come off holds users' data.
+  return agent::RemoveTree(path).WithPrefix("cannot delete what is muster's: ");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "app/data_dir.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +43,28 @@ TEST_F(DataDir, IsMadeUsedAgainAndPurged) {
 }
 
 // A user who may not look into root's directory is told so, not that it is nobody's.
+// A volume that could not be unmounted, say.
+TEST_F(DataDir, PurgeStopsAtWhatIsMounted) {
+  if (unshare(CLONE_NEWNS) != 0) GTEST_SKIP() << "this user may not mount";
+  ASSERT_EQ(mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+  const std::string dir = root_ + "/new", users = root_ + "/users";
+  const std::string volume = dir + "/pods/u/volumes/v";
+  ASSERT_TRUE(MakeDataDir(dir).ok());
+  fs::create_directories(users);
+  fs::create_directories(volume);
+  Touch(users + "/file");
+  ASSERT_EQ(mount(users.c_str(), volume.c_str(), nullptr, MS_BIND, nullptr), 0);
+  EXPECT_FALSE(PurgeDataDir(dir).ok());
+  EXPECT_TRUE(fs::exists(users + "/file"));
+  EXPECT_TRUE(IsDataDir(dir)) << "so that it can be tried again";
+  // What is deep in a tree may have been moved up in it.
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(dir))
+    (void)umount(entry.path().c_str());
+  ASSERT_TRUE(PurgeDataDir(dir).ok());
+  EXPECT_FALSE(fs::exists(dir));
+  EXPECT_TRUE(fs::exists(users + "/file"));
+}
+
 TEST_F(DataDir, OfAnotherUserIsSaidToBe) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   const std::string dir = root_ + "/roots";

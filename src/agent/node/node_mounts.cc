@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "agent/runtime/files.h"
+#include "agent/runtime/mount_table.h"
+#include "base/files.h"
 #include "base/log.h"
-#include "base/strings.h"
 
 namespace muster::agent {
 namespace {
-
-constexpr size_t kMountPointField = 4;
 
 bool IsAtOrBelow(std::string_view path, std::string_view dir) {
   return path == dir || (path.starts_with(dir) && path.substr(dir.size()).starts_with('/'));
@@ -23,32 +21,14 @@ bool IsHidden(std::string_view path) {
   return false;
 }
 
-// The kernel writes space, tab, line feed and backslash as \ooo.
-std::string Unescape(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const std::string_view digits = text.substr(i).substr(0, 4);
-    if (digits.size() == 4 && digits[0] == '\\' && digits[1] >= '0' && digits[1] <= '3') {
-      out.push_back(
-          static_cast<char>((digits[1] - '0') * 64 + (digits[2] - '0') * 8 + (digits[3] - '0')));
-      i += 3;
-    } else {
-      out.push_back(text[i]);
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::vector<std::string> ProgramMounts(std::string_view mountinfo,
                                        const std::string& driver_library) {
   std::vector<std::string> out;
   std::string of_driver;  // the innermost mount that the library is in
-  for (const std::string_view line : SplitNonEmpty(mountinfo, '\n')) {
-    const std::vector<std::string_view> fields = SplitNonEmpty(line, ' ');
-    if (fields.size() <= kMountPointField) continue;
-    std::string point = Unescape(fields[kMountPointField]);
+  for (MountEntry& entry : ParseMountInfo(mountinfo)) {
+    std::string point = std::move(entry.point);
     if (point == "/" || IsHidden(point)) continue;
     if (IsAtOrBelow(driver_library, point) && point.size() > of_driver.size()) of_driver = point;
     if (IsAtOrBelow(point, "/usr")) out.push_back(std::move(point));

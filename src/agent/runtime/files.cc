@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,6 +57,22 @@ Result<std::vector<std::string>> NamesIn(int dir_fd, const std::string& path) {
   return names;
 }
 
+// The folder `name` in `dir`, unless something is mounted on it. What is mounted may be on the very
+// disk that it is mounted on (a bind mount), so comparing devices is not enough.
+Result<UniqueFd> OpenUnmounted(int dir, const std::string& name, const std::string& path) {
+  open_how how = {};
+  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_XDEV;
+  UniqueFd fd(static_cast<int>(syscall(SYS_openat2, dir, name.c_str(), &how, sizeof how)));
+  // A sandbox without this call (gVisor) has no pods with mounts either.
+  if (!fd.valid() && errno == ENOSYS)
+    fd.Reset(openat(dir, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd.valid()) return fd;
+  if (errno == EXDEV)
+    return Error(Reason::kConflict, "{} is a mount point; what is mounted is left alone", path);
+  return SystemError("open", path, errno);
+}
+
 // Empties the folder `top`. What is deeper than one level is moved up to `top` first, so two
 // descriptors are enough for any depth, and every folder is moved once.
 class TreeRemover {
@@ -87,8 +105,8 @@ class TreeRemover {
     if (unlinkat(top_, name.c_str(), 0) == 0 || errno == ENOENT) return Status::Ok();
     const std::string path = path_ + "/" + name;
     if (errno != EISDIR && errno != EPERM) return SystemError("remove", path, errno);
-    UniqueFd dir(openat(top_, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!dir.valid()) return SystemError("open", path, errno);
+    // What is mounted deeper than this can neither be removed nor moved up.
+    ASSIGN_OR_RETURN(const UniqueFd dir, OpenUnmounted(top_, name, path));
     struct stat info = {};
     if (fstat(dir.get(), &info) != 0) return SystemError("stat", path, errno);
     if (info.st_dev != device_)
@@ -147,13 +165,18 @@ void SpreadFolders(const std::string& path) {
 }
 
 Status RemoveTree(const std::string& path) {
-  UniqueFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!dir.valid()) {
-    if (errno == ENOENT) return Status::Ok();
-    if (unlink(path.c_str()) == 0) return Status::Ok();
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) != 0)
+    return errno == ENOENT ? Status::Ok() : SystemError("remove", path, errno);
+  if (!S_ISDIR(info.st_mode)) {
+    if (unlink(path.c_str()) == 0 || errno == ENOENT) return Status::Ok();
     return SystemError("remove", path, errno);
   }
-  struct stat info = {};
+  const size_t slash = path.find_last_of('/');
+  const std::string parent_path = slash == path.npos ? "." : path.substr(0, slash + 1);
+  const UniqueFd parent(open(parent_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!parent.valid()) return SystemError("open", parent_path, errno);
+  ASSIGN_OR_RETURN(const UniqueFd dir, OpenUnmounted(parent.get(), path.substr(slash + 1), path));
   if (fstat(dir.get(), &info) != 0) return SystemError("stat", path, errno);
   RETURN_IF_ERROR(TreeRemover(dir.get(), path, info.st_dev).Run());
   if (rmdir(path.c_str()) != 0 && errno != ENOENT) return SystemError("remove", path, errno);

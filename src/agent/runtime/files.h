@@ -30,8 +30,9 @@ Status MakeDirs(const std::string& path, mode_t mode = 0755);
 // was deleted in the last minutes. Does nothing where a file system knows no such thing.
 void SpreadFolders(const std::string& path);
 // Everything below and the folder itself; symbolic links are removed, never followed. Ok if absent.
-// Does not cross into other file systems. A pod may have made the tree: its depth costs neither
-// stack nor descriptors.
+// Nothing that is mounted in the tree, or on it, is touched, also when it is of the same disk (a
+// bind mount): that is an error which names it. A pod may have made the tree: its depth costs
+// neither stack nor descriptors.
 Status RemoveTree(const std::string& path);
 // The last `limit` bytes at most.
 Result<std::string> ReadTail(const std::string& path, size_t limit);

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/runtime/mounts_test_support.h"
 #include "agent/runtime/unique_fd.h"
 #include "base/strings.h"
 
@@ -86,6 +87,31 @@ TEST_F(Files, RemoveTreeDoesNotFollowLinks) {
   EXPECT_TRUE(RemoveTree(dir_ + "/gone").ok());
   EXPECT_EQ(ListDir(dir_), std::vector<std::string>{"kept"});
   EXPECT_TRUE(PathExists(dir_ + "/kept/file"));
+}
+
+using RemoveTreeBesideMounts = MountTest;
+
+// Of users, say: an export of a server, or a folder of this very disk.
+TEST_F(RemoveTreeBesideMounts, TouchesNothingThatIsMounted) {
+  const std::string users = Users();
+  for (const char* place : {"tree", "tree/a", "tree/a/b", "tree/a/b/c/d"}) {
+    ASSERT_TRUE(MakeDirs(dir_ + "/tree/other").ok());
+    const std::string other = Tmpfs(place);
+    const Status of_other = RemoveTree(dir_ + "/tree");
+    EXPECT_FALSE(of_other.ok()) << place;
+    EXPECT_EQ(Mounts(), 1u) << place;
+    EXPECT_EQ(ReadSmallFile(MountsBelow(dir_)->at(0).point + "/file").value_or(""), "of users");
+    ASSERT_EQ(umount(MountsBelow(dir_)->at(0).point.c_str()), 0);
+    Bind(users, place);
+    const Status of_same = RemoveTree(dir_ + "/tree");
+    EXPECT_FALSE(of_same.ok()) << place;
+    EXPECT_TRUE(UsersAreThere()) << place;
+    ASSERT_EQ(umount(MountsBelow(dir_)->at(0).point.c_str()), 0);
+    EXPECT_TRUE(RemoveTree(dir_ + "/tree").ok()) << place;
+  }
+  Bind(users, "tree");
+  EXPECT_EQ(RemoveTree(dir_ + "/tree").message(),
+            dir_ + "/tree is a mount point; what is mounted is left alone");
 }
 
 TEST_F(Files, ReadTailGivesTheLastBytes) {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "agent/runtime/files.h"
-#include "base/strings.h"
+#include "agent/runtime/mount_table.h"
 
 namespace muster::agent {
 namespace {
@@ -78,29 +78,12 @@ class Planner {
   const std::string& node_root_;
 };
 
-// "\040" is a space.
-std::string Unescape(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                                      (text[i + 3] - '0')));
-      i += 3;
-    } else {
-      out.push_back(text[i]);
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::set<std::string> MountPoints(std::string_view mountinfo, const std::string& own) {
   std::set<std::string> out;
-  for (std::string_view line : SplitNonEmpty(mountinfo, '\n')) {
-    const auto fields = SplitNonEmpty(line, ' ');
-    if (fields.size() < 5) continue;
-    std::string path = Unescape(fields[4]);
+  for (MountEntry& entry : ParseMountInfo(mountinfo)) {
+    std::string path = std::move(entry.point);
     if (path != "/" && !path.starts_with(own + "/")) out.insert(std::move(path));
   }
   return out;

@@ -12,6 +12,7 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_lock.h"
 #include "agent/runtime/process_runtime.h"
+#include "agent/runtime/unmount.h"
 #include "agent/runtime/wire.h"
 #include "agent/shim/shim.h"
 #include "agent/spawner/sandbox.h"
@@ -92,6 +93,8 @@ Status TearDownNode(const std::string& data_dir) {
   // them, and runs nothing twice that must not be.
   for (const std::string& uid : PodFolders(data_dir)) {
     keep(EndPod(cgroups, PodDir(data_dir, uid), uid));
+    // The next agent mounts them again.
+    keep(UnmountBelow(PodDir(data_dir, uid)));
     keep(RemoveLayers(PodDir(data_dir, uid)));
   }
   SweepPodFolders(data_dir);

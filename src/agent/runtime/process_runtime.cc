@@ -5,10 +5,12 @@
 #include <cstdio>
 
 #include "agent/runtime/files.h"
+#include "agent/runtime/mount_table.h"
 #include "agent/shim/shim.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "json/parse.h"
+#include "loop/thread_pool.h"
 
 namespace muster::agent {
 
@@ -64,7 +66,9 @@ RecoveredPod ReadPodFolder(const std::string& data_dir, const std::string& uid) 
 
 namespace {
 constexpr std::string_view kRemovedPrefix = ".removed-";  // no uid begins so
-}
+
+bool IsRemoved(const std::string& folder) { return folder.starts_with(kRemovedPrefix); }
+}  // namespace
 
 std::vector<std::string> PodFolders(const std::string& data_dir) {
   std::vector<std::string> uids = ListDir(PodsDir(data_dir));
@@ -72,10 +76,13 @@ std::vector<std::string> PodFolders(const std::string& data_dir) {
   return uids;
 }
 
-Status RemovePodFolder(const std::string& data_dir, const std::string& uid) {
+Status RemovePodFolder(const std::string& data_dir, const std::string& uid,
+                       const UnmountOptions& unmount) {
   const std::string dir = PodDir(data_dir, uid);
   const std::string removed = fmt::format("{}/{}{}", PodsDir(data_dir), kRemovedPrefix, uid);
+  RETURN_IF_ERROR(UnmountBelow(removed, unmount));
   RETURN_IF_ERROR(RemoveTree(removed));
+  RETURN_IF_ERROR(UnmountBelow(dir, unmount));
   if (rename(dir.c_str(), removed.c_str()) != 0) {
     if (errno == ENOENT) return Status::Ok();
     return SystemError("rename", dir, errno);
@@ -83,10 +90,12 @@ Status RemovePodFolder(const std::string& data_dir, const std::string& uid) {
   return RemoveTree(removed);
 }
 
-void SweepPodFolders(const std::string& data_dir) {
+void SweepPodFolders(const std::string& data_dir, const UnmountOptions& unmount) {
   for (const std::string& name : ListDir(PodsDir(data_dir))) {
-    if (!name.starts_with(kRemovedPrefix)) continue;
-    const Status status = RemoveTree(PodDir(data_dir, name));
+    if (!IsRemoved(name)) continue;
+    const std::string dir = PodDir(data_dir, name);
+    Status status = UnmountBelow(dir, unmount);
+    if (status.ok()) status = RemoveTree(dir);
     if (!status.ok()) LOG_WARN("agent: sweep pods: {}", status.message());
   }
 }
@@ -102,7 +111,16 @@ ProcessRuntime::ProcessRuntime(std::string data_dir, AsioLoop& loop, Pool& pool,
                                SpawnerClient& spawner)
     : data_dir_(std::move(data_dir)), loop_(loop), pool_(pool), spawner_(spawner) {}
 
-ProcessRuntime::~ProcessRuntime() { *alive_ = false; }
+ProcessRuntime::~ProcessRuntime() {
+  *alive_ = false;
+  *stopping_ = true;
+}
+
+Pool& ProcessRuntime::Unmounters() {
+  if (unmounters_ == nullptr)
+    unmounters_ = std::make_unique<ThreadPool>("unmounts", kUnmountThreads);
+  return *unmounters_;
+}
 
 Status ProcessRuntime::ConnectShim(const std::string& uid) {
   ShimClient::Events events;
@@ -271,13 +289,29 @@ void ProcessRuntime::RemoveCgroup(std::shared_ptr<Removal> removal) {
 }
 
 void ProcessRuntime::RemoveFolder(std::shared_ptr<Removal> removal) {
-  auto status = std::make_shared<Status>();
-  pool_.Run([data_dir = data_dir_, uid = removal->uid,
-             status] { *status = RemovePodFolder(data_dir, uid); },
-            loop_,
-            [this, removal, status, alive = alive_] {
-              if (*alive) Removed(*removal, *status);
-            });
+  struct Work {
+    Status status;
+    bool has_mounts = false;  // nothing was done yet
+  };
+  auto work = std::make_shared<Work>();
+  const auto remove = [work, data_dir = data_dir_, uid = removal->uid, stopping = stopping_] {
+    work->status = RemovePodFolder(data_dir, uid, {.cancelled = stopping.get()});
+  };
+  const auto removed = [this, removal, work, alive = alive_] {
+    if (*alive) Removed(*removal, work->status);
+  };
+  pool_.Run(
+      [work, remove, dir = PodDir(data_dir_, removal->uid)] {
+        const auto mounts = MountsBelow(dir);
+        work->has_mounts = !mounts || !mounts->empty();
+        if (!work->has_mounts) remove();
+      },
+      loop_,
+      [this, work, remove, removed, alive = alive_] {
+        if (!*alive) return;
+        if (!work->has_mounts) return removed();
+        Unmounters().Run(remove, loop_, removed);
+      });
 }
 
 void ProcessRuntime::Removed(Removal& removal, const Status& status) {
@@ -288,15 +322,24 @@ void ProcessRuntime::Removed(Removal& removal, const Status& status) {
 
 void ProcessRuntime::Recover(Function<void(std::vector<RecoveredPod>)> done) {
   auto pods = std::make_shared<std::vector<RecoveredPod>>();
+  auto sweep = std::make_shared<bool>(false);
   pool_.Run(
-      [data_dir = data_dir_, pods] {
+      [data_dir = data_dir_, pods, sweep] {
+        *sweep = std::ranges::any_of(ListDir(PodsDir(data_dir)), IsRemoved);
         for (const std::string& uid : PodFolders(data_dir))
           pods->push_back(ReadPodFolder(data_dir, uid));
       },
       loop_,
-      [this, pods, alive = alive_, done = std::move(done)]() mutable {
+      [this, pods, sweep, alive = alive_, done = std::move(done)]() mutable {
         if (!*alive) return;
-        pool_.Run([data_dir = data_dir_] { SweepPodFolders(data_dir); }, loop_, [] {});
+        // Beside the pool: something may still be mounted there.
+        if (*sweep) {
+          Unmounters().Run(
+              [data_dir = data_dir_, stopping = stopping_] {
+                SweepPodFolders(data_dir, {.cancelled = stopping.get()});
+              },
+              loop_, [] {});
+        }
         ConnectRecovered(pods, std::move(done));
       });
 }

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@
 
 #include "agent/runtime/pod_runtime.h"
 #include "agent/runtime/shim_client.h"
+#include "agent/runtime/unmount.h"
 #include "agent/spawner/spawner_client.h"
 #include "loop/asio_loop.h"
 #include "loop/loop.h"
@@ -27,6 +29,8 @@ namespace muster::agent {
 inline constexpr int kMaxCgroupRemovalTries = 1500;
 inline constexpr Duration kCgroupRemovalRetry = milliseconds(20);
 inline constexpr Duration kShutdownTimeout = seconds(5);
+// Threads that wait for servers of network volumes, so that the pool never does.
+inline constexpr int kUnmountThreads = 4;
 
 std::string PodsDir(const std::string& data_dir);
 std::string PodDir(const std::string& data_dir, const std::string& uid);
@@ -36,10 +40,12 @@ std::string PodCgroup(const std::string& uid);
 RecoveredPod ReadPodFolder(const std::string& data_dir, const std::string& uid);
 // The pods that have a folder.
 std::vector<std::string> PodFolders(const std::string& data_dir);
-// The folder is gone, or as it was.
-Status RemovePodFolder(const std::string& data_dir, const std::string& uid);
+// The folder is gone, or as it was. What is mounted in it is unmounted first: that is users' data,
+// and where it cannot be, nothing is removed.
+Status RemovePodFolder(const std::string& data_dir, const std::string& uid,
+                       const UnmountOptions& unmount = {});
 // Folders whose removal was broken off.
-void SweepPodFolders(const std::string& data_dir);
+void SweepPodFolders(const std::string& data_dir, const UnmountOptions& unmount = {});
 
 class ProcessRuntime final : public PodRuntime {
  public:
@@ -73,6 +79,7 @@ class ProcessRuntime final : public PodRuntime {
   void RemoveCgroup(std::shared_ptr<Removal> removal);
   void RemoveFolder(std::shared_ptr<Removal> removal);
   void Removed(Removal& removal, const Status& status);
+  Pool& Unmounters();
   void ConnectRecovered(std::shared_ptr<std::vector<RecoveredPod>> pods,
                         Function<void(std::vector<RecoveredPod>)> done);
 
@@ -86,6 +93,9 @@ class ProcessRuntime final : public PodRuntime {
   std::map<std::string, std::map<std::string, Function<void(int)>>> execs_;  // pod uid -> exec id
   uint64_t next_exec_ = 1;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  // For unmounts, which may outlive this.
+  std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
+  std::unique_ptr<Pool> unmounters_;  // goes first: it waits for its threads
 };
 
 }  // namespace muster::agent

@@ -1,0 +1,74 @@
+#include "agent/runtime/unmount.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "agent/runtime/mounts_test_support.h"
+#include "agent/runtime/unique_fd.h"
+
+namespace muster::agent {
+namespace {
+
+using Unmount = MountTest;
+
+// As a server that is gone: only what is detached comes off.
+int HangUnlessDetached(const char* path, int flags) {
+  if ((flags & MNT_DETACH) == 0) pause();
+  return (flags & MNT_FORCE) == 0 ? -1 : umount2(path, flags);
+}
+int HangAlways(const char*, int) { return pause(); }
+
+TEST_F(Unmount, EverythingBelowButNothingBeside) {
+  Tmpfs("pod/volumes/a");
+  Tmpfs("pod/volumes/a");  // on the one before
+  Tmpfs("pod/volumes/a/inner");
+  Bind(Users(), "pod/volumes/b");
+  Tmpfs("pod-2");
+  ASSERT_TRUE(UnmountBelow(dir_ + "/pod").ok());
+  EXPECT_EQ(Mounts(), 1u);
+  EXPECT_TRUE(UsersAreThere());
+  EXPECT_TRUE(RemoveTree(dir_ + "/pod").ok());
+  EXPECT_TRUE(UnmountBelow(dir_ + "/pod").ok()) << "absent";
+}
+
+TEST_F(Unmount, DetachesWhatIsInUse) {
+  const std::string path = Tmpfs("pod/a");
+  const UniqueFd used(open((path + "/file").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(UnmountBelow(dir_ + "/pod").ok());
+  EXPECT_EQ(Mounts(), 0u);
+  char text[8] = {};
+  EXPECT_EQ(read(used.get(), text, sizeof text), 8) << "who had it open still has it";
+}
+
+TEST_F(Unmount, ByForceWhenItTakesTooLong) {
+  Tmpfs("pod/a");
+  const Duration start = RealClock().Monotonic();
+  const Status status =
+      UnmountBelow(dir_ + "/pod", {.time_limit = milliseconds(1), .unmount = HangUnlessDetached});
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(Mounts(), 0u);
+  EXPECT_LT(RealClock().Monotonic() - start, kUnmountTimeLimit);
+}
+
+TEST_F(Unmount, SaysWhatStaysMounted) {
+  const std::string path = Tmpfs("pod/a");
+  const Status status = UnmountBelow(
+      dir_ + "/pod",
+      {.time_limit = milliseconds(1), .forced_time_limit = milliseconds(1), .unmount = HangAlways});
+  EXPECT_EQ(status.message(), "unmount " + path + ": Connection timed out");
+  EXPECT_TRUE(PathExists(path + "/file"));
+}
+
+TEST_F(Unmount, EndsWithTheAgent) {
+  Tmpfs("pod/a");
+  const std::atomic<bool> cancelled = true;
+  const Status status =
+      UnmountBelow(dir_ + "/pod", {.unmount = HangAlways, .cancelled = &cancelled});
+  EXPECT_EQ(status.reason(), Reason::kServiceUnavailable);
+  EXPECT_EQ(Mounts(), 1u);
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -25,6 +25,7 @@
 #include "agent/spawner/spawner_client.h"
 #include "agent/stats/usage_sampler.h"
 #include "agent/user_node/limitations.h"
+#include "agent/user_node/user_identity.h"
 #include "agent/volumes/volume_remover.h"
 #include "base/log.h"
 #include "gpu/gpu_metrics.h"
@@ -95,6 +96,7 @@ struct Agent::Impl {
                   return SpawnerProcess::Execute(spawner_options);
                 }),
         runtime(options.data_dir, loop, pool, spawner),
+        mounter({.program = "", .refusal = MountRefusal(user_node)}, loop),
         addresses(network.node_range),
         images(options.data_dir, loop, pool),
         own_io(IoOf(options)),
@@ -121,7 +123,8 @@ struct Agent::Impl {
                 .gangs = gangs,
                 .handlers = handlers,
                 .images = options.pull_images ? &images : nullptr,
-                .policies = PolicyGuardOfNode()},
+                .policies = PolicyGuardOfNode(),
+                .mounter = &mounter},
         manager(context, pods_informer),
         volume_remover({options.node_name, LocalVolumesDir(options.data_dir)}, loop, pool, client,
                        informers_in, context.volume_users),
@@ -148,6 +151,12 @@ struct Agent::Impl {
       if (setns(network, CLONE_NEWNET) != 0)
         LOG_ERROR("agent: probes cannot enter the node's network: {}", strerror(errno));
     });
+  }
+  // The kernel lets nobody else than the machine's root mount from servers.
+  static std::string MountRefusal(const UserNode& user_node) {
+    if (!user_node.valid() && !user_node.plain && !InUserNamespace()) return "";
+    return "the node of an ordinary user cannot mount NFS, only the machine's root can: run muster "
+           "as root, or have it mounted by the machine (/etc/fstab) and use a hostPath";
   }
   // Where pods are plain processes, they have no network of their own to restrict.
   PolicyGuard* PolicyGuardOfNode() {
@@ -190,6 +199,7 @@ struct Agent::Impl {
   client::EventRecorder events;
   SpawnerClient spawner;
   ProcessRuntime runtime;
+  NetworkMounter mounter;
   IpAllocator addresses;
   DeviceAllocator devices;
   ImageCache images;

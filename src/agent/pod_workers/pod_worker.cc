@@ -82,7 +82,8 @@ PodWorker::PodWorker(PodWorkerContext& context, json::Value pod, const Recovered
 }
 
 PodWorker::~PodWorker() {
-  for (TimerId timer : {sync_timer_, first_status_timer_, deadline_timer_, refresh_timer_})
+  for (TimerId timer :
+       {sync_timer_, first_status_timer_, deadline_timer_, refresh_timer_, slow_mount_timer_})
     context_.loop.Cancel(timer);
 }
 
@@ -204,6 +205,7 @@ void PodWorker::ReadWhatIsLeft() {
 }
 
 void PodWorker::Sync() {
+  if (mounting_ && ShouldStop()) StopMounting();
   if (busy_ || done_) return;
   if (step_ == Step::kLost) return ReadWhatIsLeft();
   if (ShouldStop()) return Stop();
@@ -370,11 +372,12 @@ void PodWorker::MakeFolder() {
   busy_ = true;
   struct Work {
     VolumePlan plan;
+    std::vector<NetworkVolume> not_mounted = {};
     std::vector<std::string> secrets, mounts;
     std::vector<DriverFile> driver;
     Status status;
   };
-  auto work = std::make_shared<Work>(Work{plan_, {}, {}, {}, {}});
+  auto work = std::make_shared<Work>(Work{plan_, {}, {}, {}, {}, {}});
   const json::Value record = json::Obj({{"uid", uid_},
                                         {"namespace", pod_["metadata"]["namespace"]},
                                         {"name", pod_["metadata"]["name"]},
@@ -395,21 +398,30 @@ void PodWorker::MakeFolder() {
         if (work->status.ok())
           work->status = WriteFileAtomic(dir + "/pod.json", json::Write(record), 0600);
         if (work->status.ok()) work->status = PrepareVolumes(work->plan, data_dir);
+        if (!work->status.ok()) return;
+        Result<std::vector<NetworkVolume>> missing = NotMounted(work->plan.network_volumes);
+        if (missing) work->not_mounted = std::move(*missing);
+        if (!missing) work->status = missing.error();
       },
       context_.loop, lifetime_.Guard([this, work] {
         busy_ = false;
         if (ShouldStop() || step_ == Step::kLost) return Sync();
         if (!work->status.ok()) return RetryLater("FailedMount", work->status.message());
-        claims_held_ = true;
         plan_ = std::move(work->plan);
         node_secrets_ = std::move(work->secrets);
         node_mounts_ = std::move(work->mounts);
         driver_files_ = std::move(work->driver);
-        step_ = !sandbox_ready_ ? Step::kPolicies : prepared_ ? Step::kContainers : Step::kPrepare;
-        // After a restart of the agent: what changed meanwhile.
-        if (step_ == Step::kContainers) UpdateVolumes();
-        Sync();
+        if (!work->not_mounted.empty()) return MountNetworkVolumes(std::move(work->not_mounted));
+        FolderMade();
       }));
+}
+
+void PodWorker::FolderMade() {
+  claims_held_ = true;
+  step_ = !sandbox_ready_ ? Step::kPolicies : prepared_ ? Step::kContainers : Step::kPrepare;
+  // After a restart of the agent: what changed meanwhile.
+  if (step_ == Step::kContainers) UpdateVolumes();
+  Sync();
 }
 
 // Before anything of the pod can send a packet.

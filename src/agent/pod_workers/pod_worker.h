@@ -2,7 +2,8 @@
 //
 // PodWorker: brings one pod of this node from bound to running to gone.
 //
-//   admit -> inputs (ConfigMaps, Secrets) -> folder -> policies -> sandbox -> prepare -> containers
+//   admit -> inputs (ConfigMaps, Secrets) -> folder, with what servers keep mounted in it
+//   -> policies -> sandbox -> prepare -> containers
 //   ... -> stop -> removed
 //
 // It is level-triggered: Sync() looks at what is and takes the next step; every answer, exit, timer
@@ -38,6 +39,7 @@
 #include "agent/probes/handler_runner.h"
 #include "agent/probes/pod_probes.h"
 #include "agent/runtime/pod_runtime.h"
+#include "agent/volumes/network_mounter.h"
 #include "agent/volumes/volume_users.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -53,6 +55,8 @@ inline constexpr Duration kMaxRetryDelay = seconds(30);
 inline constexpr Duration kFirstStatusDelay = milliseconds(100);
 // How long ErrImagePull is shown before it becomes ImagePullBackOff.
 inline constexpr Duration kErrImagePullTime = seconds(1);
+// A server that has not answered by then is told of, while it is waited for.
+inline constexpr Duration kSlowMount = seconds(10);
 inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
 // While the driver has not answered, or a device is that of a pod that ends.
 inline constexpr Duration kDevicesRetry = milliseconds(50);
@@ -71,8 +75,9 @@ struct PodWorkerContext {
   DeviceAllocator& devices;
   GangSandboxes& gangs;
   HandlerRunner& handlers;
-  ImageCache* images = nullptr;     // nullptr: every image name means the machine itself
-  PolicyGuard* policies = nullptr;  // nullptr: there are no network policies
+  ImageCache* images = nullptr;       // nullptr: every image name means the machine itself
+  PolicyGuard* policies = nullptr;    // nullptr: there are no network policies
+  NetworkMounter* mounter = nullptr;  // nullptr: no volume of a server is mounted
 
   std::string data_dir, node_name, host_ip, bridge, cluster_domain;
   Ipv4 dns_address;
@@ -137,6 +142,7 @@ class PodWorker {
   bool AdmitPlain(bool is_new);  // false: it has failed
   void GetInputs();
   void MakeFolder();
+  void FolderMade();
   void AwaitPolicies();
   void MakeSandbox();
   void PrepareSandbox();
@@ -161,6 +167,10 @@ class PodWorker {
   void RestoreClaims(const json::Value& record);
   std::vector<ClaimVolume> Claims() const;
   void ForgetClaims();
+
+  // pod_mounts.cc: its volumes that servers keep.
+  void MountNetworkVolumes(std::vector<NetworkVolume> volumes);
+  void StopMounting();
 
   // pod_devices.cc: how its devices do.
   std::vector<AllocatedDevice> DevicesNow(const std::string& container) const;
@@ -241,6 +251,7 @@ class PodWorker {
   bool delete_sent_ = false;
   bool done_ = false;
   bool status_posted_ = false;
+  bool mounting_ = false;     // the step under way waits for a server
   bool claims_held_ = false;  // their volumes are its own, whatever becomes of the claims
 
   PodInputs inputs_;
@@ -276,6 +287,7 @@ class PodWorker {
   std::vector<std::unique_ptr<HandlerRun>> post_starts_;
   Time sync_due_{};
   TimerId sync_timer_ = 0, first_status_timer_ = 0, deadline_timer_ = 0, refresh_timer_ = 0;
+  TimerId slow_mount_timer_ = 0;
   json::Value
       own_conditions_;  // as last written: their transition times hold until the object shows them
   StatusWriter status_;

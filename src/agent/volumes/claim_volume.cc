@@ -6,6 +6,7 @@
 
 #include "agent/pod_workers/pod_inputs.h"
 #include "agent/volumes/local_volumes.h"
+#include "agent/volumes/network_volume.h"
 #include "cluster/node_affinity.h"
 
 namespace muster::agent {
@@ -69,11 +70,17 @@ std::string FaultOf(const json::Value& pod, const json::Value& persistent_volume
                      "a claim with volumeMode Filesystem",
                      out.name);
   }
-  if (!spec.Has("local") && !spec.Has("hostPath")) {
+  if (!spec.Has("local") && !spec.Has("hostPath") && !spec.Has("nfs")) {
     return fmt::format(
         "MountVolume.SetUp failed for volume \"{}\" : PersistentVolumes of kind {} are not "
-        "supported on this node; use local or hostPath",
+        "supported on this node; use local, hostPath or nfs",
         out.volume, SourceOf(persistent_volume));
+  }
+  if (!out.mount_options.empty() && out.server.empty()) {
+    return fmt::format(
+        "MountVolume.MountOptionSupport check failed for volume \"{}\" : mount options are not "
+        "supported for this volume type",
+        out.volume);
   }
   if (!IsForNode(persistent_volume, node)) {
     return fmt::format(
@@ -96,7 +103,9 @@ json::Value ToJson(const std::vector<ClaimVolume>& volumes) {
                              {"local", each.local},
                              {"retain", each.retain},
                              {"readOnly", each.read_only},
-                             {"onePod", each.one_pod}}));
+                             {"onePod", each.one_pod},
+                             {"server", each.server},
+                             {"mountOptions", json::Strings(each.mount_options)}}));
   }
   return out;
 }
@@ -106,7 +115,8 @@ std::vector<ClaimVolume> ClaimVolumesFromJson(const json::Value& value) {
   for (const json::Value& each : value.items()) {
     out.push_back({each["name"].Str(), each["volume"].Str(), each["path"].Str(), each["type"].Str(),
                    each["folder"].Str(), each["local"].AsBool(), each["retain"].AsBool(),
-                   each["readOnly"].AsBool(), each["onePod"].AsBool(), ""});
+                   each["readOnly"].AsBool(), each["onePod"].AsBool(), each["server"].Str(),
+                   json::ToStrings(each["mountOptions"]), ""});
   }
   return out;
 }
@@ -174,11 +184,15 @@ Result<ClaimVolume> ResolveClaim(const json::Value& pod, const json::Value& volu
         ClaimError(pod, claim_name, fmt::format("PV {} is being deleted", out.volume)));
   }
   out.local = spec.Has("local");
-  out.path = (out.local ? spec["local"] : spec["hostPath"])["path"].Str();
+  const json::Value& source = spec[out.local ? "local" : spec.Has("nfs") ? "nfs" : "hostPath"];
+  out.path = source["path"].Str();
   out.type = out.local ? "Directory" : spec["hostPath"]["type"].Str();
+  out.server = spec["nfs"]["server"].Str();
+  out.mount_options = MountOptionsOf(persistent_volume);
   if (out.local && IsLocalPathVolume(persistent_volume, out.path))
     out.folder = LocalVolumeFolder(persistent_volume);
-  out.read_only = volume["persistentVolumeClaim"]["readOnly"].AsBool() ||
+  out.read_only = spec["nfs"]["readOnly"].AsBool() ||
+                  volume["persistentVolumeClaim"]["readOnly"].AsBool() ||
                   volume["ephemeral"]["readOnly"].AsBool();
   out.retain = IsRetained(persistent_volume);
   out.one_pod = Has(spec["accessModes"], "ReadWriteOncePod");

@@ -21,14 +21,16 @@ namespace muster::agent {
 struct ClaimVolume {
   std::string name;     // in the pod's spec.volumes
   std::string volume;   // the PersistentVolume
-  std::string path;     // on the node
+  std::string path;     // on the node; of an NFS volume: on its server
   std::string type;     // of a hostPath; "Directory" of a local one
   std::string folder;   // one that the node keeps itself: its name below LocalVolumesDir()
   bool local = false;   // spec.local, else spec.hostPath
   bool retain = false;  // persistentVolumeReclaimPolicy Retain
   bool read_only = false;
-  bool one_pod = false;  // ReadWriteOncePod
-  std::string fault;     // why it cannot be mounted, with the kubelet's prefix; "": it can
+  bool one_pod = false;                    // ReadWriteOncePod
+  std::string server;                      // of an NFS volume, else ""
+  std::vector<std::string> mount_options;  // of one, too
+  std::string fault;  // why it cannot be mounted, with the kubelet's prefix; "": it can
   bool operator==(const ClaimVolume&) const = default;
 };
 

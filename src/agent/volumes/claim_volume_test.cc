@@ -83,6 +83,50 @@ TEST_F(Claims, LeadToTheirVolume) {
   EXPECT_EQ(ClaimVolumesFromJson(ToJson(all)), all);
 }
 
+TEST_F(Claims, LeadToWhatAServerKeeps) {
+  persistent_volume_ =
+      persistent_volume_.RemovePath({"spec", "local"})
+          .RemovePath({"spec", "nodeAffinity"})
+          .SetPath({"spec", "nfs"}, json::Obj({{"server", "files"}, {"path", "/export"}}))
+          .SetPath({"spec", "mountOptions"}, json::Strings({"nfsvers=4.1", "hard"}));
+  const Result<ClaimVolume> found = Resolve();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->fault, "");
+  const std::vector<ClaimVolume> all = {*found};
+  EXPECT_EQ(ClaimVolumesFromJson(ToJson(all)), all);
+  const Result<VolumePlan> plan = Plan();
+  ASSERT_TRUE(plan.has_value()) << plan.error().message();
+  EXPECT_TRUE(plan->host_paths.empty());
+  ASSERT_EQ(plan->network_volumes.size(), 1u);
+  const NetworkVolume& volume = plan->network_volumes[0];
+  EXPECT_EQ(volume.shown, "pv1");
+  EXPECT_EQ(volume.source, "files:/export");
+  EXPECT_EQ(volume.target, dir_ + "/data/pods/u/volumes/kubernetes.io~nfs/v");
+  EXPECT_EQ(plan->sources.at("v"), volume.target);
+  EXPECT_EQ(volume.options, (std::vector<std::string>{"hard", "nfsvers=4.1"}));
+  EXPECT_FALSE(plan->read_only.contains("v"));
+  EXPECT_FALSE(PathExists(volume.target)) << "made when it is mounted";
+
+  // Read-only for the pod, or for everybody.
+  const json::Value both = persistent_volume_;
+  persistent_volume_ = both.SetPath({"spec", "nfs", "readOnly"}, true);
+  EXPECT_TRUE(Plan()->read_only.contains("v"));
+  EXPECT_EQ(Plan()->network_volumes[0].options,
+            (std::vector<std::string>{"hard", "nfsvers=4.1", "ro"}));
+  persistent_volume_ = both;
+  volume_ = volume_.SetPath({"persistentVolumeClaim", "readOnly"}, true);
+  EXPECT_TRUE(Plan()->read_only.contains("v"));
+}
+
+TEST_F(Claims, OfOtherKindsTakeNoMountOptions) {
+  persistent_volume_ =
+      persistent_volume_.SetPath({"spec", "mountOptions"}, json::Strings({"noexec"}));
+  EXPECT_EQ(
+      Fault(),
+      "MountVolume.MountOptionSupport check failed for volume \"pv1\" : mount options are not "
+      "supported for this volume type");
+}
+
 TEST_F(Claims, ThatAreNotBoundLeadNowhere) {
   const json::Value good = claim_;
   claim_ = good.SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z");
@@ -138,7 +182,7 @@ TEST_F(Claims, AreRefusedWhereTheirVolumeCannotBeMounted) {
       good.RemovePath({"spec", "local"}).SetPath({"spec", "csi", "driver"}, "disk.example.com");
   EXPECT_EQ(PlanFault(),
             "MountVolume.SetUp failed for volume \"pv1\" : PersistentVolumes of kind csi are not "
-            "supported on this node; use local or hostPath");
+            "supported on this node; use local, hostPath or nfs");
   persistent_volume_ =
       good.SetPath({"metadata", "deletionTimestamp"}, "2026-01-01T00:00:00Z")
           .SetPath({"metadata", "finalizers"}, json::Strings({"muster.dev/local-path"}));

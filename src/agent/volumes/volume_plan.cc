@@ -199,6 +199,15 @@ Status PlanEmptyDir(const json::Value& volume, const std::string& name, const st
   return Status::Ok();
 }
 
+// `shown`: its name in messages.
+void PlanNetworkVolume(NetworkVolume volume, const std::string& name, std::string shown,
+                       const std::string& pod_dir, VolumePlan& plan) {
+  volume.shown = std::move(shown);
+  volume.target = fmt::format("{}/volumes/{}/{}", pod_dir, kNfsFolder, name);
+  plan.sources[name] = volume.target;
+  plan.network_volumes.push_back(std::move(volume));
+}
+
 std::string KindOf(const json::Value& volume) {
   for (const json::Member& member : volume.members()) {
     if (member.first != "name") return member.first;
@@ -216,15 +225,23 @@ Status PlanVolume(const Context& context, const json::Value& volume, const std::
     plan.sources[name] = volume["hostPath"]["path"].Str();
     return Status::Ok();
   }
+  if (const json::Value* nfs = volume.Find("nfs")) {
+    const bool read_only = (*nfs)["readOnly"].AsBool();
+    PlanNetworkVolume(NfsVolume((*nfs)["server"].Str(), (*nfs)["path"].AsString(), {}, read_only),
+                      name, name, pod_dir, plan);
+    if (read_only) plan.read_only.insert(name);
+    return Status::Ok();
+  }
   const std::string kind = KindOf(volume);
   if (kind == "emptyDir") return PlanEmptyDir(volume, name, pod_dir, plan);
   std::vector<VolumeFile> files;
   ASSIGN_OR_RETURN(const bool is_files, CollectFiles(context, volume, files));
   if (!is_files) {
-    return Error(Reason::kInvalid,
-                 "volumes of kind {} are not supported on this node; use emptyDir, configMap, "
-                 "secret, downwardAPI, projected, hostPath, persistentVolumeClaim or ephemeral",
-                 kind);
+    return Error(
+        Reason::kInvalid,
+        "volumes of kind {} are not supported on this node; use emptyDir, configMap, "
+        "secret, downwardAPI, projected, hostPath, nfs, persistentVolumeClaim or ephemeral",
+        kind);
   }
   plan.shim_volumes = plan.shim_volumes.Append(FilesVolume(name, files, plan));
   plan.read_only.insert(name);  // what is written there would be gone with the next change
@@ -260,12 +277,19 @@ Status CheckClaims(const PodInputs& inputs) {
                list, list, faults.size() == 1 ? why : "[" + why + "]");
 }
 
-Status PlanClaim(const ClaimVolume& claim, VolumePlan& plan) {
+Status PlanClaim(const ClaimVolume& claim, const std::string& pod_dir, VolumePlan& plan) {
   if (!claim.fault.empty()) return Error(Reason::kInvalid, "{}", claim.fault);
+  if (!IsFileName(claim.name))
+    return Error(Reason::kInvalid, "volume name {:?} is no file name", claim.name);
+  if (claim.read_only) plan.read_only.insert(claim.name);
+  if (!claim.server.empty()) {
+    PlanNetworkVolume(NfsVolume(claim.server, claim.path, claim.mount_options, claim.read_only),
+                      claim.name, claim.volume, pod_dir, plan);
+    return Status::Ok();
+  }
   plan.host_paths.push_back(
       {claim.name, claim.path, claim.type, claim.volume, claim.folder, claim.local, claim.retain});
   plan.sources[claim.name] = claim.path;
-  if (claim.read_only) plan.read_only.insert(claim.name);
   return Status::Ok();
 }
 
@@ -283,7 +307,7 @@ Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,
       if (found == inputs.claims.end())
         return Error(Reason::kInternalError, "volume {} was not asked for",
                      volume["name"].AsString());
-      RETURN_IF_ERROR(PlanClaim(*found->second, plan));
+      RETURN_IF_ERROR(PlanClaim(*found->second, pod_dir, plan));
       continue;
     }
     RETURN_IF_ERROR(PlanVolume(context, volume, pod_dir, plan)

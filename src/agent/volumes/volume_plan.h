@@ -7,7 +7,10 @@
 //   emptyDir, medium Memory                    a tmpfs of the shim
 //   emptyDir                                   DIR/pods/<uid>/volumes/<name>
 //   hostPath                                   the path itself
-//   claims                                     the path of the PersistentVolume (ClaimVolume)
+//   nfs                                        mounted on
+//                                              DIR/pods/<uid>/volumes/kubernetes.io~nfs/<name>
+//   claims                                     the path of the PersistentVolume (ClaimVolume), or,
+//                                              of one that is NFS, as nfs
 //
 // Thread:     PlanVolumes and ContainerMounts any (pure); PrepareVolumes blocks (pool).
 // Errors:     what a ConfigMap, Secret, key or token is missing for (the pod waits); Invalid for
@@ -24,6 +27,7 @@
 #include "agent/pod_workers/expansion.h"
 #include "agent/pod_workers/pod_inputs.h"
 #include "agent/shim/container_spec.h"
+#include "agent/volumes/network_volume.h"
 #include "agent/volumes/volume_group.h"
 #include "base/status.h"
 #include "json/value.h"
@@ -46,8 +50,9 @@ struct VolumePlan {
       hidden;  // volume name -> path below the source that is masked (the data folder)
   std::vector<std::string> directories;  // emptyDirs to make, mode 0777
   std::vector<HostPathVolume> host_paths;
-  std::set<std::string> read_only;   // volumes that no mount may write to
-  std::optional<VolumeGroup> group;  // of all volumes but hostPaths
+  std::vector<NetworkVolume> network_volumes;  // to be mounted
+  std::set<std::string> read_only;             // volumes that no mount may write to
+  std::optional<VolumeGroup> group;            // of all volumes but hostPaths and those of servers
 };
 
 Result<VolumePlan> PlanVolumes(const json::Value& pod, const PodInputs& inputs,

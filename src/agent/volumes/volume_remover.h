@@ -1,9 +1,10 @@
 // src/agent/volumes/volume_remover.h
 //
 // VolumeRemover: removes the folders of this node's local volumes whose PersistentVolume goes, then
-// takes our finalizer off. A folder whose PersistentVolume is gone without that (somebody took the
-// finalizer off) goes as well, once the server has said that there is none. Folders of
-// PersistentVolumes with the reclaim policy Retain are never removed.
+// takes our finalizer off. A folder whose PersistentVolume is gone without that (an older backup
+// was restored, or somebody took the finalizer off) is kept, and the log names it, once the server
+// has said that there is none: only who knows why can say that nobody needs it. Folders of
+// PersistentVolumes with the reclaim policy Retain are never removed, nor told of.
 //
 // Life cycle: construct before the informers start; Start() when the pods of an earlier run are
 //             known to `users`; destroy to stop (a removal on the pool goes on).

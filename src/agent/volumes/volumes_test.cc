@@ -134,6 +134,33 @@ TEST_F(Volumes, SaysWhyAProjectedSourceFails) {
             prefix + "projected source clusterTrustBundle is not supported on this node");
 }
 
+TEST_F(Volumes, PlansWhatAServerKeepsWithoutAClaim) {
+  const json::Value pod = Pod(R"({"name":"rw","nfs":{"server":"s","path":"/e"}},)"
+                              R"({"name":"ro","nfs":{"server":"s","path":"/e","readOnly":true}})")
+                              .SetPath({"spec", "securityContext", "fsGroup"}, int64_t{5000});
+  Result<VolumePlan> plan = PlanVolumes(pod, {}, {}, dir_ + "/pods/u");
+  ASSERT_TRUE(plan.has_value()) << plan.error().message();
+  ASSERT_EQ(plan->network_volumes.size(), 2u);
+  EXPECT_EQ(plan->network_volumes[0].shown, "rw");
+  EXPECT_TRUE(plan->network_volumes[0].options.empty());
+  EXPECT_EQ(plan->network_volumes[1].options, std::vector<std::string>{"ro"});
+  EXPECT_EQ(plan->read_only, std::set<std::string>{"ro"});
+  // Its group is the server's business: nothing there is touched.
+  ASSERT_TRUE(PrepareVolumes(*plan, dir_).ok());
+  EXPECT_FALSE(PathExists(dir_ + "/pods"));
+  const auto mounts =
+      ContainerMounts(*json::Parse(R"({"name":"c","volumeMounts":[{"name":"ro","mountPath":"/ro"},)"
+                                   R"({"name":"rw","mountPath":"/rw","subPath":"mine"},)"
+                                   R"({"name":"rw","mountPath":"/x","readOnly":true}]})"),
+                      *plan, {});
+  ASSERT_TRUE(mounts.has_value());
+  EXPECT_TRUE((*mounts)[0].read_only);
+  EXPECT_EQ((*mounts)[0].source, dir_ + "/pods/u/volumes/kubernetes.io~nfs/ro");
+  EXPECT_FALSE((*mounts)[1].read_only);
+  EXPECT_EQ((*mounts)[1].sub_path, "mine");
+  EXPECT_TRUE((*mounts)[2].read_only);
+}
+
 TEST_F(Volumes, SaysWhatIsMissingOrNotSupported) {
   const auto missing =
       PlanVolumes(Pod(R"({"name":"c","configMap":{"name":"cm"}})"), {}, {}, "/pods/u");

@@ -280,6 +280,16 @@ Finding CheckImages(const HostFacts& facts) {
               ByRoot(facts, "apt-get install " + Join(facts.missing_image_programs, " ")));
 }
 
+// Few need it: what is missing is no warning.
+Finding CheckNfs(const HostFacts& facts) {
+  const char* subject = "NFS volumes";
+  if (!facts.user.is_root() || facts.user.in_user_namespace)
+    return Ok(subject, "cannot be mounted, which only the machine's root may; others can");
+  const std::string missing = agent::MissingForNfs(facts.nfs);
+  if (missing.empty()) return Ok(subject, "can be mounted");
+  return Ok(subject, fmt::format("cannot be mounted, others can: {}", missing));
+}
+
 Finding CheckOutside(const HostFacts& facts) {
   const char* subject = "outside network";
   if (!facts.namespaces.error.empty()) return Ok(subject, "pods are on the machine's own");
@@ -348,9 +358,9 @@ std::vector<Finding> Examine(const HostFacts& facts) {
   } else {
     for (const PortFacts& port : facts.ports) out.push_back(CheckPort(port));
   }
-  for (Finding finding :
-       {CheckDisk(facts.disk), CheckClock(facts), CheckNft(facts), CheckOverlay(facts),
-        CheckImages(facts), CheckGpu(facts.gpu), CheckSysctls(facts), CheckPython(facts)}) {
+  for (Finding finding : {CheckDisk(facts.disk), CheckClock(facts), CheckNft(facts),
+                          CheckOverlay(facts), CheckImages(facts), CheckNfs(facts),
+                          CheckGpu(facts.gpu), CheckSysctls(facts), CheckPython(facts)}) {
     out.push_back(std::move(finding));
   }
   return out;

@@ -333,6 +333,23 @@ TEST(Doctor, ProgramsForImages) {
             "install skopeo umoci");
 }
 
+TEST(Doctor, VolumesOfServersAreAHint) {
+  const auto nfs = [](bool kernel, bool helper) {
+    return After("NFS volumes", [&](HostFacts& f) { f.nfs = {kernel, helper, "6.1.0"}; });
+  };
+  EXPECT_EQ(nfs(true, true), "OK can be mounted | ");
+  EXPECT_TRUE(
+      nfs(false, true)
+          .starts_with(
+              "OK cannot be mounted, others can: the kernel 6.1.0 has no NFS client: install"));
+  EXPECT_TRUE(
+      nfs(true, false)
+          .starts_with(
+              "OK cannot be mounted, others can: mount.nfs is missing: install nfs-common"));
+  EXPECT_EQ(After("NFS volumes", [](HostFacts& f) { f.user.in_user_namespace = true; }),
+            "OK cannot be mounted, which only the machine's root may; others can | ");
+}
+
 TEST(Doctor, Gpus) {
   const auto gpu = [](GpuFacts facts) {
     return After("GPU", [&](HostFacts& f) { f.gpu = facts; });

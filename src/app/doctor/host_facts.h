@@ -18,6 +18,7 @@
 #include "agent/network/address_ranges.h"
 #include "agent/user_node/limitations.h"
 #include "agent/user_node/refusal.h"
+#include "agent/volumes/nfs_support.h"
 #include "base/time.h"
 
 namespace muster::app {
@@ -88,6 +89,7 @@ struct HostFacts {
   std::vector<std::string> missing_image_programs;
   agent::OutsideMeans outside;  // for an ordinary user's node
   std::string outside_program;
+  agent::NfsSupport nfs;
 };
 
 }  // namespace muster::app

@@ -363,6 +363,7 @@ HostFacts ProbeHost(const UpOptions& options, bool ask_driver) {
   facts.gpu = ProbeGpu(ask_driver);
   facts.python = FindPython();
   facts.missing_image_programs = agent::MissingImagePrograms();
+  facts.nfs = agent::ProbeNfs();
   if (const auto program = agent::FindOutsideProgram()) facts.outside_program = program->path;
   facts.outside = {!facts.outside_program.empty(), access("/dev/net/tun", R_OK | W_OK) == 0};
   facts.ports =

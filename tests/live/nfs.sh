@@ -54,7 +54,7 @@ apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: $1}
 spec:
-  accessModes: [ReadWriteMany]
+  accessModes: [${5:-ReadWriteMany}]
   storageClassName: ""
   volumeName: pv-$1
   resources: {requests: {storage: 1Mi}}
@@ -113,6 +113,7 @@ mounts_are 1
 equals "$(cat "$exports/shared/file" "$exports/shared/first" | tr '\n' ' ')" "precious of-first " "the export"
 equals "$(kubectl exec second -- cat /data/first)" of-first "the other pod"
 [ ! -e "$DATA/pods/$uid" ] || fail "the folder of the pod is still there"
+if grep -ls "pods/$uid/" /proc/[0-9]*/mountinfo; then fail "another process still has its mount"; fi
 
 say "== a pod that is deleted while no agent is there"
 pod orphan "$(inline files.example /shared)" 'exec sleep 1000'
@@ -135,12 +136,15 @@ equals "$(runs ro "$(inline files.example /shared ', readOnly: true')" 'cat /dat
   "precious refused " "a readOnly volume"
 contains "$(cat "$SCRATCH/calls")" "-t nfs -o ro files.example:/shared" "its mount"
 equals "$(runs ro-mount "$(claimed shared)" 'touch /data/x 2>/dev/null || echo refused' ', readOnly: true')" refused "a readOnly mount"
+volume reading files.example /shared "" ReadOnlyMany
+equals "$(runs rox "persistentVolumeClaim: {claimName: reading, readOnly: true}" 'cat /data/file; touch /data/x 2>/dev/null || echo refused' | tr '\n' ' ')" \
+  "precious refused " "a claim for reading"
 runs sub "$(claimed shared)" 'echo below >/data/note' ', subPath: sub'
 equals "$(cat "$exports/shared/sub/note")" below "a subPath"
 owner=$(stat -c %g "$exports/shared/file")
 runs group "$(claimed shared)" true '' 'securityContext: {fsGroup: 5000}'
 equals "$(stat -c %g "$exports/shared/file")" "$owner" "group of the server's files"
-kubectl delete pod ro ro-mount sub group >/dev/null
+kubectl delete pod ro ro-mount rox sub group >/dev/null
 mounts_are 1
 
 say "== what the server says is said; it is tried again"

@@ -54,7 +54,11 @@ Leftovers& TheLeftovers() {
   if (getppid() != parent) _exit(ESRCH);
   setpgid(0, 0);  // a terminal's ^C is the parent's
   syscall(SYS_close_range, 0U, ~0U, 0U);
-  _exit(options.unmount(path, flags) == 0 ? 0 : errno);
+  if (options.unmount(path, flags) != 0) _exit(errno);
+  // With its place the copies go that sandboxes have, which are made with all mounts of the node;
+  // the last one gives the server back what it waits for, and here nobody waits for that.
+  (void)rmdir(path);
+  _exit(0);
 }
 
 bool IsCancelled(const UnmountOptions& options) {

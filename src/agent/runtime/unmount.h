@@ -3,7 +3,7 @@
 // Unmounts what is mounted in a folder that is to be removed. A server that is gone must neither
 // hold the caller for ever nor keep the folder: each unmount is a child process with a time limit,
 // and what does not come off in time is detached by force (what was on its way to the server is
-// lost then, as with the kubelet).
+// lost then, as with the kubelet). The empty folder that it was mounted on goes with it.
 //
 // Thread:     any; blocks, at most the two limits for each mount.
 // Invariants: Ok means that nothing is mounted at or below the folder any more. Nothing is ever

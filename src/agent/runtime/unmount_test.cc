@@ -1,6 +1,7 @@
 #include "agent/runtime/unmount.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -31,6 +32,34 @@ TEST_F(Unmount, EverythingBelowButNothingBeside) {
   EXPECT_TRUE(UsersAreThere());
   EXPECT_TRUE(RemoveTree(dir_ + "/pod").ok());
   EXPECT_TRUE(UnmountBelow(dir_ + "/pod").ok()) << "absent";
+}
+
+// A sandbox is made with copies of what other pods have mounted.
+TEST_F(Unmount, TakesTheCopiesOfOtherNamespacesAlong) {
+  const std::string path = Bind(Users(), "pod/a");
+  int begun[2], ended[2];
+  ASSERT_EQ(pipe(begun), 0);
+  ASSERT_EQ(pipe(ended), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    if (unshare(CLONE_NEWNS) != 0) _exit(3);
+    const auto before = MountsBelow(dir_);
+    (void)!write(begun[1], "x", 1);
+    (void)!read(ended[0], &byte, 1);
+    const auto after = MountsBelow(dir_);
+    _exit(before && before->size() == 1 && after && after->empty() ? 0 : 1);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(begun[0], &byte, 1), 1);
+  EXPECT_TRUE(UnmountBelow(dir_ + "/pod").ok());
+  EXPECT_FALSE(PathExists(path));
+  ASSERT_EQ(write(ended[1], "x", 1), 1);
+  int state = 0;
+  ASSERT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_EQ(state, 0);
+  for (const int fd : {begun[0], begun[1], ended[0], ended[1]}) close(fd);
+  EXPECT_TRUE(UsersAreThere());
 }
 
 TEST_F(Unmount, DetachesWhatIsInUse) {

@@ -19,7 +19,9 @@
 
 namespace muster::agent {
 
-inline constexpr Duration kMountTimeLimit = seconds(120);  // as the kubelet waits for volumes
+// mount.nfs itself tries for two minutes, as long as the kubelet waits for a pod's volumes. Here it
+// is a little more, so that its own words are told.
+inline constexpr Duration kMountTimeLimit = seconds(150);
 // Below a pod's volumes, where the kubelet has them, too. No volume of a pod has such a name.
 inline constexpr std::string_view kNfsFolder = "kubernetes.io~nfs";
 

@@ -43,6 +43,22 @@ ready() { [ "$(jsonpath pod/probed '.status.containerStatuses[0].ready')" = true
 eventually 20 ready
 kubectl delete pod probed --grace-period=1 --wait >/dev/null
 
+say "== a volume of an NFS server, which only the machine's root may mount"
+kubectl apply -f - <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: filed}
+spec:
+  volumes: [{name: v, nfs: {server: files.example, path: /export}}]
+  containers: [{name: main, image: none, command: [sleep, "1000"], volumeMounts: [{name: v, mountPath: /data}]}]
+YAML
+says_why() {
+  contains "$(kubectl get events --field-selector involvedObject.name=filed,reason=FailedMount -o 'jsonpath={.items[*].message}')" \
+    'MountVolume.SetUp failed for volume "v" : the node of an ordinary user cannot mount NFS'
+}
+eventually 20 says_why
+kubectl delete pod filed >/dev/null
+
 say "== what a pod sees"
 echo "my secret" >"$HOME/secret"
 chmod 644 "$HOME/secret"

@@ -195,10 +195,15 @@ void WorkloadOracle::OnNewPod(const std::string& uid, const Pod& pod, const Owne
 void WorkloadOracle::OnPodEnded(const std::string& uid, const Pod& pod, const Owner& owner) {
   if (owner.kind == "StatefulSet" && IsOrdered(owner.object)) {
     counts_.Add("oracle: replica ended in its turn");
+    int64_t left = owner.most.Most(loop_.Steady());
     for (const auto& [other_uid, other] : pods_) {
       if (other_uid == uid || other.owner != pod.owner || !other.ended_by_owner || other.gone)
         continue;
-      on_violation_(fmt::format("{} is ended while {} goes", pod.key, other.key));
+      if (--left > 0) {
+        counts_.Add("oracle: replicas ended together");
+      } else {
+        on_violation_(fmt::format("{} is ended while {} goes", pod.key, other.key));
+      }
     }
   }
   if (owner.kind != "ReplicaSet") return;
@@ -331,6 +336,9 @@ void WorkloadOracle::OnOwner(const std::string& key, const json::Value& object, 
     const int64_t away = Scaled(pace["maxUnavailable"], replicas, false);
     owner.most.Set(now, replicas + surge);
     owner.least.Set(now, replicas - (surge == 0 ? std::max<int64_t>(away, 1) : away));
+  } else if (owner.kind == "StatefulSet") {
+    const json::Value& away = spec["updateStrategy"]["rollingUpdate"]["maxUnavailable"];
+    owner.most.Set(now, std::max<int64_t>(Scaled(away, replicas, false), 1));
   } else if (owner.kind == "DaemonSet") {
     const json::Value& rolling = spec["updateStrategy"]["rollingUpdate"];
     owner.most.Set(now, 1 + Scaled(rolling["maxSurge"], 1, true));

@@ -8,7 +8,8 @@
 //   ReplicaSet   makes no pod above its replicas
 //   Deployment   no ReplicaSet grows beyond replicas + maxSurge in all; no available pod is ended
 //                below replicas - maxUnavailable; with Recreate no pod comes beside an old one
-//   StatefulSet  in order: a pod comes when those before it are ready; one at a time is replaced
+//   StatefulSet  in order: a pod comes when those before it are ready; one at a time is
+//                replaced, or maxUnavailable of them
 //   DaemonSet    one pod on a node, two while a surge replaces it
 //   Job          no pod above its parallelism or of an index that runs or is completed, none after
 //                its end; it says that as many succeeded as did, and Complete means all

@@ -334,6 +334,7 @@ const std::vector<std::string_view>& ExpectedWorkloadCounts() {
       "story: taint a node",
       "story: delete a namespace of workloads",
       "oracle: replica ended in its turn",
+      "oracle: replicas ended together",
       "oracle: replica made in order",
       "oracle: pod of a Deployment ended",
       "oracle: ReplicaSet of a Deployment grew",

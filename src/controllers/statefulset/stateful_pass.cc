@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "controllers/history/history.h"
+#include "controllers/pods/int_or_percent.h"
 #include "controllers/pods/pod_facts.h"
 #include "controllers/statefulset/stateful_pods.h"
 #include "schema/pod_phase.h"
@@ -110,7 +111,7 @@ class Pass {
     for (auto it = condemned_.rbegin(); it != condemned_.rend(); ++it) {
       if (!EndCondemned(it->second, first_unhealthy)) return;
     }
-    if (set_["spec"]["updateStrategy"]["type"].AsString() != "OnDelete") UpdateOne();
+    if (set_["spec"]["updateStrategy"]["type"].AsString() != "OnDelete") Update();
   }
 
   int64_t Partition() const {
@@ -190,6 +191,44 @@ class Pass {
     return !ordered_;
   }
 
+  void Update() {
+    const json::Value& bound = set_["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"];
+    if (bound.IsNull()) return UpdateOne();
+    // Upstream rounds down, and lets at least one go.
+    const int64_t most = std::max<int64_t>(ScaledValue(bound, end_ - first_, false), 1);
+    UpdateSeveral(most);
+  }
+
+  // The highest numbers first, as long as no more than `most` of all replicas are unavailable.
+  // In parallel an old pod that serves nobody goes whatever the others do: else an update could
+  // never mend what is broken. (In order nobody comes here before all are available.)
+  void UpdateSeveral(int64_t most) {
+    int64_t left = most;
+    for (int64_t ordinal = first_; ordinal < end_; ++ordinal) {
+      if (!Serves(ordinal)) --left;
+    }
+    for (const bool serving : {false, true}) {
+      if (!serving && ordered_) continue;
+      for (auto it = replicas_.rbegin(); it != replicas_.rend(); ++it) {
+        const auto& [ordinal, pod] = *it;
+        if (ordinal < first_ + Partition()) break;
+        if (IsTerminating(pod) || RevisionOf(pod) == NameOf(update_)) continue;
+        if (Serves(ordinal) != serving || (serving && left-- <= 0)) continue;
+        UpdateByDeleting(pod);
+      }
+    }
+  }
+
+  bool Serves(int64_t ordinal) {
+    const auto found = replicas_.find(ordinal);
+    return found != replicas_.end() && !IsTerminating(found->second) && IsAvailable(found->second);
+  }
+
+  void UpdateByDeleting(const json::Value& pod) {
+    if (RevisionOf(pod) == NameOf(current_)) --counts_["currentReplicas"];
+    DeletePod(pod);
+  }
+
   // The highest number first; the next one when it is healthy again.
   void UpdateOne() {
     const int64_t lowest = first_ + Partition();
@@ -197,15 +236,14 @@ class Pass {
       const auto found = replicas_.find(ordinal);
       if (found == replicas_.end()) return;
       const json::Value& pod = found->second;
-      if (RevisionOf(pod) != NameOf(update_) && !IsTerminating(pod)) {
-        if (RevisionOf(pod) == NameOf(current_)) --counts_["currentReplicas"];
-        return DeletePod(pod);
-      }
+      if (RevisionOf(pod) != NameOf(update_) && !IsTerminating(pod)) return UpdateByDeleting(pod);
       if (!IsHealthy(pod)) return;
     }
   }
 
+  // Once in a pass: one that failed may be an old one, too.
   void DeletePod(const json::Value& pod) {
+    if (!ended_.insert(NameOf(pod)).second) return;
     const client::ObjectKey key = client::KeyOf(pod);
     client::DeleteOptions options;
     options.precondition_uid = pod["metadata"]["uid"].Str();
@@ -254,6 +292,7 @@ class Pass {
   const bool ordered_;
   const Duration min_ready_;
   std::map<int64_t, json::Value> replicas_, condemned_;  // by number
+  std::set<std::string> ended_;                          // names of pods, in this pass
   json::Value current_, update_;                         // revisions
   std::string current_name_;
   int64_t collisions_ = 0;

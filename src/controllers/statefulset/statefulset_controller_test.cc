@@ -175,6 +175,81 @@ TEST_F(StatefulSetTest, UpdatesFromTheHighestNumberDownToThePartition) {
   EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
 }
 
+TEST_F(StatefulSetTest, UpdatesSeveralAtATimeInOrder) {
+  PutSet(5);
+  AllReady();
+  Change({"spec", "updateStrategy", "rollingUpdate"}, Yaml("{partition: 1, maxUnavailable: 2}"));
+  SetImage("v2");
+  // Two went; they come back in order, and nobody else goes before both serve.
+  EXPECT_EQ(Pods(), "db-0* db-1* db-2* db-3");
+  EXPECT_EQ(Status()["currentReplicas"].AsInt(), 3);
+  Ready(3);
+  EXPECT_EQ(Pods(), "db-0* db-1* db-2* db-3* db-4");
+  EXPECT_EQ(Images(), "v1 v1 v1 v2 v2");
+  Ready(4);
+  EXPECT_EQ(Pods(), "db-0* db-1 db-3* db-4*");
+  AllReady();
+  EXPECT_EQ(Images(), "v1 v2 v2 v2 v2");
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+}
+
+TEST_F(StatefulSetTest, UpdatesSeveralAtATimeInParallel) {
+  PutSet(5, "  podManagementPolicy: Parallel");
+  AllReady();
+  Change({"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}, 2);
+  SetImage("v2");
+  EXPECT_EQ(Images(), "v1 v1 v1 v2 v2");
+  // Each that serves again lets the next one go.
+  Ready(3);
+  EXPECT_EQ(Images(), "v1 v1 v2 v2 v2");
+  EXPECT_EQ(Pods(), "db-0* db-1* db-2 db-3* db-4");
+  AllReady();
+  EXPECT_EQ(Images(), "v2 v2 v2 v2 v2");
+  EXPECT_EQ(Status()["currentRevision"], Status()["updateRevision"]);
+}
+
+// What serves nobody is not one of those that may become unavailable, and goes at once.
+TEST_F(StatefulSetTest, InParallelBrokenReplicasAreMendedFirst) {
+  PutSet(4, "  podManagementPolicy: Parallel");
+  for (const int ordinal : {1, 2, 3}) Ready(ordinal);
+  api_.Put(kPods, Pod(1).SetPath({"status", "conditions"}, json::Array()));
+  Settle();
+  ASSERT_EQ(Pods(), "db-0 db-1 db-2* db-3*");
+  Change({"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}, 2);
+  SetImage("v2");
+  EXPECT_EQ(Images(), "v2 v2 v1 v1");
+  EXPECT_EQ(Pods(), "db-0 db-1 db-2* db-3*");
+  Ready(0);
+  EXPECT_EQ(Images(), "v2 v2 v1 v2");
+}
+
+TEST_F(StatefulSetTest, SharesOfTheReplicasAreRoundedDownToAtLeastOne) {
+  PutSet(5, "  podManagementPolicy: Parallel");
+  AllReady();
+  Change({"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}, "59%");
+  SetImage("v2");
+  EXPECT_EQ(Images(), "v1 v1 v1 v2 v2");
+  AllReady();
+  Change({"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}, "1%");
+  SetImage("v3");
+  EXPECT_EQ(Images(), "v2 v2 v2 v2 v3");
+}
+
+// Ready is not enough: it must have been so for minReadySeconds.
+TEST_F(StatefulSetTest, WhoIsNotYetAvailableCountsAsMissing) {
+  PutSet(3, "  podManagementPolicy: Parallel\n  minReadySeconds: 10");
+  AllReady();
+  loop_.RunFor(seconds(11));
+  Settle();
+  Change({"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}, 1);
+  SetImage("v2");
+  Ready(2);
+  EXPECT_EQ(Images(), "v1 v1 v2");
+  loop_.RunFor(seconds(11));
+  Settle();
+  EXPECT_EQ(Images(), "v1 v2 v2");
+}
+
 TEST_F(StatefulSetTest, OnDeleteWaitsForSomebodyToDelete) {
   PutSet(2, "  updateStrategy: {type: OnDelete}");
   AllReady();

@@ -29,6 +29,25 @@ client::Trigger OnNode(const client::Informer& sets) {
 
 }  // namespace
 
+client::Trigger DaemonSetController::Noting(client::Trigger trigger) {
+  const bool is_node = trigger.resource == resources::kNodes;
+  return {trigger.resource,
+          [this, is_node, keys_of = std::move(trigger.keys)](
+              const client::ObjectKey& key, const json::Value& before, const json::Value& after) {
+            std::vector<client::ObjectKey> keys = keys_of(key, before, after);
+            for (const client::ObjectKey& set : keys) {
+              const auto memory = memories_.find(set);
+              if (memory == memories_.end()) continue;
+              if (is_node) {
+                memory->second.nodes.insert(key.name);
+              } else {
+                memory->second.pods.insert(key);
+              }
+            }
+            return keys;
+          }};
+}
+
 std::vector<client::Trigger> DaemonSetController::Setup(client::InformerSet& informers) {
   client::Informer& sets = informers.Get(resources::kDaemonSets, json::Fields::Whole());
   IndexBySelector(sets, SelectorOfSpec);
@@ -38,12 +57,43 @@ std::vector<client::Trigger> DaemonSetController::Setup(client::InformerSet& inf
   client::IndexByController(pods);
   IndexByLabels(pods);
   std::vector<client::Trigger> triggers = {
-      client::OnSelf(resources::kDaemonSets), OnNode(sets),
-      client::OnControlledBy(resources::kPods, "DaemonSet", "apps"),
-      OnOrphan(resources::kPods, sets)};
+      client::OnSelf(resources::kDaemonSets), Noting(OnNode(sets)),
+      Noting(client::OnControlledBy(resources::kPods, "DaemonSet", "apps")),
+      Noting(OnOrphan(resources::kPods, sets))};
   for (client::Trigger& trigger : FollowRevisions(informers, sets, "DaemonSet"))
     triggers.push_back(std::move(trigger));
   return triggers;
+}
+
+bool DaemonSetController::FollowChanges(const client::View& view, const json::Value& set,
+                                        const schema::LabelSelector& selector, Memory& memory) {
+  const client::Informer& pods = view.Of(resources::kPods);
+  for (const client::ObjectKey& key : memory.pods) {
+    const json::Value* pod = pods.Find(key);
+    const Claims claims =
+        Claim(set, selector,
+              pod == nullptr ? std::vector<json::Value>() : std::vector<json::Value>{*pod});
+    if (!claims.adopted.empty() || !claims.released.empty()) return false;
+    if (claims.owned.empty()) {
+      memory.ledger->RemovePod(key.name);
+    } else {
+      memory.ledger->PutPod(*pod);
+    }
+  }
+  for (const std::string& node : memory.nodes) memory.ledger->Touch(node);
+  memory.pods.clear();
+  memory.nodes.clear();
+  return true;
+}
+
+void DaemonSetController::Begin(const client::View& view, const json::Value& set,
+                                const std::vector<json::Value>& owned, Memory& memory) {
+  memory.pods.clear();
+  memory.nodes.clear();
+  memory.ledger.emplace(set);
+  for (const auto& [key, node] : view.Of(resources::kNodes).objects())
+    memory.ledger->Touch(key.name);
+  for (const json::Value& pod : owned) memory.ledger->PutPod(pod);
 }
 
 client::Reconciled DaemonSetController::Reconcile(const client::View& view,
@@ -52,28 +102,38 @@ client::Reconciled DaemonSetController::Reconcile(const client::View& view,
                                                   uint64_t seed) {
   client::Reconciled out;
   const json::Value* set = view.Of(resources::kDaemonSets).Find(key);
-  if (set == nullptr) return out;
-  const client::Informer& pods = view.Of(resources::kPods);
-  const schema::LabelSelector selector = SelectorOfSpec(*set);
-  if (selector.empty()) {
+  const schema::LabelSelector selector =
+      set == nullptr ? schema::LabelSelector::Nothing() : SelectorOfSpec(*set);
+  if (set == nullptr || selector.empty()) {
+    memories_.erase(key);
+    if (set == nullptr) return out;
     out.Event(*set, client::EventType::kWarning, "SelectingAll",
               "This daemon set is selecting all pods. A non-empty selector is required.");
     return out;
   }
-  Claims claims = Claim(*set, selector, Candidates(pods, *set, selector));
-  if (CarryOut(resources::kDaemonSets, *set, resources::kPods, observations, claims, out))
-    return out;
+  const client::Informer& pods = view.Of(resources::kPods);
+  Memory& memory = memories_[key];
+  bool is_settled = true;
+  if (!memory.ledger.has_value() || !memory.ledger->IsOf(*set) ||
+      !FollowChanges(view, *set, selector, memory)) {
+    memory.ledger.reset();
+    Claims claims = Claim(*set, selector, Candidates(pods, *set, selector));
+    is_settled = claims.adopted.empty() && claims.released.empty();
+    if (CarryOut(resources::kDaemonSets, *set, resources::kPods, observations, claims, out))
+      return out;
+    Begin(view, *set, claims.owned, memory);
+  }
   auto revisions = ClaimRevisions(view, resources::kDaemonSets, *set, observations, out);
-  if (!revisions) return out;
-  DaemonSetInput input;
-  input.daemon_set = *set;
-  for (const auto& [name, node] : view.Of(resources::kNodes).objects()) input.nodes.push_back(node);
-  input.pods = std::move(claims.owned);
-  input.revisions = *std::move(revisions);
-  input.revision_names = NamesThatBeginWith(view.Of(resources::kControllerRevisions), key);
-  input.is_taken = [&](const std::string& name) { return pods.Find({key.ns, name}) != nullptr; };
-  input.seed = seed;
-  ReconcileDaemonSet(input, now, out);
+  if (revisions.has_value()) {
+    DaemonSetInput input{.daemon_set = *set, .nodes = view.Of(resources::kNodes)};
+    input.revisions = *std::move(revisions);
+    input.revision_names = NamesThatBeginWith(view.Of(resources::kControllerRevisions), key);
+    input.is_taken = [&](const std::string& name) { return pods.Find({key.ns, name}) != nullptr; };
+    input.seed = seed;
+    ReconcileDaemonSet(input, *memory.ledger, now, out);
+  }
+  // It counts as adopted what may not be when the write is refused.
+  if (!is_settled) memory.ledger.reset();
   return out;
 }
 

@@ -1,5 +1,7 @@
 // POST on a collection.
 
+#include <optional>
+
 #include "apiserver/admission/admission.h"
 #include "apiserver/answer.h"
 #include "apiserver/errors.h"
@@ -14,6 +16,8 @@ namespace {
 // As long as upstream waits for a namespace's account; 40 looks are a second.
 constexpr Duration kFurnitureInterval = milliseconds(25);
 constexpr int kMaxFurnitureLooks = 40;
+// As long as upstream gives quotas to be judged.
+constexpr Duration kMaxCountWait = seconds(10);
 
 Status CheckCreatable(const Resource& resource, const RequestInfo& info) {
   if (resource.kind->namespaced && info.ns.empty()) return MethodNotAllowedError();
@@ -75,12 +79,33 @@ struct AdmittedCreate {
   ResourcePtr resource;
   AnswerFormat format;
   WriteContext context;
-  bool named = false;  // by the client
-  json::Value object;  // as it would be written
+  bool named = false;              // by the client
+  json::Value object;              // as it would be written
+  std::optional<Time> counted_by;  // it waits until then for a quota to be counted
 };
 using AdmittedCreatePtr = std::shared_ptr<AdmittedCreate>;
 
+void Store(Core& core, const AdmittedCreatePtr& create);
+
+// Once more in a moment: a quota that just came to a large namespace is being counted.
+void StoreLater(Core& core, const AdmittedCreatePtr& create) {
+  if (!create->counted_by) create->counted_by = core.loop.Now() + kMaxCountWait;
+  ++core.waiting_creates;
+  core.loop.After(kFurnitureInterval, core.Guarded([&core, create] {
+    --core.waiting_creates;
+    const WriteContext& context = create->context;
+    const Status status = CheckNamespace(core, context.kind, context.ns, context.name);
+    status.ok() ? Store(core, create) : create->call->Fail(status);
+  }));
+}
+
 void Store(Core& core, const AdmittedCreatePtr& create) {
+  const WriteContext& context = create->context;
+  const Time now = core.loop.Now();
+  if (core.waiting_creates < kMaxWaitingCreates && now < create->counted_by.value_or(Time::max()) &&
+      core.quotas->AwaitsCount(context.kind, context.ns, now)) {
+    return StoreLater(core, create);
+  }
   create->call->Warn(create->context.warnings);
   CreateObject(core, create->resource, create->context, std::move(create->object),
                [&core, create](const Result<store::EntryPtr>& entry) {

@@ -97,7 +97,7 @@ Core::Core(Loop& the_loop, store::Store& the_store, ServerOptions the_options)
       rbac(store),
       authorizer(rbac),
       registry(AllStrategies(*this)),
-      quotas(std::make_shared<QuotaLedger>(store)),
+      quotas(std::make_shared<QuotaLedger>(loop, store)),
       hubs(loop, store, trees),
       admission(std::make_unique<Admission>(*this)),
       crds(std::make_unique<CrdLifecycle>(*this)),

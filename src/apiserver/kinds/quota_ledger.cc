@@ -1,8 +1,11 @@
 #include "apiserver/kinds/quota_ledger.h"
 
+#include <algorithm>
+
 #include "apiserver/errors.h"
 #include "apiserver/stored_object.h"
 #include "base/check.h"
+#include "base/strings.h"
 #include "schema/registry.h"
 
 namespace muster::apiserver {
@@ -47,9 +50,24 @@ Amounts ExceedingOf(const Amounts& requested, const Amounts& used, const Amounts
   return exceeding;
 }
 
+// nullptr: objects of the resource are counted and never looked into.
+schema::KindPtr KindOf(const GroupResource& resource) {
+  return schema::Registry::BuiltIn().Find(resource.group, "v1", resource.plural);
+}
+
+// Upstream's words for a quota of which nobody knows yet how much is used.
+std::string UnknownStatusOf(const schema::Quota& quota, const std::string& name,
+                            const GroupResource& resource, const json::Value& object) {
+  std::vector<std::string> names;
+  for (const auto& [what, amount] : quota.UsageOf(resource, object, false)) {
+    if (quota.hard().contains(what)) names.push_back(what);
+  }
+  return fmt::format("status unknown for quota: {}, resources: {}", name, Join(names, ","));
+}
+
 }  // namespace
 
-QuotaLedger::QuotaLedger(const store::Store& store) : store_(store) {
+QuotaLedger::QuotaLedger(Loop& loop, const store::Store& store) : loop_(loop), store_(store) {
   const schema::KindPtr kind = schema::Registry::BuiltIn().Find("", "v1", kQuotas.plural);
   const Result<store::RangeResult> range = store_.Range(KeyPrefix(*kind), "", 0, 0);
   if (!range) return;
@@ -85,37 +103,82 @@ void QuotaLedger::AddCharge(Account& account, Write& write) {
   write.charges.emplace_back(account.id, std::move(growth));
 }
 
-void QuotaLedger::Count(Namespace& space, Account& account, std::string_view ns, Time now) {
-  account.tally.emplace(schema::Quota(account.object), now);
+// Takes stock of what is committed now; a few objects are counted at once.
+void QuotaLedger::BeginCount(Namespace& space, const std::string& name, std::string_view ns,
+                             Time now) {
+  Account& account = space.accounts.at(name);
+  account.counting = std::make_unique<Counting>();
+  Counting& counting = *account.counting;
+  counting.tally.emplace(schema::Quota(account.object), now);
   account.counted_at = store_.CommittedRevision();
-  for (const GroupResource& resource : account.tally->quota().resources()) {
+  const schema::Quota& quota = counting.tally->quota();
+  for (const GroupResource& resource : quota.resources()) {
     schema::Kind kind;  // where the objects are does not depend on more
     kind.group = resource.group;
     kind.plural = resource.plural;
     kind.namespaced = true;
-    const schema::KindPtr built_in =
-        schema::Registry::BuiltIn().Find(resource.group, "v1", resource.plural);
     const Result<store::RangeResult> range = store_.Range(CollectionPrefix(kind, ns), "", 0, 0);
     if (!range) continue;
-    if (built_in == nullptr || account.tally->quota().OnlyCounts(resource)) {
-      account.tally->AddPresent(resource, range->entries.size());
+    if (KindOf(resource) == nullptr || quota.OnlyCounts(resource)) {
+      counting.tally->AddPresent(resource, range->entries.size());
       continue;
     }
-    for (const store::EntryPtr& entry : range->entries)
-      account.tally->Change(resource, {}, DecodeStored(*built_in, *entry->value));
+    for (const store::EntryPtr& entry : range->entries) counting.left.emplace_back(resource, entry);
   }
+  CountSome(space, account);
+  if (account.counting != nullptr) CountLater(std::string(ns), name, account.id);
+}
+
+void QuotaLedger::CountLater(const std::string& ns, const std::string& quota, uint64_t id) {
+  loop_.Post([this, weak = std::weak_ptr<int>(alive_), ns, quota, id] {
+    if (weak.expired()) return;
+    const auto space = namespaces_.find(ns);
+    if (space == namespaces_.end()) return;
+    const auto account = space->second.accounts.find(quota);
+    // Another one by that name counts for itself.
+    if (account == space->second.accounts.end() || account->second.id != id) return;
+    CountSome(space->second, account->second);
+    if (account->second.counting != nullptr) CountLater(ns, quota, id);
+  });
+}
+
+void QuotaLedger::CountSome(Namespace& space, Account& account) {
+  Counting& counting = *account.counting;
+  for (size_t i = 0; i < count_step_ && !counting.left.empty(); ++i) {
+    const auto& [resource, entry] = counting.left.back();
+    counting.tally->Change(resource, {}, DecodeStored(*KindOf(resource), *entry->value));
+    counting.left.pop_back();
+  }
+  if (!counting.left.empty()) return;
+  for (const Write& write : counting.changes)
+    counting.tally->Change(write.resource, write.before, write.after);
+  account.tally = std::move(counting.tally);
+  account.counting.reset();
   // Accepted before the quota counted anything.
   for (auto& [id, write] : space.writes) {
     if (write.revision == 0 || write.revision > account.counted_at) AddCharge(account, write);
   }
 }
 
-// Every quota of the namespace is counted, as of now.
+// Every quota of the namespace is counted, as of now, or is being counted.
 void QuotaLedger::Bring(Namespace& space, std::string_view ns, Time now) {
   for (auto& [name, account] : space.accounts) {
-    if (!account.tally) Count(space, account, ns, now);
-    account.tally->Advance(now);
+    if (!account.tally && account.counting == nullptr) BeginCount(space, name, ns, now);
+    if (account.tally) account.tally->Advance(now);
   }
+}
+
+bool QuotaLedger::AwaitsCount(const schema::Kind& kind, std::string_view ns, Time now) {
+  const GroupResource resource{kind.group, kind.plural};
+  const auto space = namespaces_.find(std::string(ns));
+  if (space == namespaces_.end() || IsOutsideQuotas(resource)) return false;
+  Bring(space->second, ns, now);
+  return std::any_of(space->second.accounts.begin(), space->second.accounts.end(),
+                     [&](const auto& entry) {
+                       const Account& account = entry.second;
+                       return account.counting != nullptr &&
+                              account.counting->tally->quota().resources().contains(resource);
+                     });
 }
 
 Status QuotaLedger::Check(const Namespace& space, const WriteContext& context,
@@ -125,13 +188,16 @@ Status QuotaLedger::Check(const Namespace& space, const WriteContext& context,
     return ForbiddenError(context.kind, context.name, why);
   };
   for (const auto& [name, account] : space.accounts) {
-    const schema::Quota& quota = account.tally->quota();
+    const schema::Quota& quota =
+        account.tally ? account.tally->quota() : account.counting->tally->quota();
     if (!quota.Matches(write.resource, write.after)) continue;
+    if (!account.tally) return refuse(UnknownStatusOf(quota, name, write.resource, write.after));
     const std::string missing = quota.MissingIn(write.resource, write.after);
     if (!missing.empty())
       return refuse(fmt::format("failed quota: {}: must specify {}", name, missing));
   }
   for (const auto& [name, account] : space.accounts) {
+    if (!account.tally) continue;
     const Amounts growth = account.tally->Growth(write.resource, write.before, write.after);
     Amounts used = account.tally->used();
     schema::AddAmounts(used, account.pending);
@@ -197,8 +263,12 @@ void QuotaLedger::Finish(const QuotaTicket& ticket, bool committed) {
       if (id == account.id) schema::TakeAmounts(account.pending, amounts);
     }
     // What had committed when the quota was counted is in it already.
-    if (committed && account.tally && write.revision > account.counted_at)
+    if (!committed || write.revision <= account.counted_at) continue;
+    if (account.tally) {
       account.tally->Change(write.resource, write.before, write.after);
+    } else if (account.counting != nullptr) {
+      account.counting->changes.push_back(write);
+    }
   }
   if (committed && write.resource == kQuotas) OnQuota(write);
   if (space->second.accounts.empty() && space->second.writes.empty()) namespaces_.erase(space);
@@ -211,6 +281,7 @@ Amounts QuotaLedger::UsedForTest(const std::string& ns, const std::string& quota
   if (space == namespaces_.end() || !space->second.accounts.contains(quota)) return {};
   Bring(space->second, ns, now);
   const Account& account = space->second.accounts.find(quota)->second;
+  if (!account.tally) return {};
   Amounts used = account.tally->used();
   schema::AddAmounts(used, account.pending);
   return used;

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "apiserver/apiserver_testing.h"
+#include "apiserver/stored_object.h"
 #include "json/write.h"
+#include "schema/registry.h"
 
 namespace muster::apiserver {
 namespace {
@@ -255,6 +257,49 @@ TEST_F(QuotaTest, AChangedQuotaCountsAnewAndARemovedOneNoMore) {
             "limited: cpu=2");
   EXPECT_EQ(Try("DELETE", "resourcequotas/q", ""), "");
   EXPECT_EQ(TryPod("b", R"({"requests":{"cpu":"2"}})"), "");
+}
+
+// No task of the loop decodes 20,000 pods; a write waits for the count, and no burst gets past it.
+TEST_F(QuotaTest, ALargeNamespaceIsCountedInSteps) {
+  constexpr int kPods = 20'000, kRoom = 10, kBurst = 50;
+  const schema::KindPtr pods = schema::Registry::BuiltIn().Find("", "v1", "pods");
+  for (int i = 0; i < kPods; ++i) {
+    const std::string name = fmt::format("p{}", i);
+    store::Put put;
+    put.key = ObjectKey(*pods, "default", name);
+    StoredForm form = EncodeStored(*pods, *json::Parse(Pod(name, R"({"requests":{"cpu":"1"}})")));
+    put.value = std::move(form.bytes);
+    put.revision_slot = form.revision_slot;
+    put.meta = std::move(form.meta);
+    ASSERT_TRUE(test_.store->Write(std::move(put), [](const auto&) {}));
+    if (i % 1000 == 999) test_.loop.RunReady();
+  }
+  const auto steps = [&] { return test_.loop.steps(); };
+  Quota("q", fmt::format(R"({{"hard":{{"pods":"{}"}}}})", kPods + kRoom));
+  std::vector<TestServer::WriterPtr> burst;
+  for (int i = 0; i < kBurst; ++i) {
+    burst.push_back(test_.Begin("POST", std::string(kIn) + "pods", Pod(fmt::format("new-{}", i))));
+  }
+  // Meanwhile other writes go on, and one of them makes room.
+  ASSERT_TRUE(test_.loop.Step());
+  const auto removal = test_.Begin("DELETE", std::string(kIn) + "pods/p7?gracePeriodSeconds=0");
+  const uint64_t before = steps();
+  while (removal->status == 0) ASSERT_TRUE(test_.loop.Step());
+  EXPECT_LT(steps() - before, kPods / kMaxCountedAtOnce) << "it did not wait for the count";
+  EXPECT_EQ(burst[0]->status, 0);
+  while (burst[0]->status == 0) ASSERT_TRUE(test_.loop.Step());
+  EXPECT_GE(steps() - before, kPods / kMaxCountedAtOnce);
+  test_.loop.RunFor(seconds(1));
+  int taken = 0;
+  for (const auto& writer : burst) {
+    taken += writer->status == 201;
+    if (writer->status == 201) continue;
+    EXPECT_EQ(writer->status, 403);
+    EXPECT_NE(writer->body.find("exceeded quota: q, requested: pods=1, used: pods=20010"),
+              std::string::npos)
+        << writer->body;
+  }
+  EXPECT_EQ(taken, kRoom + 1);
 }
 
 TEST_F(QuotaTest, AServerThatStartsAnewKnowsWhatIsTaken) {

@@ -45,7 +45,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<TrackedPodsController>());
   runtime.Add(std::make_unique<CronJobController>());
   runtime.Add(std::make_unique<JobSetController>());
-  runtime.Add(std::make_unique<DisruptionController>());
+  runtime.Add(std::make_unique<DisruptionController>(discovery));
   runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<DaemonSetController>());
   runtime.Add(std::make_unique<ResourceQuotaController>(discovery));

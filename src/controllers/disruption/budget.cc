@@ -16,6 +16,7 @@ constexpr char kCondition[] = "DisruptionAllowed";
 
 struct Expectation {
   int64_t pods = 0, healthy = 0;
+  bool is_pending = false;
   bool unmanaged = false;  // some pod is nobody's, so it is in no count of replicas
   std::string error;
 };
@@ -26,6 +27,9 @@ Expectation SumOfScales(const BudgetInput& input) {
   std::map<std::string, int64_t> scales;
   for (const json::Value& pod : input.pods) {
     WantedScale scale = input.scale_of(pod);
+    // All that are missing are asked for at once.
+    out.is_pending |= scale.is_pending;
+    if (scale.is_pending) continue;
     if (!scale.error.empty()) {
       out.error = std::move(scale.error);
       return out;
@@ -118,6 +122,7 @@ void ReconcileBudget(const BudgetInput& input, Time now, client::Reconciled& out
   const json::Value& budget = input.budget;
   const json::Value& before = budget["status"];
   const Expectation expected = Expect(input);
+  if (expected.is_pending) return;
   json::Value status;
   if (!expected.error.empty()) {
     const std::string message =

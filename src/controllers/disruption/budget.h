@@ -24,7 +24,8 @@ inline constexpr Duration kEvictionGracePeriod = minutes(2);
 struct WantedScale {
   std::string uid;  // whose wish it is; "": the pod has no controller
   int64_t replicas = 0;
-  std::string error;  // it cannot be told
+  std::string error;        // it cannot be told
+  bool is_pending = false;  // it is being asked for
 };
 
 struct BudgetInput {
@@ -33,7 +34,7 @@ struct BudgetInput {
   std::function<WantedScale(const json::Value& pod)> scale_of;
 };
 
-// Adds to `out`.
+// Adds to `out`; nothing while a scale is being asked for.
 void ReconcileBudget(const BudgetInput& input, Time now, client::Reconciled& out);
 
 }  // namespace muster::controllers

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "controllers/disruption/budget.h"
+#include "controllers/disruption/custom_scale.h"
 #include "controllers/pods/pod_facts.h"
 #include "controllers/pods/selected_objects.h"
 
@@ -33,7 +34,7 @@ const json::Value* Referred(const client::View& view, const client::Resource& re
   return object != nullptr && (*object)["metadata"]["uid"] == reference["uid"] ? object : nullptr;
 }
 
-WantedScale ScaleOf(const client::View& view, const json::Value& pod) {
+WantedScale ScaleOf(const client::View& view, const json::Value& pod, CustomScales& custom) {
   const json::Value& owner = client::ControllerOf(pod);
   if (owner.IsNull()) return {};
   const std::string ns = pod["metadata"]["namespace"].Str();
@@ -49,11 +50,10 @@ WantedScale ScaleOf(const client::View& view, const json::Value& pod) {
     }
   } else if (of_apps && kind == "StatefulSet") {
     found = Referred(view, resources::kStatefulSets, ns, owner);
+  } else {
+    return custom.Of(pod, owner);
   }
-  if (found == nullptr) {
-    return {owner["uid"].Str(), 0,
-            fmt::format("found no controllers for pod \"{}\"", pod["metadata"]["name"].AsString())};
-  }
+  if (found == nullptr) return NoController(pod);
   return {(*found)["metadata"]["uid"].Str(), (*found)["spec"]["replicas"].AsInt(1), ""};
 }
 
@@ -71,7 +71,7 @@ std::vector<client::Trigger> DisruptionController::Setup(client::InformerSet& in
 }
 
 client::Reconciled DisruptionController::Reconcile(const client::View& view,
-                                                   const client::Observations&,
+                                                   const client::Observations& observations,
                                                    const client::ObjectKey& key, Time now,
                                                    uint64_t) {
   client::Reconciled out;
@@ -82,8 +82,10 @@ client::Reconciled DisruptionController::Reconcile(const client::View& view,
   input.budget = *budget;
   for (const client::ObjectKey& pod : Select(pods, key.ns, SelectorOfSpec(*budget)))
     input.pods.push_back(*pods.Find(pod));
-  input.scale_of = [&](const json::Value& pod) { return ScaleOf(view, pod); };
+  CustomScales custom(discovery_, observations, now);
+  input.scale_of = [&](const json::Value& pod) { return ScaleOf(view, pod, custom); };
   ReconcileBudget(input, now, out);
+  custom.Ask(out);
   return out;
 }
 

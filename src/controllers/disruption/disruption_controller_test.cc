@@ -12,7 +12,36 @@ constexpr char kBudgets[] = "/apis/policy/v1/poddisruptionbudgets";
 
 class DisruptionTest : public ControllerTest {
  protected:
-  DisruptionTest() { Start(std::make_unique<DisruptionController>()); }
+  DisruptionTest() {
+    api_.static_answers["/apis"] = Yaml(
+        "{groups: [{name: example.com, versions: [{groupVersion: example.com/v1, version: v1}], "
+        "preferredVersion: {groupVersion: example.com/v1, version: v1}}]}");
+    api_.static_answers["/apis/example.com/v1"] = Yaml(R"(
+groupVersion: example.com/v1
+resources:
+- {name: clusters, kind: Cluster, namespaced: true, verbs: [list, watch, delete]}
+- {name: clusters/scale, kind: Scale, group: autoscaling, version: v1, namespaced: true, verbs: [get]}
+- {name: lumps, kind: Lump, namespaced: true, verbs: [list, watch, delete]}
+)");
+    Start(std::make_unique<DisruptionController>(discovery_));
+  }
+
+  void PutScale(const std::string& name, const std::string& uid, int replicas) {
+    api_.static_answers["/apis/example.com/v1/namespaces/d/clusters/" + name + "/scale"] =
+        Yaml(fmt::format("{{kind: Scale, apiVersion: autoscaling/v1, metadata: {{name: {}, "
+                         "namespace: d, uid: {}}}, spec: {{replicas: {}}}}}",
+                         name, uid, replicas));
+  }
+  static std::string OwnedBy(const std::string& kind, const std::string& name,
+                             const std::string& uid) {
+    return fmt::format(
+        "{{apiVersion: example.com/v1, kind: {}, name: {}, uid: {}, controller: true}}", kind, name,
+        uid);
+  }
+  std::string Refusal() {
+    const json::Value condition = Status()["conditions"].At(0);
+    return condition["reason"].Str() + ": " + condition["message"].Str();
+  }
 
   void PutBudget(const std::string& spec) {
     Put(kBudgets, fmt::format(R"(
@@ -116,6 +145,53 @@ TEST_F(DisruptionTest, AGrantedEvictionCountsUntilItsTimeIsUp) {
             1);
 }
 
+TEST_F(DisruptionTest, ACustomKindIsAskedForItsScale) {
+  PutScale("c", "c1", 4);
+  PutPods(3, OwnedBy("Cluster", "c", "c1"));
+  PutBudget("maxUnavailable: 1");
+  Settle();
+  EXPECT_EQ(Counts(), "3 of 4 healthy, 3 wanted, 0 allowed");
+  // What the scale says counts as of the next change of a pod.
+  PutScale("c", "c1", 2);
+  MakeReady(Get(kPods, "d", "p0"));
+  Settle();
+  EXPECT_EQ(Counts(), "3 of 2 healthy, 1 wanted, 2 allowed");
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+  // One question for each controller and change, not for each pod.
+  const size_t asked = Requests("GET /apis/example.com/v1/namespaces/d/clusters/c/scale");
+  MakeReady(Get(kPods, "d", "p1"));
+  Settle();
+  EXPECT_EQ(Requests("GET /apis/example.com/v1/namespaces/d/clusters/c/scale"), asked + 1);
+}
+
+TEST_F(DisruptionTest, ScalesOfSeveralControllersAddUp) {
+  PutOwners(2);
+  PutScale("c", "c1", 4);
+  PutPods(2);
+  Put(kPods, fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: q, namespace: d, labels: "
+                         "{{app: web}}, ownerReferences: [{}]}}}}",
+                         OwnedBy("Cluster", "c", "c1")));
+  PutBudget("minAvailable: 50%");
+  Settle();
+  EXPECT_EQ(Counts(), "2 of 6 healthy, 3 wanted, 0 allowed");
+}
+
+TEST_F(DisruptionTest, SaysWhyAScaleTellsNothing) {
+  // A kind without one.
+  PutPods(1, OwnedBy("Lump", "l", "l1"));
+  PutBudget("maxUnavailable: 1");
+  Settle();
+  EXPECT_EQ(Refusal(), "SyncFailed: lumps.example.com does not implement the scale subresource");
+  // The controller is gone, or is another one by now.
+  PutPods(1, OwnedBy("Cluster", "c", "c1"));
+  EXPECT_EQ(Refusal(), "SyncFailed: found no controllers for pod \"p0\"");
+  PutScale("c", "c2", 4);
+  MakeReady(Get(kPods, "d", "p0"));
+  Settle();
+  EXPECT_EQ(Refusal(), "SyncFailed: found no controllers for pod \"p0\"");
+  EXPECT_EQ(Status()["disruptionsAllowed"].AsInt(-1), 0);
+}
+
 TEST_F(DisruptionTest, SaysWhatItCannotCount) {
   PutPods(2, "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: j, uid: j1, controller: true}");
   PutBudget("maxUnavailable: 1");
@@ -123,7 +199,8 @@ TEST_F(DisruptionTest, SaysWhatItCannotCount) {
   const json::Value condition = Status()["conditions"].At(0);
   EXPECT_EQ(condition["status"].AsString(), "False");
   EXPECT_EQ(condition["reason"].AsString(), "SyncFailed");
-  EXPECT_EQ(condition["message"].AsString(), "found no controllers for pod \"p0\"");
+  EXPECT_EQ(condition["message"].AsString(),
+            "no matches for kind \"PyTorchJob\" in version \"kubeflow.org/v1\"");
   // Pods of nobody are in no number of replicas.
   api_.Remove(kPods, "d", "p0");
   api_.Remove(kPods, "d", "p1");

@@ -71,6 +71,21 @@ TEST(PodHooks, PreStopEndsBeforeTheStopSignal) {
   });
 }
 
+TEST(PodHooks, TheStopSignalIsThePods) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("p",
+                          "trap 'echo term; exit 0' TERM; trap 'echo usr1; exit 0' USR1; echo up; "
+                          "while true; do sleep 0.02; done",
+                          "Always", R"(,"lifecycle":{"stopSignal":"SIGUSR1"})"));
+    ASSERT_TRUE(m.Until([&] { return m.Log("p") == "up\n"; }));
+    EXPECT_TRUE(m.Until([&] { return m.Status("p")["stopSignal"].AsString() == "SIGUSR1"; }));
+    Delete(m, "p", 30);
+    ASSERT_TRUE(m.UntilPhase("p", "Succeeded"));
+    EXPECT_EQ(m.Log("p"), "up\nusr1\n");
+  });
+}
+
 TEST(PodHooks, APreStopThatHangsCostsNoMoreThanTheGrace) {
   InNetworkNamespace([] {
     Machine m;

@@ -1,11 +1,6 @@
 #include "agent/images/image_record.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cstring>
-
-#include "base/strings.h"
 
 namespace muster::agent {
 
@@ -22,18 +17,6 @@ ImageConfig ParseImageConfig(const json::Value& config) {
           run["User"].Str(),
           run["WorkingDir"].Str(),
           run["StopSignal"].Str()};
-}
-
-int StopSignal(const ImageConfig& config) {
-  std::string_view name = config.stop_signal;
-  if (const auto number = ParseInt(name); number && *number > 0 && *number < NSIG)
-    return static_cast<int>(*number);
-  if (name.starts_with("SIG")) name.remove_prefix(3);
-  for (int number = 1; number < NSIG; ++number) {
-    const char* abbreviation = sigabbrev_np(number);
-    if (abbreviation != nullptr && name == abbreviation) return number;
-  }
-  return SIGTERM;
 }
 
 json::Value ToJson(const ImageConfig& config) {

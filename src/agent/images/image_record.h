@@ -45,9 +45,6 @@ struct ImageRecord {
   std::string ImageId() const { return digests.empty() ? id : digests.back(); }
 };
 
-// The signal that asks a container to end: SIGTERM unless the image says otherwise.
-int StopSignal(const ImageConfig& config);
-
 // The fields of `config` are those of application/vnd.oci.image.config.v1+json.
 ImageConfig ParseImageConfig(const json::Value& config);
 

@@ -126,20 +126,6 @@ TEST(ImageRecord, KeepsWhatTheConfigurationSays) {
   EXPECT_EQ(read.ImageId(), "docker.io/library/nginx@" + kDigest);
 }
 
-TEST(ImageRecord, StopSignalsHaveNamesAndNumbers) {
-  const auto of = [](const char* text) {
-    ImageConfig config;
-    config.stop_signal = text;
-    return StopSignal(config);
-  };
-  EXPECT_EQ(of(""), SIGTERM);
-  EXPECT_EQ(of("SIGQUIT"), SIGQUIT);
-  EXPECT_EQ(of("WINCH"), SIGWINCH);
-  EXPECT_EQ(of("9"), SIGKILL);
-  EXPECT_EQ(of("SIGNONE"), SIGTERM);
-  EXPECT_EQ(of("4000"), SIGTERM);
-}
-
 TEST(ContainerUser, IsOfTheContainersOwnFiles) {
   const std::string passwd =
       "root:x:0:0:root:/root:/bin/sh\nweb:x:33:34:Web:/var/www:/bin/sh\nbad line\n";

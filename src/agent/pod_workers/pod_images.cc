@@ -46,6 +46,7 @@ void PodWorker::UseImage(size_t index, const ImageRecord& image, const std::stri
   container.image_name = image.root;
   container.image = called;
   container.image_id = image.ImageId();
+  container.image_stop_signal = image.config.stop_signal;
   image_waits_[index] = {};
   image_waits_[index].ready = true;
   context_.images->Touch(image.root);

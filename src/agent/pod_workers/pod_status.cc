@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/pod_workers/pod_inputs.h"
+#include "agent/runtime/signal_names.h"
 #include "base/strings.h"
 #include "schema/conditions.h"
 #include "schema/pod_phase.h"
@@ -60,6 +61,17 @@ json::Value DevicesStatus(const std::vector<AllocatedDevice>& devices) {
   return out;
 }
 
+}  // namespace
+
+std::string StopSignalOf(const json::Value& spec, const ContainerRuntimeState& container) {
+  const std::string_view own = spec["lifecycle"]["stopSignal"].AsString();
+  if (!own.empty()) return std::string(own);
+  const std::optional<int> number = SignalNamed(container.image_stop_signal);
+  return number ? SignalName(*number) : "";
+}
+
+namespace {
+
 json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState& container,
                             std::string_view uid) {
   json::Value last = json::Obj();
@@ -79,6 +91,8 @@ json::Value ContainerStatus(const json::Value& spec, const ContainerRuntimeState
     out = out.Set("containerID", ContainerId(uid, container.name, container.attempt));
   if (!container.devices.empty())
     out = out.Set("allocatedResourcesStatus", DevicesStatus(container.devices));
+  if (const std::string signal = StopSignalOf(spec, container); !signal.empty())
+    out = out.Set("stopSignal", signal);
   return out.Set("started", container.Started());
 }
 

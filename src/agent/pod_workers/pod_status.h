@@ -45,8 +45,9 @@ struct ContainerRuntimeState {
   // While it starts from an image and afterwards: the name of the image's folder, by which the
   // image cache knows it, and what the status says.
   std::string image_name, image, image_id;
-  int attempt = -1;        // of the latest start, also the restart count
-  std::string started_at;  // while running
+  std::string image_stop_signal;  // as the image writes it; "": it does not say
+  int attempt = -1;               // of the latest start, also the restart count
+  std::string started_at;         // while running
   // Its postStart hook runs, or failed: it is not shown as running.
   bool post_start_runs = false;
   // While it runs: what its startup and its readiness probe say.
@@ -81,6 +82,9 @@ json::Value BuildPodStatus(const json::Value& pod, const PodRuntimeState& state,
 
 // status.qosClass, or what it will be.
 std::string QosClass(const json::Value& pod);
+// The signal that asks the container to end, by name: the pod's wish, else the image's. "": nobody
+// says, which is SIGTERM. `spec`: of the container.
+std::string StopSignalOf(const json::Value& spec, const ContainerRuntimeState& container);
 // "muster://<64 hexadecimal digits>".
 std::string ContainerId(std::string_view pod_uid, std::string_view container, int attempt);
 

@@ -92,6 +92,27 @@ TEST(PodStatus, InitContainersComeFirst) {
   EXPECT_EQ(PodPhase(pod, With({init, Waiting("a"), Waiting("b")})), "Failed");
 }
 
+TEST(PodStatus, SaysWhichSignalEndsAContainer) {
+  const auto signal = [](const char* of_pod, const char* of_image) {
+    ContainerRuntimeState container = Running("a");
+    container.image_stop_signal = of_image;
+    json::Value pod = Pod("Never");
+    if (*of_pod != 0) {
+      pod = pod.SetPath({"spec", "containers"},
+                        json::List({json::Obj(
+                            {{"name", "a"}, {"lifecycle", json::Obj({{"stopSignal", of_pod}})}})}));
+    }
+    return BuildPodStatus(pod, With({container}), {}, kNow)["containerStatuses"]
+        .At(0)["stopSignal"]
+        .Str("none");
+  };
+  EXPECT_EQ(signal("", ""), "none");
+  EXPECT_EQ(signal("", "QUIT"), "SIGQUIT");
+  EXPECT_EQ(signal("", "3"), "SIGQUIT");
+  EXPECT_EQ(signal("", "nonsense"), "none");
+  EXPECT_EQ(signal("SIGUSR1", "QUIT"), "SIGUSR1");
+}
+
 TEST(PodStatus, ConditionsFollowTheContainers) {
   const json::Value running = BuildPodStatus(Pod(), With({Running("a"), Running("b")}), {}, kNow);
   EXPECT_EQ(ConditionOf(running, "Ready"), "True ");

@@ -6,6 +6,7 @@
 
 #include "agent/pod_workers/pod_worker.h"
 #include "agent/runtime/files.h"
+#include "agent/runtime/signal_names.h"
 #include "base/log.h"
 #include "schema/pod_phase.h"
 
@@ -130,10 +131,8 @@ void PodWorker::RunPreStop(size_t index) {
 void PodWorker::Signal(size_t index, bool kill) {
   const ContainerRuntimeState& container = state_.containers[index];
   endings_[index]->hook.reset();
-  const ImageRecord* image = container.image_name.empty() || context_.images == nullptr
-                                 ? nullptr
-                                 : context_.images->FindRoot(container.image_name);
-  const int stop = image == nullptr ? SIGTERM : StopSignal(image->config);
+  const std::string name = StopSignalOf(AllContainers(pod_)[index], container);
+  const int stop = SignalNamed(name).value_or(SIGTERM);
   context_.runtime.SignalContainer(uid_, container.name, kill ? SIGKILL : stop);
 }
 

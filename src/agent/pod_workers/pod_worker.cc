@@ -115,6 +115,7 @@ void PodWorker::TakeContainers(const RecoveredPod& recovered) {
       if (const ImageRecord* image = context_.images->FindRoot(container.image_name)) {
         entry.image = image->names.empty() ? "" : image->names.front();
         entry.image_id = image->ImageId();
+        entry.image_stop_signal = image->config.stop_signal;
       }
     }
     if (known && entry.is != ContainerRuntimeState::Is::kRunning) continue;

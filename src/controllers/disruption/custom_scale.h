@@ -30,7 +30,8 @@ class CustomScales {
 
   // `controller`: the pod's reference to it.
   WantedScale Of(const json::Value& pod, const json::Value& controller);
-  // Asks for what was missing, and again for what was known: a pass has only the last one's answers.
+  // Asks for what was missing, and again for what was known: a pass has only the answers to what
+  // the last one asked.
   void Ask(client::Reconciled& out) const;
 
  private:

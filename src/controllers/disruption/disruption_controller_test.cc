@@ -20,7 +20,7 @@ class DisruptionTest : public ControllerTest {
 groupVersion: example.com/v1
 resources:
 - {name: clusters, kind: Cluster, namespaced: true, verbs: [list, watch, delete]}
-- {name: clusters/scale, kind: Scale, group: autoscaling, version: v1, namespaced: true, verbs: [get]}
+- {name: clusters/scale, kind: Scale, group: autoscaling, version: v1, namespaced: true}
 - {name: lumps, kind: Lump, namespaced: true, verbs: [list, watch, delete]}
 )");
     Start(std::make_unique<DisruptionController>(discovery_));

@@ -125,6 +125,30 @@ void ValidateEnv(const Value& container, const Path& path, FieldErrors& errors) 
   ValidateEnvFrom(container["envFrom"], path.Child("envFrom"), errors);
 }
 
+// Source: supportedStopSignalsLinux and ...Windows in k8s.io/kubernetes pkg/apis/core/validation.
+void ValidateStopSignal(const Value& signal, const std::string& os, const Path& path,
+                        FieldErrors& errors) {
+  static const std::vector<std::string_view> kOnWindows = {"SIGKILL", "SIGTERM"};
+  static const std::vector<std::string_view> kOnLinux = {
+      "SIGABRT",     "SIGALRM",     "SIGBUS",      "SIGCHLD",     "SIGCLD",      "SIGCONT",
+      "SIGFPE",      "SIGHUP",      "SIGILL",      "SIGINT",      "SIGIO",       "SIGIOT",
+      "SIGKILL",     "SIGPIPE",     "SIGPOLL",     "SIGPROF",     "SIGPWR",      "SIGQUIT",
+      "SIGRTMAX",    "SIGRTMAX-1",  "SIGRTMAX-10", "SIGRTMAX-11", "SIGRTMAX-12", "SIGRTMAX-13",
+      "SIGRTMAX-14", "SIGRTMAX-2",  "SIGRTMAX-3",  "SIGRTMAX-4",  "SIGRTMAX-5",  "SIGRTMAX-6",
+      "SIGRTMAX-7",  "SIGRTMAX-8",  "SIGRTMAX-9",  "SIGRTMIN",    "SIGRTMIN+1",  "SIGRTMIN+10",
+      "SIGRTMIN+11", "SIGRTMIN+12", "SIGRTMIN+13", "SIGRTMIN+14", "SIGRTMIN+15", "SIGRTMIN+2",
+      "SIGRTMIN+3",  "SIGRTMIN+4",  "SIGRTMIN+5",  "SIGRTMIN+6",  "SIGRTMIN+7",  "SIGRTMIN+8",
+      "SIGRTMIN+9",  "SIGSEGV",     "SIGSTKFLT",   "SIGSTOP",     "SIGSYS",      "SIGTERM",
+      "SIGTRAP",     "SIGTSTP",     "SIGTTIN",     "SIGTTOU",     "SIGURG",      "SIGUSR1",
+      "SIGUSR2",     "SIGVTALRM",   "SIGWINCH",    "SIGXCPU",     "SIGXFSZ"};
+  if (os.empty()) {
+    return errors.Forbidden(path, "may not be set for containers with empty `spec.os.name`");
+  }
+  const auto& supported = os == "windows" ? kOnWindows : kOnLinux;
+  if (std::find(supported.begin(), supported.end(), signal.AsString()) == supported.end())
+    errors.NotSupported(path, signal, supported);
+}
+
 void ValidateHandler(const Value& handler, const Path& path, int64_t grace_seconds,
                      FieldErrors& errors) {
   int set = 0;

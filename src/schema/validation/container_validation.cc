@@ -89,6 +89,8 @@ void ValidateProbes(const Value& container, const Path& path, const PodScope& sc
     if (const Value& handler = container["lifecycle"][hook]; !handler.IsNull())
       ValidateHandler(handler, lifecycle.Child(hook), scope.grace_seconds, errors);
   }
+  if (const Value& signal = container["lifecycle"]["stopSignal"]; !signal.IsNull())
+    ValidateStopSignal(signal, scope.os, lifecycle.Child("stopSignal"), errors);
 }
 
 void ValidateInitContainer(const Value& container, const Path& path, const PodScope& scope,

@@ -21,6 +21,7 @@ using VolumeSources = std::map<std::string, std::string, std::less<>>;
 struct PodScope {
   VolumeSources volumes;
   int64_t grace_seconds = 0;
+  std::string os;  // spec.os.name
 };
 
 void ValidateContainers(const json::Value& spec, const Path& path, const PodScope& scope,
@@ -35,6 +36,9 @@ void ValidateProbe(const json::Value& probe, std::string_view which, const Path&
 // Of a probe or a lifecycle hook; `grace_seconds` bounds its sleep.
 void ValidateHandler(const json::Value& handler, const Path& path, int64_t grace_seconds,
                      FieldErrors& errors);
+// lifecycle.stopSignal of a pod for that operating system.
+void ValidateStopSignal(const json::Value& signal, const std::string& os, const Path& path,
+                        FieldErrors& errors);
 void ValidateEnv(const json::Value& container, const Path& path, FieldErrors& errors);
 
 // `key` says which source it is: "hostPath".

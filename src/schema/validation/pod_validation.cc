@@ -163,6 +163,7 @@ void ValidatePodSpec(const Value& spec, const Path& path, FieldErrors& errors) {
   PodScope scope;
   scope.volumes = ValidateVolumes(spec["volumes"], path.Child("volumes"), errors);
   scope.grace_seconds = spec["terminationGracePeriodSeconds"].AsInt();
+  scope.os = spec["os"]["name"].Str();
   ValidateContainers(spec, path, scope, errors);
   ValidateHostPorts(spec, path, errors);
   errors.OneOf(path.Child("restartPolicy"), spec["restartPolicy"],

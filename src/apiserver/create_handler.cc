@@ -28,21 +28,6 @@ Status CheckCreatable(const Resource& resource, const RequestInfo& info) {
   return Status::Ok();
 }
 
-Status CheckSentMetadata(const RequestInfo& info, const schema::Kind& kind,
-                         const json::Value& object) {
-  const json::Value& metadata = object["metadata"];
-  const std::string_view ns = metadata["namespace"].AsString();
-  if (!ns.empty() && ns != info.ns && kind.namespaced) {
-    return Error(
-        Reason::kBadRequest,
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
-  if (!metadata["resourceVersion"].AsString().empty()) {
-    return Error(Reason::kBadRequest, "resourceVersion should not be set on objects to be created");
-  }
-  return Status::Ok();
-}
-
 // A POST that was read.
 struct Creation {
   AnswerFormat format;
@@ -57,7 +42,7 @@ Result<Creation> ReadCreation(const CallPtr& call, const ResourcePtr& resource) 
   ASSIGN_OR_RETURN(creation.format, FormatOf(*call, resource));
   ASSIGN_OR_RETURN(creation.dry_run, DryRunOf(call->info(), "CreateOptions"));
   ASSIGN_OR_RETURN(creation.object, DecodeObject(*call, *call->Spoken(resource->kind)));
-  RETURN_IF_ERROR(CheckSentMetadata(call->info(), *resource->kind, creation.object));
+  RETURN_IF_ERROR(CheckMetadataForCreate(*resource->kind, call->info().ns, creation.object));
   return creation;
 }
 

@@ -1,5 +1,7 @@
 #include "apiserver/errors.h"
 
+#include <array>
+
 #include "json/write.h"
 #include "schema/validation.h"
 
@@ -60,6 +62,33 @@ Status InvalidOptionsError(std::string_view options, std::vector<StatusCause> ca
 
 Status NoSuchResourceError() {
   return Status(Reason::kNotFound, "the server could not find the requested resource");
+}
+
+Status UnservedSubresourceError(const schema::Kind& kind, std::string_view subresource) {
+  struct Instead {
+    std::string_view subresource, words;
+  };
+  // `kubectl port-forward`, `attach` (and `run -i`), `debug` and `proxy` show these words.
+  static constexpr std::array<Instead, 4> kOfPods = {
+      {{"portforward",
+        "port-forward is not served yet: reach the pod at its address (kubectl get pod -o wide) or "
+        "through a Service; from another machine through a Service of type NodePort"},
+       {"attach",
+        "attach is not served yet: kubectl logs -f shows what the container writes, kubectl exec "
+        "-it starts a shell in it"},
+       {"ephemeralcontainers",
+        "ephemeral containers (kubectl debug) are not served yet: kubectl exec -it starts a shell "
+        "in a container of the pod"},
+       {"proxy",
+        "the proxy to pods is not served yet: reach the pod at its address (kubectl get pod -o "
+        "wide) or through a Service"}}};
+  if (kind.group.empty() && kind.plural == "pods") {
+    for (const Instead& instead : kOfPods) {
+      if (instead.subresource == subresource)
+        return Status(Reason::kMethodNotAllowed, std::string(instead.words));
+    }
+  }
+  return NoSuchResourceError();
 }
 
 Status TooManyRequestsError() {

@@ -25,6 +25,8 @@ Status ConflictError(const schema::Kind& kind, std::string_view name, std::strin
 Status ForbiddenError(const schema::Kind& kind, std::string_view name, std::string_view why);
 // 404 for a URL that nothing serves.
 Status NoSuchResourceError();
+// The same of a subresource; of one that clients know from elsewhere, what to use instead.
+Status UnservedSubresourceError(const schema::Kind& kind, std::string_view subresource);
 Status TooManyRequestsError();
 Status MethodNotAllowedError();
 Status UnsupportedMediaTypeError();

@@ -124,6 +124,18 @@ void Remove(Core& core, const ResourcePtr& resource, bool dry_run, const Found& 
   core.quotas->Accepted(ticket, *deleted);
 }
 
+// Upstream drops these, too: the server decides them. `metadata`: as webhooks left it, to whom none
+// of them was shown.
+void WarnOfDropped(const json::Value& metadata, WriteContext& context) {
+  for (const char* field : {"uid", "creationTimestamp", "generation", "deletionTimestamp"}) {
+    if (!metadata[field].IsNull()) {
+      Warn(context, fmt::format("metadata.{}: what a mutating webhook wrote there is dropped: the "
+                                "server decides it",
+                                field));
+    }
+  }
+}
+
 }  // namespace
 
 Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view ns,
@@ -152,16 +164,30 @@ Status CheckNamespace(Core& core, const schema::Kind& kind, std::string_view ns,
   return forbidden.WithDetails(std::move(details));
 }
 
+Status CheckMetadataForCreate(const schema::Kind& kind, std::string_view ns,
+                              const json::Value& object) {
+  const json::Value& metadata = object["metadata"];
+  const std::string_view said = metadata["namespace"].AsString();
+  if (!said.empty() && said != ns && kind.namespaced) {
+    return Error(
+        Reason::kBadRequest,
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+  if (!metadata["resourceVersion"].AsString().empty()) {
+    return Error(Reason::kBadRequest, "resourceVersion should not be set on objects to be created");
+  }
+  return Status::Ok();
+}
+
 Result<json::Value> FillCreate(Core& core, const Resource& resource, WriteContext& context,
                                json::Value object) {
   const schema::Kind& kind = *resource.kind;
   ASSIGN_OR_RETURN(context.name, ChooseName(core, resource, context, object["metadata"]));
   // Only of what the client sent, not of what is filled in below.
   for (const schema::UnsupportedField& field : schema::FindUnsupported(*kind.schema, object)) {
-    context.warnings.push_back(field.ToString());
+    Warn(context, field.ToString());
   }
-  for (std::string& advice : schema::Advise(kind, object))
-    context.warnings.push_back(std::move(advice));
+  for (const std::string& advice : schema::Advise(kind, object)) Warn(context, advice);
   json::Value metadata = MetadataForCreate(core, resource, context, object["metadata"]);
   object = std::move(object).Set("metadata", std::move(metadata));
   if (kind.status_subresource && !resource.strategy->keeps_status_on_create())
@@ -173,7 +199,9 @@ Result<json::Value> FillCreate(Core& core, const Resource& resource, WriteContex
 Result<json::Value> RefillCreate(const Resource& resource, WriteContext& context,
                                  const json::Value& filled, json::Value changed) {
   const schema::Kind& kind = *resource.kind;
+  RETURN_IF_ERROR(CheckMetadataForCreate(kind, context.ns, changed));
   json::Value metadata = changed["metadata"];
+  WarnOfDropped(metadata, context);
   for (std::string_view field :
        {"namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp",
         "deletionGracePeriodSeconds", "selfLink", "managedFields", "resourceVersion"}) {
@@ -185,7 +213,7 @@ Result<json::Value> RefillCreate(const Resource& resource, WriteContext& context
   changed = std::move(changed).Set("metadata", std::move(metadata));
   if (kind.status_subresource && !resource.strategy->keeps_status_on_create())
     changed = changed.Remove("status");
-  WarnOfNewFields(kind, filled, changed, context.warnings);
+  WarnOfNewFields(filled, changed, context);
   RETURN_IF_ERROR(resource.strategy->PrepareCreate(context, changed));
   return schema::ApplyDefaults(kind, std::move(changed));
 }

@@ -40,6 +40,10 @@ Result<Found> FindObject(Core& core, const schema::Kind& kind, std::string_view 
 Status CheckNamespace(Core& core, const schema::Kind& kind, std::string_view ns,
                       std::string_view name);
 
+// What a new object may not say of itself, whoever says it: another namespace, a resourceVersion.
+Status CheckMetadataForCreate(const schema::Kind& kind, std::string_view ns,
+                              const json::Value& object);
+
 // Fills metadata (name, uid, times, generation), asks the strategy and defaults. `context.name` is
 // set.
 Result<json::Value> FillCreate(Core& core, const Resource& resource, WriteContext& context,

@@ -359,7 +359,7 @@ void ApiServer::Impl::RouteSubresource(const CallPtr& call, const ResourcePtr& r
       return HandleFinalizeNamespace(core, call, resource);
     return call->Fail(MethodNotAllowedError());
   }
-  call->Fail(NoSuchResourceError());
+  call->Fail(UnservedSubresourceError(kind, info.subresource));
 }
 
 ApiServer::ApiServer(Loop& loop, store::Store& store, ServerOptions options)

@@ -108,15 +108,19 @@ bool CountsAsNewGeneration(const Strategy& strategy, const json::Value& before,
 
 }  // namespace
 
-void WarnOfNewFields(const schema::Kind& kind, const json::Value& before, const json::Value& after,
-                     std::vector<std::string>& warnings) {
+void Warn(WriteContext& context, std::string_view what) {
+  context.warnings.push_back(fmt::format("{} {}: {}", context.kind.kind, context.name, what));
+}
+
+void WarnOfNewFields(const json::Value& before, const json::Value& after, WriteContext& context) {
+  const schema::Kind& kind = context.kind;
   const std::vector<schema::UnsupportedField> fields = schema::FindUnsupported(*kind.schema, after);
   if (fields.empty()) return;
   std::set<std::string> old;
   for (const schema::UnsupportedField& field : schema::FindUnsupported(*kind.schema, before))
-    old.insert(field.path);
+    old.insert(field.ToString());
   for (const schema::UnsupportedField& field : fields) {
-    if (!old.contains(field.path)) warnings.push_back(field.ToString());
+    if (const std::string text = field.ToString(); !old.contains(text)) Warn(context, text);
   }
 }
 
@@ -152,7 +156,7 @@ Result<json::Value> PrepareUpdate(const Resource& resource, WriteContext& contex
     after = schema::ApplyDefaults(kind, std::move(after));
     causes = schema::ValidateUpdate(kind, before, after);
     strategy.Validate(context, &before, after, causes);
-    WarnOfNewFields(kind, before, after, context.warnings);
+    WarnOfNewFields(before, after, context);
     if (strategy.has_generation() && CountsAsNewGeneration(strategy, before, after)) {
       after =
           after.SetPath({"metadata", "generation"}, before["metadata"]["generation"].AsInt() + 1);

@@ -27,8 +27,9 @@ Status CheckUpdatable(const Resource& resource, const WriteContext& context,
 json::Value KeepSystemFields(const schema::Kind& kind, const json::Value& before,
                              const json::Value& wanted);
 // Warnings of fields without effect that `after` has and `before` has not.
-void WarnOfNewFields(const schema::Kind& kind, const json::Value& before, const json::Value& after,
-                     std::vector<std::string>& warnings);
+void WarnOfNewFields(const json::Value& before, const json::Value& after, WriteContext& context);
+// Warns, naming the object: kubectl prints equal warnings once. REQUIRES: it has its name.
+void Warn(WriteContext& context, std::string_view what);
 
 // Checks name, namespace, resourceVersion and uid, keeps what a client may not change, defaults,
 // validates, counts the generation. `wanted` conforms to the kind.

@@ -97,6 +97,7 @@ Result<std::vector<simulator::Job>> ReadJobFile(const std::string& file,
 Status ReadSubmitted(const std::string& file, const simulator::ReadOptions& options,
                      Question& question) {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(file, simulator::kMaxTraceBytes));
+  RETURN_IF_ERROR(simulator::ValidateJobs(file, text));
   question.not_simulated = simulator::NotSimulated(file, text);
   Result<std::vector<simulator::Job>> submitted = simulator::ReadJobs(file, text, options);
   if (!submitted && !question.not_simulated.empty()) {

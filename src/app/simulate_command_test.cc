@@ -156,6 +156,38 @@ TEST_F(SimulateLiveTest, SaysWhatItLeavesOut) {
       << Submit(2, 1).second;
 }
 
+// What the server would refuse never starts.
+TEST_F(SimulateCommandTest, WhatIsSubmittedIsValidated) {
+  const auto submit = [&](const std::string& object) {
+    std::ofstream(jobs_) << object;
+    return Run({"--nodes", "2x8", "--submit", jobs_});
+  };
+  const std::string job =
+      "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: "
+      "{restartPolicy: Never, containers: [{name: c, image: i}]}}";
+  EXPECT_EQ(submit(job + "}\n"), "default/j starts at once on node-0\n");
+  EXPECT_EQ(submit(job + ", paralelism: 2}\n"),
+            jobs_.string() +
+                ": Job j: Job in version \"v1\" cannot be handled as a Job: strict "
+                "decoding error: unknown field \"spec.paralelism\"");
+  EXPECT_EQ(submit(job + ", parallelism: -2}\n"),
+            jobs_.string() +
+                ": Job j: Job.batch \"j\" is invalid: spec.parallelism: Invalid value: "
+                "-2: must be greater than or equal to 0");
+  EXPECT_NE(submit(job + ", parallelism: many}\n").find("cannot unmarshal string"),
+            std::string::npos);
+}
+
+// Gangs have the names of their jobs, not numbers.
+TEST_F(SimulateCommandTest, AGangHasItsName) {
+  std::ofstream(jobs_)
+      << "kind: PyTorchJob\nmetadata: {name: big}\nspec: {pytorchReplicaSpecs: {Worker: "
+         "{replicas: 3, template: {spec: {containers: [{name: c, resources: {limits: "
+         "{nvidia.com/gpu: 8}}}]}}}}}\n";
+  const std::string text = Run({"--nodes", "2x8", "--submit", jobs_});
+  EXPECT_NE(text.find("gang big: "), std::string::npos) << text;
+}
+
 TEST_F(SimulateCommandTest, SaysWhatItLeavesOutWhereNothingIsLeft) {
   std::ofstream(jobs_) << "kind: StatefulSet\nmetadata: {name: db}\n";
   const std::string text = Run({"--nodes", "2x8", "--submit", jobs_});

@@ -7,9 +7,7 @@
 namespace muster::cli {
 namespace {
 
-std::string Described(const std::string& yaml) {
-  return DescribeObject(Yaml(yaml), Time());
-}
+std::string Described(const std::string& yaml) { return DescribeObject(Yaml(yaml), Time()); }
 
 TEST(DescribeText, NamesOfResourcesAndKeysOfDataStayAsTheyAre) {
   const std::string node = Described(

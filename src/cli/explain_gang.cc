@@ -6,6 +6,8 @@
 #include "cli/explanation.h"
 #include "cli/job_follower.h"
 #include "cli/waiting.h"
+#include "schema/label_selector.h"
+#include "schema/pod_phase.h"
 
 namespace muster::cli {
 namespace {
@@ -51,13 +53,26 @@ std::string SentenceForJob(const std::string& kind, const json::Value& job) {
 std::string SelectorOf(const ApiResource& resource, const json::Value& job) {
   if (resource.kind == "JobSet")
     return "jobset.sigs.k8s.io/jobset-name=" + job["metadata"]["name"].Str();
-  const json::Value& selector = job["spec"]["selector"];
   if (resource.resource.group != "apps") return PodSelectorOf(resource, job);
-  if (!selector["matchExpressions"].empty()) return "";
-  std::vector<std::string> terms;
-  for (const auto& [key, value] : selector["matchLabels"].members())
-    terms.push_back(key + "=" + value.Str());
-  return Join(terms, ",");
+  const auto selector = schema::LabelSelector::FromJson(job["spec"]["selector"]);
+  return selector.has_value() && !selector->selects_nothing() ? selector->ToString() : "";
+}
+
+// Of a workload whose pods cannot be made, or do not come up in time.
+void AddFailures(const json::Value& job, std::string& said, Explanation& out) {
+  const auto tell = [&](const json::Value& condition, const char* key) {
+    const std::string message = condition["message"].Str();
+    out.lines.push_back(fmt::format("{}: {}: {}", condition["type"].AsString(),
+                                    condition["reason"].AsString(), message));
+    out.json = out.json.Set(
+        key, json::Obj({{"reason", condition["reason"].AsString()}, {"message", message}}));
+    said += "\n" + message;
+  };
+  if (ConditionHolds(job, "ReplicaFailure"))
+    tell(FindCondition(job, "ReplicaFailure"), "replicaFailure");
+  if (const json::Value& progress = FindCondition(job, "Progressing");
+      progress["status"].AsString() == "False")
+    tell(progress, "noProgress");
 }
 
 // That of Volcano or that of scheduler-plugins; null if there is neither.
@@ -98,8 +113,8 @@ Result<json::Value> PodsOfGroup(Session& session, const std::string& ns, const s
 
 bool SomeWait(const json::Value& pods) {
   for (const json::Value& pod : pods["items"].items()) {
-    const std::string_view phase = pod["status"]["phase"].AsString();
-    if (pod["spec"]["nodeName"].AsString().empty() && phase != "Failed" && phase != "Succeeded")
+    if (pod["spec"]["nodeName"].AsString().empty() &&
+        !schema::IsFinalPhase(pod["status"]["phase"].AsString()))
       return true;
   }
   return false;
@@ -140,6 +155,7 @@ Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
     ASSIGN_OR_RETURN(pods, session.List(client::resources::kPods, ns, options));
   }
   std::string said = out.sentence;
+  AddFailures(job, said, out);
   if (!JobFinished(job)) {
     ASSIGN_OR_RETURN(const json::Value group, FindGroup(session, ns, name));
     if (const std::string why = WhyGangWaits(group); !why.empty()) {

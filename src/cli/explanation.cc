@@ -80,6 +80,28 @@ std::vector<json::Value> ClaimsThatHold(Session& session, const scheduler::Clust
   return out;
 }
 
+// What the server said when it refused to bind a pod of the unit; "" if it did not.
+std::string RefusalOf(const json::Value& pods, const scheduler::UnitKey& unit) {
+  for (const json::Value& pod : pods["items"].items()) {
+    const json::Value& scheduled = FindCondition(pod, "PodScheduled");
+    if (scheduled["reason"].AsString() != "SchedulerError" ||
+        !pod["spec"]["nodeName"].AsString().empty())
+      continue;
+    if (scheduler::UnitOf(cluster::ToPodInfo(pod)) == unit) return scheduled["message"].Str();
+  }
+  return "";
+}
+
+// There is room, and the server does not let the scheduler use it.
+void AddRefusal(const scheduler::UnitAnswer& answer, const std::string& refusal, Explanation& out) {
+  if (!out.sentence.contains(refusal)) out.lines.push_back(refusal);
+  out.lines.push_back(
+      fmt::format("there is room on {}, but the binding is refused: whoever refuses it, often an "
+                  "admission webhook for pods/binding, has to let it pass; it is tried again",
+                  answer.nodes.front()));
+  out.json = out.json.Set("bindingRefused", refusal);
+}
+
 void AddPlaces(const scheduler::UnitAnswer& answer, Explanation& out) {
   std::vector<std::string> nodes = answer.nodes;
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
@@ -107,14 +129,15 @@ void AddClaims(std::vector<json::Value> claims, Explanation& out) {
 Result<json::Array> EventsOf(Session& session, const std::string& kind, const std::string& ns,
                              const std::string& name) {
   client::ListOptions options;
-  options.field_selector = "involvedObject.name=" + name + ",involvedObject.kind=" + kind;
+  options.field_selector = "involvedObject.name=" + name;
+  if (!kind.empty()) options.field_selector += ",involvedObject.kind=" + kind;
   // Events of cluster-scoped objects live in "default".
   ASSIGN_OR_RETURN(const json::Value list,
                    session.List(client::resources::kEvents, ns.empty() ? "default" : ns, options));
   json::Array events;
   for (const json::Value& event : list["items"].items()) {
     const json::Value& object = event["involvedObject"];
-    if (object["name"].AsString() == name && object["kind"].AsString() == kind)
+    if (object["name"].AsString() == name && (kind.empty() || object["kind"].AsString() == kind))
       events.push_back(event);
   }
   // The latest first.
@@ -150,19 +173,15 @@ void AddPods(const json::Value& pods, const std::string& said, Explanation& out)
 
 Status AddWarnings(Session& session, const json::Value& object, std::string said,
                    Explanation& out) {
-  client::ListOptions options;
-  options.field_selector =
-      "involvedObject.name=" + object["metadata"]["name"].Str() + ",type=Warning";
+  const json::Value& metadata = object["metadata"];
   // An autoscaler is often called like what it scales.
-  if (const std::string kind = object["kind"].Str(); !kind.empty())
-    options.field_selector += ",involvedObject.kind=" + kind;
-  ASSIGN_OR_RETURN(json::Value events,
-                   session.List(client::resources::kEvents,
-                                object["metadata"]["namespace"].AsString(), options));
+  ASSIGN_OR_RETURN(
+      const json::Array events,
+      EventsOf(session, object["kind"].Str(), metadata["namespace"].Str(), metadata["name"].Str()));
   json::Array warnings;
-  for (const json::Value& event : events["items"].items()) {
+  for (const json::Value& event : events) {
     const std::string message = event["message"].Str();
-    if (WasSaid(said, message)) continue;
+    if (event["type"].AsString() != "Warning" || WasSaid(said, message)) continue;
     said += "\n" + message;
     out.lines.push_back(fmt::format("{}: {}", event["reason"].AsString(), message));
     warnings.push_back(json::Obj({{"reason", event["reason"].AsString()}, {"message", message}}));
@@ -181,7 +200,10 @@ void AddScheduling(Session& session, const scheduler::UnitKey& unit, Explanation
   const scheduler::UnitAnswer answer = copy.Ask(unit);
   if (!answer.nodes.empty()) {
     std::vector<json::Value> claims = ClaimsThatHold(session, *lists, unit);
-    if (claims.empty()) {
+    const std::string refusal = RefusalOf(lists->pods, unit);
+    if (!refusal.empty()) {
+      AddRefusal(answer, refusal, out);
+    } else if (claims.empty()) {
       AddPlaces(answer, out);
     } else {
       AddClaims(std::move(claims), out);

@@ -44,7 +44,7 @@ std::string SentenceForPod(const json::Value& pod);
 void AddPods(const json::Value& pods, const std::string& said, Explanation& out);
 // The newest warning events of an object, without what was said.
 Status AddWarnings(Session& session, const json::Value& object, std::string said, Explanation& out);
-// All events of an object.
+// All events of an object, the latest first. `kind` may be "": of any object of that name.
 Result<json::Array> EventsOf(Session& session, const std::string& kind, const std::string& ns,
                              const std::string& name);
 // What a plan on a copy of the cluster says of the unit: lines, and "scheduling" in the JSON. Where

@@ -75,6 +75,25 @@ TEST_F(ExplainTest, APodThatWaitsReadsTheDetailOfAPlan) {
   EXPECT_EQ(facts["scheduling"]["fitsWhenTheseEnd"].At(0)["holder"].AsString(), "pod default/b");
 }
 
+// What is free does not depend on which of the gang's pods were tried before.
+TEST_F(ExplainTest, WhatIsFreeIsFreeForTheWholeGang) {
+  cluster_.api.Put(kGroups,
+                   Yaml("{metadata: {name: g, namespace: default}, spec: {minMember: 2}}"));
+  PutPod("b", "n1", "1");
+  for (const char* name : {"g-0", "g-1"})
+    PutPod(name, "", "2", "", ", annotations: {scheduling.k8s.io/group-name: g}");
+  const std::string text = Text({"gang", "g"});
+  EXPECT_NE(text.find("3 of 4 free (1 held by pod default/b); fits when"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  2 x 2 GPU H100: Insufficient nvidia.com/gpu beside 1 pod of the gang, 2 "
+                      "free at most on one\n"),
+            std::string::npos)
+      << text;
+  const json::Value kind = Json({"gang", "g"})["scheduling"]["nodeKinds"].At(0);
+  EXPECT_EQ(kind["free"].AsString(), "3");
+  EXPECT_EQ(kind["mostFreeOnANode"].AsString(), "2");
+}
+
 TEST_F(ExplainTest, SaysWhereAPodWouldGoThatNobodyHasBound) {
   PutPod("a", "n0", "2");
   PutPod("p", "", "2");
@@ -82,6 +101,62 @@ TEST_F(ExplainTest, SaysWhereAPodWouldGoThatNobodyHasBound) {
             "Pod p waits: not looked at by the scheduler yet\n"
             "  it fits now, on n1: the scheduler will bind it, if one runs\n");
   EXPECT_EQ(json::Write(Json({"pod", "p"})["fitsNowOn"]), R"(["n1"])");
+}
+
+// There is room, and somebody at the server says no: that is not "the scheduler will bind it".
+TEST_F(ExplainTest, SaysThatTheBindingIsRefused) {
+  PutPod("p", "", "2");
+  json::Value pod = *cluster_.api.Find("/api/v1/pods", "default", "p");
+  const char* refusal =
+      "the binding was refused: admission webhook \"no.example.com\" denied the request: not "
+      "today; "
+      "next try in 2 s";
+  cluster_.api.Put("/api/v1/pods", pod.SetPath({"status", "conditions"},
+                                               json::List({json::Obj({{"type", "PodScheduled"},
+                                                                      {"status", "False"},
+                                                                      {"reason", "SchedulerError"},
+                                                                      {"message", refusal}})})));
+  EXPECT_EQ(Text({"pod", "p"}),
+            fmt::format("Pod p waits: {}\n"
+                        "  there is room on n0, but the binding is refused: whoever refuses it, "
+                        "often an admission webhook for pods/binding, has to let it pass; it is "
+                        "tried again\n",
+                        refusal));
+  const json::Value facts = Json({"pod", "p"});
+  EXPECT_EQ(facts["bindingRefused"].AsString(), refusal);
+  EXPECT_FALSE(facts.Has("fitsNowOn"));
+}
+
+// A quota or a webhook that refuses its pods, and a rollout that does not get on.
+TEST_F(ExplainTest, ADeploymentSaysWhyItsPodsCannotBeMade) {
+  cluster_.api.static_answers["/apis"] =
+      Yaml("{groups: [{name: apps, versions: [{version: v1}]}]}");
+  cluster_.api.static_answers["/apis/apps/v1"] = Yaml(
+      "{resources: [{name: deployments, kind: Deployment, singularName: deployment, namespaced: "
+      "true}]}");
+  cluster_.api.Put("/apis/apps/v1/deployments", Yaml(R"(
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 3
+  selector: {matchExpressions: [{key: app, operator: In, values: [web]}]}
+status:
+  readyReplicas: 1
+  conditions:
+  - {type: ReplicaFailure, status: 'True', reason: FailedCreate, message: 'exceeded quota: q'}
+  - {type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: 'has timed out'}
+)"));
+  PutPod("web-1", "n0", "", "", ", labels: {app: web}");
+  EXPECT_EQ(Text({"deployment", "web"}),
+            "Deployment web has 1 of 3 pods ready\n"
+            "  ReplicaFailure: FailedCreate: exceeded quota: q\n"
+            "  Progressing: ProgressDeadlineExceeded: has timed out\n"
+            "  web-1: runs on node n0\n");
+  const auto& requests = cluster_.api.requests;
+  EXPECT_TRUE(std::any_of(requests.begin(), requests.end(), [](const std::string& request) {
+    return request.find("/pods?labelSelector=app%3Dweb") != std::string::npos;
+  })) << requests.back();
+  EXPECT_EQ(json::Write(Json({"deployment", "web"})["replicaFailure"]),
+            R"({"reason":"FailedCreate","message":"exceeded quota: q"})");
 }
 
 TEST_F(ExplainTest, NamesGatesAndForeignSchedulers) {

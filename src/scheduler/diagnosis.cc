@@ -188,8 +188,10 @@ Infeasible Diagnosis::Examine(const Unit& unit) {
       std::any_of(out.failed_by_rule.begin(), out.failed_by_rule.end(), [](const RuleCount& each) {
         return each.reason == ReasonText({Rule::kPodAffinity, nullptr});
       });
-  if (detail_) AddDetail(unplaced, scarce, out);
+  if (detail_) AddDetail(unplaced, out);
   TakeBack(attempt, finder_);
+  // Of what others left, before a part of the gang is placed.
+  if (detail_ && scarce != kNoIndex) AddFree(snapshot, unplaced.shape, scarce, out.kinds);
   if (!out.claim_fault.empty()) return out;  // no end and no node would help
   if (!failed.unknown_resource.empty()) {
     out.why = Infeasible::Why::kNeverFits;
@@ -267,8 +269,8 @@ Infeasible Diagnosis::ExamineShortage(const Unit& unit, const Shortage& shortage
   return out;
 }
 
-void Diagnosis::AddDetail(const QueuedPod& pod, ResourceIndex scarce, Infeasible& out) {
-  out.kinds = GroupNodes(finder_.pod_rules(), pod.shape, pod.identity, scarce);
+void Diagnosis::AddDetail(const QueuedPod& pod, Infeasible& out) {
+  out.kinds = GroupNodes(finder_.pod_rules(), pod.shape, pod.identity);
   out.excluded_by_one = ExcludedByOneRule(finder_.pod_rules(), pod.shape, pod.identity);
 }
 

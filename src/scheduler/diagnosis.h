@@ -53,7 +53,7 @@ class Diagnosis {
                    Infeasible& out);
   // `position` in Unit::pods: of a pod that found no node.
   void SearchUnblocking(const Unit& unit, size_t position, Infeasible& out);
-  void AddDetail(const QueuedPod& pod, cluster::ResourceIndex scarce, Infeasible& out);
+  void AddDetail(const QueuedPod& pod, Infeasible& out);
   void AddMoreNodes(const Unit& unit, size_t position, const cluster::ClusterSnapshot& snapshot,
                     Infeasible& out);
   bool FitsAlone(const Unit& unit);

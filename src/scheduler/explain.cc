@@ -310,6 +310,10 @@ std::vector<std::string> DetailLines(const Infeasible& facts) {
       if (count.nodes < kind.nodes) line += fmt::format("{} ", count.nodes);
       line += count.reason;
       if (count.reason != "Insufficient " + facts.resource) continue;
+      // What is free is so before the gang's other pods have their places.
+      if (facts.pods_fitting > 0)
+        line += fmt::format(" beside {} pod{} of the gang", facts.pods_fitting,
+                            facts.pods_fitting == 1 ? "" : "s");
       line += fmt::format(", {} free at most on one",
                           cluster::AmountText(facts.resource, kind.most_free_on_a_node));
     }

@@ -48,13 +48,12 @@ std::string KindOf(const NodeInfo& node) {
 }
 
 std::vector<NodeKind> GroupNodes(PodRules& pod_rules, cluster::ShapeIndex shape,
-                                 cluster::IdentityIndex identity, cluster::ResourceIndex scarce) {
+                                 cluster::IdentityIndex identity) {
   const cluster::ClusterSnapshot& snapshot = pod_rules.snapshot();
   std::map<std::string, std::vector<cluster::NodeIndex>> by_kind;
   for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
     if (snapshot.HasNode(node)) by_kind[KindOf(snapshot.Node(node))].push_back(node);
   }
-  NodeFilter filter(snapshot, snapshot.Shape(shape));
   std::vector<NodeKind> out;
   for (const auto& [kind, nodes] : by_kind) {
     NodeKind& row = out.emplace_back();
@@ -63,15 +62,25 @@ std::vector<NodeKind> GroupNodes(PodRules& pod_rules, cluster::ShapeIndex shape,
     row.failed_by_rule = CountFailures(pod_rules, shape, identity, nodes).by_rule;
     for (const cluster::NodeIndex node : nodes) {
       if (row.names.size() < kMaxNodesListed) row.names.push_back(snapshot.Node(node).name);
-      if (scarce == cluster::kNoIndex || !filter.Passes(node)) continue;
-      const int64_t free = std::max<int64_t>(snapshot.Free(node, scarce), 0);
-      row.free += free;
-      row.most_free_on_a_node = std::max(row.most_free_on_a_node, free);
     }
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const NodeKind& a, const NodeKind& b) { return a.nodes > b.nodes; });
   return out;
+}
+
+void AddFree(const cluster::ClusterSnapshot& snapshot, cluster::ShapeIndex shape,
+             cluster::ResourceIndex scarce, std::vector<NodeKind>& kinds) {
+  std::map<std::string, NodeKind*> rows;
+  for (NodeKind& kind : kinds) rows[kind.kind] = &kind;
+  NodeFilter filter(snapshot, snapshot.Shape(shape));
+  for (cluster::NodeIndex node = 0; node < snapshot.node_slots(); ++node) {
+    if (!snapshot.HasNode(node) || !filter.Passes(node)) continue;
+    NodeKind& row = *rows.at(KindOf(snapshot.Node(node)));
+    const int64_t free = std::max<int64_t>(snapshot.Free(node, scarce), 0);
+    row.free += free;
+    row.most_free_on_a_node = std::max(row.most_free_on_a_node, free);
+  }
 }
 
 }  // namespace muster::scheduler

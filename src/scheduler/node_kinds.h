@@ -25,8 +25,12 @@ std::string KindOf(const cluster::NodeInfo& node);
 // "H100"; "" if the node does not say.
 std::string ModelOf(const cluster::NodeInfo& node);
 
-// All nodes, against a pod that fits none; the largest kind first. `scarce` may be kNoIndex.
+// All nodes, against a pod that fits none; the largest kind first. What is free is not said yet.
 std::vector<NodeKind> GroupNodes(PodRules& pod_rules, cluster::ShapeIndex shape,
-                                 cluster::IdentityIndex identity, cluster::ResourceIndex scarce);
+                                 cluster::IdentityIndex identity);
+// What is free of the resource on nodes that pass the pod's other rules. REQUIRES: `kinds` are all
+// of the snapshot's nodes.
+void AddFree(const cluster::ClusterSnapshot& snapshot, cluster::ShapeIndex shape,
+             cluster::ResourceIndex scarce, std::vector<NodeKind>& kinds);
 
 }  // namespace muster::scheduler

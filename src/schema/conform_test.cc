@@ -155,6 +155,8 @@ TEST(UnsupportedFields, ListsWhatAsksForSomething) {
   EXPECT_EQ(found[0].ToString(), "items[1].soon is not acted on yet");
   EXPECT_FALSE(found[0].restricts);
   EXPECT_EQ(found[1].path, "items[1].hostUsers");
+  EXPECT_EQ(found[1].ToString(),
+            "items[1].hostUsers is not acted on yet; a pod fails rather than run without it");
   EXPECT_TRUE(found[2].restricts);
 }
 
@@ -165,23 +167,30 @@ TEST(UnsupportedFields, ListsWhatTheValueAsksFor) {
     std::string text;
     const std::string spec = fmt::format(R"({{"spec":{{"securityContext":{}}}}})", security);
     for (const UnsupportedField& field : FindUnsupported(pod, *json::Parse(spec)))
-      text += (field.restricts ? "restricts " : "") + field.path + ";";
+      text += field.ToString();
     return text;
   };
   EXPECT_EQ(find(R"({"seccompProfile":{"type":"RuntimeDefault"}})"), "");
-  EXPECT_EQ(find(R"({"seccompProfile":{"type":"Unconfined"}})"),
-            "spec.securityContext.seccompProfile.type;");
+  EXPECT_EQ(
+      find(R"({"seccompProfile":{"type":"Unconfined"}})"),
+      "spec.securityContext.seccompProfile.type: Unconfined is not acted on yet; a pod runs as "
+      "if it was not set");
   EXPECT_EQ(find(R"({"seccompProfile":{"type":"Localhost","localhostProfile":"x"}})"),
-            "restricts spec.securityContext.seccompProfile.type;");
+            "spec.securityContext.seccompProfile.type: Localhost is not acted on yet; a pod fails "
+            "rather than run without it");
   const auto add = [&](const char* names) {
     const std::string spec = fmt::format(
         R"({{"spec":{{"containers":[{{"securityContext":{{"capabilities":{{"add":{}}}}}}}]}}}})",
         names);
-    return FindUnsupported(pod, *json::Parse(spec)).size();
+    const auto found = FindUnsupported(pod, *json::Parse(spec));
+    return found.empty() ? "" : found.at(0).ToString();
   };
-  EXPECT_EQ(add("[]"), 0u);
-  EXPECT_EQ(add(R"(["NET_BIND_SERVICE","IPC_LOCK"])"), 0u);
-  EXPECT_EQ(add(R"(["NET_BIND_SERVICE","SYS_ADMIN"])"), 1u);
+  EXPECT_EQ(add("[]"), "");
+  EXPECT_EQ(add(R"(["NET_BIND_SERVICE","IPC_LOCK"])"), "");
+  EXPECT_EQ(
+      add(R"(["NET_BIND_SERVICE","SYS_ADMIN","SYS_TIME"])"),
+      "spec.containers[0].securityContext.capabilities.add: SYS_ADMIN, SYS_TIME are not acted "
+      "on yet; a pod runs as if it was not set");
 }
 
 }  // namespace

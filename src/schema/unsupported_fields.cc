@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/core.h>
+
+#include "base/strings.h"
 #include "schema/conform.h"
 #include "schema/path.h"
 
@@ -38,15 +41,29 @@ Field::Support SupportOfText(const Field& field, const std::string& text) {
   return is_in(field.loosening_values) ? Field::Support::kNotYet : field.support;
 }
 
-// What is done with this value; of a list, with the one that matters most.
-Field::Support SupportOf(const Field& field, const json::Value& value) {
-  if (!Asks(field, value)) return Field::Support::kActedOn;
-  if (value.kind() == json::Kind::kString) return SupportOfText(field, value.Str());
-  if (value.kind() != json::Kind::kArray || field.acted_on_values.empty()) return field.support;
-  Field::Support most = Field::Support::kActedOn;
-  for (const json::Value& item : value.items())
-    most = std::max(most, SupportOfText(field, item.Str()));
-  return most;
+// Adds the field if something of its value is not acted on; of a list, what matters most says what
+// happens.
+void CollectField(const Field& field, const json::Value& value, const Path& path,
+                  std::vector<UnsupportedField>& found) {
+  if (!Asks(field, value)) return;
+  UnsupportedField fault{path.ToString()};
+  Field::Support most = field.support;
+  const bool by_value = !field.acted_on_values.empty() || !field.loosening_values.empty();
+  if (by_value) {
+    most = Field::Support::kActedOn;
+    const json::Array texts =
+        value.kind() == json::Kind::kArray ? value.items() : json::Array{value};
+    for (const json::Value& text : texts) {
+      const Field::Support support = SupportOfText(field, text.Str());
+      if (support == Field::Support::kActedOn) continue;
+      most = std::max(most, support);
+      fault.values.push_back(text.Str());
+    }
+  }
+  if (most == Field::Support::kActedOn) return;
+  fault.restricts = most == Field::Support::kRestrictsNotYet;
+  fault.loosens = by_value && !fault.restricts;
+  found.push_back(std::move(fault));
 }
 
 void Collect(const Schema& schema, const json::Value& value, const Path& path,
@@ -70,15 +87,19 @@ void Collect(const Schema& schema, const json::Value& value, const Path& path,
       Collect(*field->schema, member, place, found);
       continue;
     }
-    const Field::Support support = SupportOf(*field, member);
-    if (support != Field::Support::kActedOn)
-      found.push_back({place.ToString(), support == Field::Support::kRestrictsNotYet});
+    CollectField(*field, member, place, found);
   }
 }
 
 }  // namespace
 
-std::string UnsupportedField::ToString() const { return path + " is not acted on yet"; }
+std::string UnsupportedField::ToString() const {
+  return fmt::format("{}{}{} {} not acted on yet{}", path, values.empty() ? "" : ": ",
+                     Join(values, ", "), values.size() > 1 ? "are" : "is",
+                     restricts ? "; a pod fails rather than run without it"
+                     : loosens ? "; a pod runs as if it was not set"
+                               : "");
+}
 
 std::vector<UnsupportedField> FindUnsupported(const Schema& schema, const json::Value& value) {
   std::vector<UnsupportedField> found;

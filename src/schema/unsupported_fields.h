@@ -18,8 +18,11 @@ namespace muster::schema {
 struct UnsupportedField {
   std::string path;        // "spec.containers[0].securityContext.runAsUser"
   bool restricts = false;  // the pod must fail rather than run without it
+  bool loosens = false;    // it would lift a restriction, which stays
+  // Of a field some of whose values are acted on: the others, e.g. names of capabilities.
+  std::vector<std::string> values;
 
-  // "spec.x is not acted on yet": the text of the Warning header.
+  // The text of the Warning header: "spec.x is not acted on yet", and what happens instead.
   std::string ToString() const;
 };
 

@@ -217,12 +217,15 @@ class Simulation {
     const scheduler::PlanResult plan =
         scheduler::Plan(cache_.snapshot(), queue, config_, Time(now_));
     for (const scheduler::UnitPlan& unit : plan.units) {
-      const bool blocked = !unit.infeasible.has_value();
+      const size_t job = JobOf(queue[unit.unit]);
+      if (!unit.infeasible.has_value()) {
+        outcome_.never_placed.push_back({job, false, "a job before it in the queue never fits"});
+        continue;
+      }
+      scheduler::Infeasible facts = *unit.infeasible;
+      if (!facts.group.empty()) facts.group = jobs_[job].name;  // as its user calls it
       outcome_.never_placed.push_back(
-          {JobOf(queue[unit.unit]),
-           !blocked && unit.infeasible->why == scheduler::Infeasible::Why::kNeverFits,
-           blocked ? "a job before it in the queue never fits"
-                   : scheduler::Explain(*unit.infeasible)});
+          {job, facts.why == scheduler::Infeasible::Why::kNeverFits, scheduler::Explain(facts)});
     }
     std::sort(outcome_.never_placed.begin(), outcome_.never_placed.end(),
               [](const NeverPlaced& a, const NeverPlaced& b) { return a.job < b.job; });

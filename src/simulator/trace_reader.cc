@@ -6,6 +6,7 @@
 
 #include "base/csv.h"
 #include "base/strings.h"
+#include "simulator/object_validation.h"
 
 namespace muster::simulator {
 namespace {
@@ -150,6 +151,11 @@ Result<std::vector<Job>> PhillyJobs(std::string_view file, CsvRows rows) {
 
 std::string_view FirstLine(std::string_view text) { return Trim(text.substr(0, text.find('\n'))); }
 
+bool IsCsv(std::string_view text) {
+  const std::string_view header = FirstLine(text);
+  return header.starts_with("name,") || header.starts_with("timestamp,");
+}
+
 }  // namespace
 
 Result<std::vector<NodeInfo>> ReadNodes(std::string_view file, std::string_view text) {
@@ -165,11 +171,16 @@ Result<std::vector<NodeInfo>> ReadNodes(std::string_view file, std::string_view 
   return Checked(file, std::move(nodes));
 }
 
+Status ValidateJobs(std::string_view file, std::string_view text) {
+  if (IsCsv(text)) return Status::Ok();
+  ASSIGN_OR_RETURN(const std::vector<json::Value> objects, ReadObjects(file, text));
+  return ValidateObjects(file, objects);
+}
+
 std::vector<std::string> NotSimulated(std::string_view file, std::string_view text) {
   static const std::set<std::string_view> kinds = {"CronJob", "DaemonSet",  "Deployment",
                                                    "JobSet",  "ReplicaSet", "StatefulSet"};
-  const std::string_view header = FirstLine(text);
-  if (header.starts_with("name,") || header.starts_with("timestamp,")) return {};
+  if (IsCsv(text)) return {};
   std::vector<std::string> names;
   for (const json::Value& object : ReadObjects(file, text).value_or(std::vector<json::Value>())) {
     if (kinds.contains(object["kind"].AsString()))

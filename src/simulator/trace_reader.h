@@ -40,6 +40,8 @@ inline constexpr int64_t kMaxPhillyGpus = 8'192;
 
 // `file` is what errors call it.
 Result<std::vector<cluster::NodeInfo>> ReadNodes(std::string_view file, std::string_view text);
+// As ValidateObjects() (object_validation.h); of a CSV nothing is said.
+Status ValidateJobs(std::string_view file, std::string_view text);
 // Objects that make pods of which ReadJobs() makes no job: "Deployment web". None of a CSV, or of
 // what cannot be read.
 std::vector<std::string> NotSimulated(std::string_view file, std::string_view text);

@@ -162,6 +162,8 @@ bash -ec "$fix" || fail "the fix does not work: $fix"
 eventually 10 reach open
 contains "$("$MUSTER" doctor --data-dir "$DATA" -o json | jq -r '.[] | select(.check == "forward policy").status')" OK
 contains "$("$MUSTER" doctor --data-dir "$DATA")" "in use by this cluster (process $(control_plane_pid))"
+contains "$("$MUSTER" doctor --data-dir "$SCRATCH/other")" "6443 is in use by your cluster in $DATA, muster (process " \
+  "another data directory beside a cluster of one's own"
 contains "$("$MUSTER" up --data-dir "$SCRATCH/other" --listen 127.0.0.1:7443 --kubelet-port 0 2>&1 || true)" \
   "root has one cluster on a machine" "a second cluster of root's"
 say "result: doctor: $machines machines, each named with its fix; up refused or warned as promised"

@@ -250,7 +250,7 @@ YAML
 # shellcheck disable=SC2016
 meet='echo $(hostname) $NVIDIA_VISIBLE_DEVICES $NCCL_HOSTID; echo files $(ls /dev | grep nvidia); touch /dev/shm/$RANK; while [ ! -e /dev/shm/$((1 - RANK)) ]; do sleep 0.1; done; sleep 1'
 warned=$(job plain '' true | kubectl apply -f - 2>&1)
-contains "$warned" "Warning: spec.pytorchReplicaSpecs: 2 pods with one GPU each" "the answer to a job of one-GPU pods"
+contains "$warned" ": spec.pytorchReplicaSpecs: 2 pods with one GPU each" "the answer to a job of one-GPU pods"
 contains "$warned" "muster.dev/gang-sandbox: shared" "the answer to a job of one-GPU pods"
 eventually 20 job_is plain Succeeded
 warned=$(job gang '"muster.dev/gang-sandbox": shared' "$meet" | kubectl apply -f - 2>&1)

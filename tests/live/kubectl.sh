@@ -103,6 +103,11 @@ equals "$(k patch configmap settings -n team-a --type=merge -p '{"data":{"b":nul
 equals "$(k patch configmap settings -n team-a --type=json -p '[{"op":"replace","path":"/data/c","value":"4"}]')" "configmap/settings patched"
 equals "$(k get configmap settings -n team-a -o json | jq -c .data)" '{"c":"4","lr":"0.1"}'
 
+# What is not served says what to use instead.
+refused 'port-forward is not served yet: reach the pod at its address' port-forward pod/hello 8080:80
+refused 'attach is not served yet: kubectl logs -f shows' attach hello
+refused 'are not served yet: kubectl exec -it starts a shell' debug hello --image=busybox
+
 kubectl logs -f hello >"$SCRATCH/logs.out" 2>"$SCRATCH/stderr" &
 FOLLOW=$!
 touch "$SCRATCH/gate/open"

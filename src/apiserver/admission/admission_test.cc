@@ -257,13 +257,35 @@ TEST_F(AdmissionTest, WhatWebhooksMakeIsValidatedLikeAnyInput) {
   EXPECT_EQ(MakeMap(R"("name":"n")")->status, 500);
   Answer("m", FakeWebhooks::Allow(R"([{"op":"remove","path":"/not/there"}])"));
   EXPECT_EQ(MakeMap(R"("name":"n")")->status, 500);
-  // Whose name, namespace and kind these are is not the webhook's to say.
-  Answer("m",
-         FakeWebhooks::Allow(R"([{"op":"add","path":"/metadata/namespace","value":"kube-system"},)"
-                             R"({"op":"replace","path":"/kind","value":"Secret"}])"));
+  // What kind this is is not the webhook's to say.
+  Answer("m", FakeWebhooks::Allow(R"([{"op":"replace","path":"/kind","value":"Secret"}])"));
   const json::Value map = TestServer::Json(*MakeMap(R"("name":"n")"));
   EXPECT_EQ(map["kind"].AsString(), "ConfigMap");
-  EXPECT_EQ(map["metadata"]["namespace"].AsString(), "default");
+}
+
+// As upstream: of a new object a webhook may not choose the namespace nor the resourceVersion, and
+// what the server decides is dropped; here that is said.
+TEST_F(AdmissionTest, WhatIsNotTheWebhooksToSayIsAnswered) {
+  Configure("mutating", "m", Hook("m"));
+  const auto set = [&](const std::string& field, const std::string& value) {
+    Answer("m", FakeWebhooks::Allow(R"([{"op":"add","path":"/metadata/)" + field +
+                                    R"(","value":")" + value + R"("}])"));
+    return MakeMap(R"("name":"n")");
+  };
+  auto writer = set("namespace", "kube-system");
+  EXPECT_EQ(writer->status, 400);
+  EXPECT_EQ(
+      Message(writer),
+      "the namespace of the provided object does not match the namespace sent on the request");
+  writer = set("resourceVersion", "7");
+  EXPECT_EQ(writer->status, 400);
+  EXPECT_EQ(Message(writer), "resourceVersion should not be set on objects to be created");
+  writer = set("uid", "mine");
+  EXPECT_EQ(writer->status, 201);
+  EXPECT_NE(TestServer::Json(*writer)["metadata"]["uid"].AsString(), "mine");
+  EXPECT_EQ(writer->headers.Get("Warning"),
+            R"(299 - "ConfigMap n: metadata.uid: what a mutating webhook wrote there is dropped: )"
+            R"(the server decides it")");
 }
 
 TEST_F(AdmissionTest, SelectorsOfNamespacesAndObjects) {

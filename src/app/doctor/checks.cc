@@ -178,9 +178,15 @@ Finding CheckRanges(const HostFacts& facts) {
                                  chosen, pods.empty() ? Overlapping(facts, usual.services) : pods));
 }
 
-Finding CheckPort(const PortFacts& port) {
+Finding CheckPort(const PortFacts& port, bool about_to_start) {
   const std::string subject = port.what + " port";
   if (!port.taken) return Ok(subject, port.where + " is free");
+  if (!port.cluster.empty() && !about_to_start) {
+    return Warn(subject,
+                fmt::format("{} is in use by your cluster in {}, {}", port.where, port.cluster,
+                            port.holder),
+                "none is needed for that one; a second one: " + port.change);
+  }
   return Fail(
       subject,
       fmt::format("{} is taken{}", port.where, port.holder.empty() ? "" : " by " + port.holder),
@@ -356,7 +362,7 @@ std::vector<Finding> Examine(const HostFacts& facts) {
   if (facts.running) {
     out.push_back(Ok("ports", fmt::format("in use by this cluster (process {})", *facts.running)));
   } else {
-    for (const PortFacts& port : facts.ports) out.push_back(CheckPort(port));
+    for (const PortFacts& port : facts.ports) out.push_back(CheckPort(port, facts.about_to_start));
   }
   for (Finding finding : {CheckDisk(facts.disk), CheckClock(facts), CheckNft(facts),
                           CheckOverlay(facts), CheckImages(facts), CheckNfs(facts),

@@ -14,7 +14,7 @@ HostFacts GoodMachine() {
   facts.cgroups.version = 2;
   facts.nft = "/usr/sbin/nft";
   facts.destinations = {Range("0.0.0.0/0"), Range("192.168.1.0/24"), Range("127.0.0.0/8")};
-  facts.ports = {{"API server", "127.0.0.1:6443", "muster up --listen X", false, ""}};
+  facts.ports = {{"API server", "127.0.0.1:6443", "muster up --listen X", false, "", ""}};
   facts.disk = {"/var/lib", "ext4", 500'000'000'000, 100'000'000'000, 1'000'000, 900'000, ""};
   facts.clock.now = ParseTime("2026-03-01T00:00:00Z").value();
   facts.python = "/usr/bin/python3";
@@ -260,6 +260,22 @@ TEST(Doctor, TakenPortsNameTheirHolder) {
                     f.ports[0].holder = "nginx (process 12)";
                   }),
             "FAIL 127.0.0.1:6443 is taken by nginx (process 12) | muster up --listen X");
+  // A cluster of one's own that lives elsewhere: bad news for who starts another, and for nobody
+  // else.
+  const auto own = [](bool about_to_start) {
+    return After("API server port", [&](HostFacts& f) {
+      f.ports[0].taken = true;
+      f.ports[0].holder = "muster (process 12)";
+      f.ports[0].cluster = "/data/one";
+      f.about_to_start = about_to_start;
+    });
+  };
+  EXPECT_EQ(own(true),
+            "FAIL 127.0.0.1:6443 is taken by muster (process 12) | muster up --listen X");
+  EXPECT_EQ(
+      own(false),
+      "WARN 127.0.0.1:6443 is in use by your cluster in /data/one, muster (process 12) | none "
+      "is needed for that one; a second one: muster up --listen X");
   EXPECT_EQ(After("ports",
                   [](HostFacts& f) {
                     f.ports[0].taken = true;

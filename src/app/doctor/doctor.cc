@@ -68,7 +68,9 @@ Result<int> RunDoctor(const cli::Arguments& arguments, cli::Console& console) {
   ASSIGN_OR_RETURN(const int64_t kubelet_port,
                    arguments.GetInt("kubelet-port", options.kubelet_port, 0, 65535));
   options.kubelet_port = static_cast<int>(kubelet_port);
-  const std::vector<Finding> findings = Examine(ProbeHost(options, true));
+  HostFacts facts = ProbeHost(options, true);
+  facts.about_to_start = false;
+  const std::vector<Finding> findings = Examine(facts);
   if (arguments.Get("output") == "json") {
     console.Out(json::WritePretty(AsJson(findings)) + "\n");
   } else {

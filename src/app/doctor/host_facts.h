@@ -43,6 +43,8 @@ struct PortFacts {
   std::string change;  // how to take another one
   bool taken = false;
   std::string holder;  // "nginx (process 12)"; "" if unknown
+  // The holder is a muster that this user may look into: where its state is.
+  std::string cluster;
 };
 
 struct DiskFacts {
@@ -81,6 +83,7 @@ struct HostFacts {
   std::optional<agent::AddressRanges> kept_ranges;  // nullopt: none chosen yet
   std::vector<agent::Ipv4Prefix> destinations;
   std::vector<PortFacts> ports;
+  bool about_to_start = true;  // false: somebody only asks, and nobody is about to listen
   DiskFacts disk;
   ClockFacts clock;
   GpuFacts gpu;

@@ -14,6 +14,7 @@
 #include "app/doctor/probe.h"
 #include "base/files.h"
 #include "base/strings.h"
+#include "cli/session.h"
 
 namespace muster::app {
 namespace {
@@ -63,9 +64,27 @@ std::string SocketInode(int type, uint16_t port) {
   return "";
 }
 
-std::string HolderOf(int type, uint16_t port) {
+// Of a muster's command line; "" if that is none.
+std::string ClusterOf(const fs::path& process) {
+  const auto text = ReadSmallFile(process / "cmdline");
+  if (!text) return "";
+  const std::vector<std::string_view> words = Split(*text, '\0');
+  constexpr std::string_view kFlag = "--data-dir";
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == kFlag && i + 1 < words.size()) return std::string(words[i + 1]);
+    if (words[i].starts_with(fmt::format("{}=", kFlag)))
+      return std::string(words[i].substr(kFlag.size() + 1));
+  }
+  return cli::DefaultDataDir();
+}
+
+struct Holder {
+  std::string name, cluster;  // as in PortFacts
+};
+
+Holder HolderOf(int type, uint16_t port) {
   const std::string inode = SocketInode(type, port);
-  if (inode.empty()) return "";
+  if (inode.empty()) return {};
   const std::string wanted = fmt::format("socket:[{}]", inode);
   std::error_code error;
   for (const auto& process : fs::directory_iterator("/proc", error)) {
@@ -74,20 +93,25 @@ std::string HolderOf(int type, uint16_t port) {
     std::error_code denied;
     for (const auto& file : fs::directory_iterator(process.path() / "fd", denied)) {
       if (fs::read_symlink(file.path(), denied) != wanted) continue;
-      const auto name = ReadSmallFile(process.path() / "comm");
-      return fmt::format("{} (process {})", name ? Trim(*name) : "a program", pid);
+      const auto comm = ReadSmallFile(process.path() / "comm");
+      const std::string name(comm ? Trim(*comm) : "a program");
+      return {fmt::format("{} (process {})", name, pid),
+              name == "muster" ? ClusterOf(process.path()) : ""};
     }
   }
-  return "another user's process";
+  return {"another user's process", ""};
 }
 
 PortFacts Probe(std::string what, const std::string& host, int port, std::string change,
                 const std::vector<int>& types) {
-  PortFacts facts{std::move(what), fmt::format("{}:{}", host, port), std::move(change), false, ""};
+  PortFacts facts{
+      std::move(what), fmt::format("{}:{}", host, port), std::move(change), false, "", ""};
   for (const int type : types) {
     if (facts.taken || !IsTaken(type, host, static_cast<uint16_t>(port))) continue;
     facts.taken = true;
-    facts.holder = HolderOf(type, static_cast<uint16_t>(port));
+    Holder holder = HolderOf(type, static_cast<uint16_t>(port));
+    facts.holder = std::move(holder.name);
+    facts.cluster = std::move(holder.cluster);
   }
   return facts;
 }
@@ -110,7 +134,7 @@ std::vector<PortFacts> ProbePorts(const UpOptions& options, const agent::Address
                           "let that program listen on addresses of its own, not on all (dnsmasq: "
                           "bind-dynamic), or end it",
                           {SOCK_DGRAM, SOCK_STREAM});
-    if (dns.holder.starts_with("muster (")) {
+    if (!dns.cluster.empty()) {
       dns.change =
           "root has one cluster on a machine, others beside it are ordinary users': end that one "
           "(muster down --data-dir of it), or start this one as another user";

@@ -76,41 +76,45 @@ std::string_view TargetType(std::string_view source, const Value& target) {
   return target.Has("value") ? "Value" : "AverageValue";
 }
 
-Value MetricToStored(const Value& metric, std::string_view word) {
+// The metric with each of its sources converted: `convert(place, from, to)` moves what is
+// at one place.
+template <typename Convert>
+Value EachSource(const Value& metric, const Convert& convert) {
   Value made = json::Obj({{"type", metric["type"]}});
   for (const std::string_view source : kSources) {
     const Value* from = metric.Find(source);
     if (from == nullptr) continue;
     Value to = json::Obj();
     for (const Place& place : kPlaces) {
-      if (place.source != source) continue;
-      const Value* value = from->Find(place.NameInV1(word));
-      if (value == nullptr || (IsFiller(place, *from) && IsZero(*value))) continue;
-      const std::string_view outer = place.is_amount() ? word : place.v2;
-      to = place.below.empty() ? std::move(to).Set(outer, *value)
-                               : std::move(to).SetPath({outer, place.below}, *value);
+      if (place.source == source) to = convert(place, *from, std::move(to));
     }
-    if (word == kWanted) to = to.SetPath({kWanted, "type"}, TargetType(source, to[kWanted]));
     made = std::move(made).Set(source, std::move(to));
   }
   return made;
 }
 
-Value MetricFromStored(const Value& metric, std::string_view word) {
-  Value made = json::Obj({{"type", metric["type"]}});
+Value MetricToStored(const Value& metric, std::string_view word) {
+  Value made = EachSource(metric, [&](const Place& place, const Value& from, Value to) {
+    const Value* value = from.Find(place.NameInV1(word));
+    if (value == nullptr || (IsFiller(place, from) && IsZero(*value))) return to;
+    const std::string_view outer = place.is_amount() ? word : place.v2;
+    return place.below.empty() ? std::move(to).Set(outer, *value)
+                               : std::move(to).SetPath({outer, place.below}, *value);
+  });
+  if (word != kWanted) return made;
   for (const std::string_view source : kSources) {
-    const Value* from = metric.Find(source);
-    if (from == nullptr) continue;
-    Value to = json::Obj();
-    for (const Place& place : kPlaces) {
-      if (place.source != source) continue;
-      const Value& outer = (*from)[place.is_amount() ? word : place.v2];
-      const Value& value = place.below.empty() ? outer : outer[place.below];
-      if (!value.IsNull()) to = std::move(to).Set(place.NameInV1(word), value);
-    }
-    made = std::move(made).Set(source, std::move(to));
+    if (made.Has(source))
+      made = made.SetPath({source, kWanted, "type"}, TargetType(source, made[source][kWanted]));
   }
   return made;
+}
+
+Value MetricFromStored(const Value& metric, std::string_view word) {
+  return EachSource(metric, [&](const Place& place, const Value& from, Value to) {
+    const Value& outer = from[place.is_amount() ? word : place.v2];
+    const Value& value = place.below.empty() ? outer : outer[place.below];
+    return value.IsNull() ? to : std::move(to).Set(place.NameInV1(word), value);
+  });
 }
 
 // The share of CPU, which v1 has a field for; nullptr if the metric is another one.

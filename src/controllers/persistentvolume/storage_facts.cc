@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cluster/node_affinity.h"
+#include "schema/pod_phase.h"
 
 namespace muster::controllers {
 
@@ -252,9 +253,8 @@ std::vector<ObjectKey> PodsOfClaim(const client::Informer& pods, const ObjectKey
 }
 
 bool IsUnscheduled(const json::Value& pod) {
-  const std::string_view phase = pod["status"]["phase"].AsString();
-  return !pod.IsNull() && pod["spec"]["nodeName"].AsString().empty() && phase != "Succeeded" &&
-         phase != "Failed";
+  return !pod.IsNull() && pod["spec"]["nodeName"].AsString().empty() &&
+         !schema::IsFinalPhase(pod["status"]["phase"].AsString());
 }
 
 std::vector<std::string> UnscheduledPodsOf(const client::Informer& pods, const ObjectKey& claim) {

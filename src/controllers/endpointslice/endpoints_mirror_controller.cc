@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "base/rng.h"
 #include "controllers/endpointslice/endpointslice_controller.h"
 #include "controllers/endpointslice/service_pods.h"
+#include "controllers/endpointslice/slice_writes.h"
 
 namespace muster::controllers {
 namespace {
@@ -98,18 +98,9 @@ json::Value MetadataOf(const json::Value& endpoints, size_t subset, const char* 
   return out;
 }
 
-bool IsSame(const json::Value& have, const json::Value& want) {
-  const json::Value &mine = have["metadata"], &wanted = want["metadata"];
-  return have["endpoints"] == want["endpoints"] && have["ports"] == want["ports"] &&
-         mine["labels"] == wanted["labels"] &&
-         mine["annotations"].members() == wanted["annotations"].members();
-}
-
 json::Value Merge(const json::Value& have, const json::Value& want) {
   const json::Value& annotations = want["metadata"]["annotations"];
-  json::Value out = have.Set("endpoints", want["endpoints"])
-                        .Set("ports", want["ports"])
-                        .SetPath({"metadata", "labels"}, want["metadata"]["labels"]);
+  json::Value out = MergeEndpoints(have, want);
   return annotations.IsNull() ? out.RemovePath({"metadata", "annotations"})
                               : out.SetPath({"metadata", "annotations"}, annotations);
 }
@@ -161,26 +152,10 @@ client::Reconciled EndpointsMirrorController::Reconcile(const client::View& view
     options.precondition_uid = uid;
     out.Delete({kOldEndpoints, key.ns, key.name, ""}, options);
   }
-  std::set<client::ObjectKey> wanted;
   std::vector<json::Value> list;
   if (service != nullptr && (*service)["spec"]["selector"].empty())
     list = MirrorEndpoints(*endpoints);
-  for (json::Value& slice : list) {
-    const client::ObjectKey slice_key = client::KeyOf(slice);
-    const client::Target target{resources::kEndpointSlices, slice_key.ns, slice_key.name, ""};
-    wanted.insert(slice_key);
-    const json::Value* have = slices.Find(slice_key);
-    if (have == nullptr) {
-      out.Create(target, std::move(slice));
-    } else if (!IsSame(*have, slice) && !(*have)["metadata"].Has("deletionTimestamp")) {
-      out.Update(target, Merge(*have, slice));
-    }
-  }
-  for (const client::ObjectKey& owned : mirrored) {
-    if (wanted.contains(owned) || (*slices.Find(owned))["metadata"].Has("deletionTimestamp"))
-      continue;
-    out.Delete({resources::kEndpointSlices, owned.ns, owned.name, ""});
-  }
+  WriteSlices(slices, std::move(list), mirrored, Merge, out);
   return out;
 }
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/rng.h"
 #include "controllers/endpointslice/service_pods.h"
+#include "controllers/endpointslice/slice_writes.h"
 #include "controllers/pods/pod_facts.h"
 #include "json/write.h"
 
@@ -65,11 +65,6 @@ json::Value SliceOf(const json::Value& service, size_t number, json::Array endpo
        {"ports", std::move(ports)}});
 }
 
-bool SameSlice(const json::Value& have, const json::Value& want) {
-  return have["endpoints"] == want["endpoints"] && have["ports"] == want["ports"] &&
-         have["metadata"]["labels"] == want["metadata"]["labels"];
-}
-
 }  // namespace
 
 std::vector<json::Value> MakeEndpointSlices(const json::Value& service,
@@ -117,7 +112,6 @@ client::Reconciled EndpointSliceController::Reconcile(const client::View& view,
   if (service == nullptr || (*service)["metadata"].Has("deletionTimestamp")) return out;
   if (!SelectsPods(*service)) return out;
   const client::Informer& slices = view.Of(resources::kEndpointSlices);
-  std::set<client::ObjectKey> wanted;
   // A node's zone does not change while it has pods, so nodes start no pass.
   const client::Informer& nodes = view.Of(resources::kNodes);
   const ZoneOf zone_of = [&](const std::string& name) {
@@ -125,27 +119,9 @@ client::Reconciled EndpointSliceController::Reconcile(const client::View& view,
     return node == nullptr ? ""
                            : (*node)["metadata"]["labels"]["topology.kubernetes.io/zone"].Str();
   };
-  for (json::Value& slice :
-       MakeEndpointSlices(*service, PodsOf(view.Of(resources::kPods), *service), zone_of)) {
-    const client::ObjectKey slice_key = client::KeyOf(slice);
-    const client::Target target{resources::kEndpointSlices, slice_key.ns, slice_key.name, ""};
-    wanted.insert(slice_key);
-    const json::Value* have = slices.Find(slice_key);
-    if (have == nullptr) {
-      out.Create(target, std::move(slice));
-    } else if (!SameSlice(*have, slice) && !(*have)["metadata"].Has("deletionTimestamp")) {
-      out.Update(target, have->Set("endpoints", slice["endpoints"])
-                             .Set("ports", slice["ports"])
-                             .SetPath({"metadata", "labels"}, slice["metadata"]["labels"]));
-    }
-  }
-  for (const client::ObjectKey& owned :
-       client::ControlledBy(slices, (*service)["metadata"]["uid"].AsString())) {
-    if (wanted.contains(owned) || (*slices.Find(owned))["metadata"].Has("deletionTimestamp")) {
-      continue;
-    }
-    out.Delete({resources::kEndpointSlices, owned.ns, owned.name, ""});
-  }
+  WriteSlices(
+      slices, MakeEndpointSlices(*service, PodsOf(view.Of(resources::kPods), *service), zone_of),
+      client::ControlledBy(slices, (*service)["metadata"]["uid"].AsString()), MergeEndpoints, out);
   return out;
 }
 

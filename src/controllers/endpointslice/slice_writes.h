@@ -15,7 +15,7 @@
 
 namespace muster::controllers {
 
-// `have` with what of it is the controller's as in `want`; the same as `have` if that is so already.
+// `have` with what of it is the controller's as in `want`; equal to `have` if that is so already.
 using MergeSlice = std::function<json::Value(const json::Value& have, const json::Value& want)>;
 
 // Makes and changes `wanted`, and deletes those of `owned` that are not among them; slices on their

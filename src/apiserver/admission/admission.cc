@@ -2,8 +2,8 @@
 
 #include <set>
 
-#include "apiserver/admission/service_resolver.h"
 #include "apiserver/errors.h"
+#include "apiserver/services/service_resolver.h"
 #include "apiserver/stored_object.h"
 #include "base/log.h"
 #include "base/strings.h"

@@ -116,9 +116,9 @@ TEST_F(HttpsWebhookClientTest, PoolsThatNobodyWaitsForMakePlace) {
     return target;
   };
   std::vector<std::shared_ptr<Answer>> answers;
-  for (size_t i = 0; i < kMaxWebhookPools; ++i) answers.push_back(Post(with_comment(i)));
+  for (size_t i = 0; i < kMaxHttpsPools; ++i) answers.push_back(Post(with_comment(i)));
   EXPECT_EQ(Refusal(Target()), "webhooks with 64 different caBundles are being asked already");
-  ASSERT_TRUE(RunUntil([&] { return silent_.size() == kMaxWebhookPools; }));
+  ASSERT_TRUE(RunUntil([&] { return silent_.size() == kMaxHttpsPools; }));
   for (const net::ResponseWriterPtr& writer : silent_) writer->Send({});
   ASSERT_TRUE(RunUntil([&] {
     return std::ranges::all_of(answers, [](const auto& answer) { return answer->has_value(); });

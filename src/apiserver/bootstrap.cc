@@ -14,6 +14,8 @@
 namespace muster::apiserver {
 namespace {
 
+constexpr std::string_view kExtensionAuthentication = "extension-apiserver-authentication";
+
 // Counts writes that are on their way; the first failure wins.
 struct Pending {
   size_t count = 1;  // the one who issues them
@@ -102,6 +104,21 @@ json::Value LocalPathClass() {
       .Set("volumeBindingMode", "WaitForFirstConsumer");
 }
 
+// What servers behind APIServices need to believe who asks through this one, in the form that stock
+// ones read: k8s.io/apiserver pkg/server/options/authentication.go.
+json::Value ExtensionAuthentication(const ServerOptions& options) {
+  const json::Value data =
+      json::Obj({{"client-ca-file", options.client_ca_pem},
+                 {"requestheader-client-ca-file", options.front_proxy_ca_pem},
+                 {"requestheader-allowed-names", R"(["front-proxy-client"])"},
+                 {"requestheader-username-headers", R"(["X-Remote-User"])"},
+                 {"requestheader-group-headers", R"(["X-Remote-Group"])"},
+                 {"requestheader-extra-headers-prefix", R"(["X-Remote-Extra-"])"}});
+  return Object("v1", "ConfigMap",
+                json::Obj({{"name", kExtensionAuthentication}, {"namespace", "kube-system"}}))
+      .Set("data", data);
+}
+
 std::vector<json::Value> FirstObjects(const ServerOptions& options) {
   std::vector<json::Value> objects;
   for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
@@ -124,6 +141,7 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
     objects.push_back(KubernetesEndpoints(options));
     objects.push_back(KubernetesOldEndpoints(options));
   }
+  if (!options.front_proxy_ca_pem.empty()) objects.push_back(ExtensionAuthentication(options));
   for (const json::Value& seed : options.seed_objects) objects.push_back(seed);
   return objects;
 }
@@ -136,7 +154,7 @@ bool IsRbac(const json::Value& object) {
 bool IsKeptUpToDate(const json::Value& object) {
   const std::string_view kind = object["kind"].AsString();
   return kind == "CustomResourceDefinition" || kind == "EndpointSlice" || kind == "Endpoints" ||
-         IsRbac(object);
+         IsRbac(object) || object["metadata"]["name"].AsString() == kExtensionAuthentication;
 }
 
 ResourcePtr ResourceOf(const Core& core, const json::Value& object) {

@@ -25,6 +25,7 @@
 namespace muster::apiserver {
 
 class Admission;
+class Aggregator;
 class CrdLifecycle;
 class NodeStats;
 
@@ -52,6 +53,7 @@ struct Core {
   std::unique_ptr<Admission> admission;
   std::unique_ptr<CrdLifecycle> crds;
   std::unique_ptr<NodeStats> node_stats;
+  std::unique_ptr<Aggregator> aggregator;
   bool shutting_down = false;
   size_t past_reads = 0;  // under way on the pool
   size_t waiting_creates = 0;

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "apiserver/admission/admission.h"
+#include "apiserver/aggregation/aggregator.h"
+#include "apiserver/aggregation/api_service_strategy.h"
+#include "apiserver/aggregation/service_proxy.h"
 #include "apiserver/authorization.h"
 #include "apiserver/bootstrap.h"
 #include "apiserver/call.h"
@@ -53,6 +56,7 @@ std::map<std::string, std::unique_ptr<Strategy>> AllStrategies(Core& core) {
     strategies[fmt::format("{}.rbac.authorization.k8s.io", plural)] =
         std::make_unique<RbacStrategy>(core.authorizer);
   }
+  strategies["apiservices.apiregistration.k8s.io"] = std::make_unique<ApiServiceStrategy>();
   return strategies;
 }
 
@@ -101,14 +105,15 @@ Core::Core(Loop& the_loop, store::Store& the_store, ServerOptions the_options)
       hubs(loop, store, trees),
       admission(std::make_unique<Admission>(*this)),
       crds(std::make_unique<CrdLifecycle>(*this)),
-      node_stats(std::make_unique<NodeStats>(*this)) {}
+      node_stats(std::make_unique<NodeStats>(*this)),
+      aggregator(std::make_unique<Aggregator>(*this)) {}
 
 Core::~Core() = default;
 
 struct ApiServer::Impl {
   Impl(Loop& loop, store::Store& store, ServerOptions options)
       : core(loop, store, std::move(options)),
-        discovery(core.registry, ServerAddress(core.options)),
+        discovery(core.registry, *core.aggregator, ServerAddress(core.options)),
         openapi(loop, core.options.pool, core.registry, core.options.version.git_version),
         events(loop, store),
         reads(loop, kReadsPerTask),
@@ -260,7 +265,10 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
 }
 
 void ApiServer::Impl::Route(const CallPtr& call) {
-  if (call->info().is_resource) return RouteResource(call);
+  const RequestInfo& info = call->info();
+  const ApiServicePtr service = core.aggregator->services().Find(info.group, info.version);
+  if (service != nullptr && info.parts[0] == "apis") return ProxyToApiService(core, call, service);
+  if (info.is_resource) return RouteResource(call);
   if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call, call->user()) ||
       HandleOpenId(*call, core.tokens.key(), ServerAddress(core.options)) ||
       HandleSmallPages(*call))
@@ -374,6 +382,7 @@ ApiServer::~ApiServer() {
 void ApiServer::Start(Function<void(Status)> done) {
   impl_->core.rbac.Start();
   impl_->core.admission->Start();
+  impl_->core.aggregator->Start();
   impl_->events.Start();
   impl_->KeepKubernetesService();
   Bootstrap(impl_->core, [this, weak = std::weak_ptr<int>(impl_->core.alive),

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "apiserver/admission/webhook_client.h"
+#include "apiserver/aggregation/extension_client.h"
 #include "apiserver/node_proxy.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -58,6 +59,11 @@ struct ServerOptions {
   NodeProxy* node_proxy = nullptr;
   // nullptr: calls of webhooks fail. REQUIRES: outlives the server.
   WebhookClient* webhook_client = nullptr;
+  // nullptr: APIServices are not available. REQUIRES: outlives the server.
+  ExtensionClient* extension_client = nullptr;
+  // Told to the servers behind APIServices (ConfigMap extension-apiserver-authentication): who
+  // signs the certificates of clients, and that of this server's front proxy. "": not told.
+  std::string client_ca_pem, front_proxy_ca_pem;
   // nullptr: work that would go to the pool runs on the loop. REQUIRES: outlives the server.
   Pool* pool = nullptr;
   // Signs service account tokens. nullptr: a new key, so that tokens do not outlive this server.

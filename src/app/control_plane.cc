@@ -15,6 +15,7 @@
 #include "agent/network/pod_api_socket.h"
 #include "agent/simulated/simulated_nodes.h"
 #include "apiserver/admission/https_webhook_client.h"
+#include "apiserver/aggregation/https_extension_client.h"
 #include "apiserver/server.h"
 #include "app/loop_metrics.h"
 #include "app/node_connector.h"
@@ -88,6 +89,9 @@ struct ControlPlane::Impl {
   std::unique_ptr<NodeConnector> node_connector;
   std::unique_ptr<net::IoThreads> pod_io;  // null where the pods' network is the machine's
   std::unique_ptr<apiserver::HttpsWebhookClient> webhook_client;
+  std::string front_proxy_ca_pem;
+  net::KeyPair front_proxy;
+  std::unique_ptr<apiserver::HttpsExtensionClient> extension_client;
   LoopMetrics loop_metrics{loop};
   std::unique_ptr<apiserver::ApiServer> api;
   std::unique_ptr<net::HttpServer> listener;
@@ -106,8 +110,9 @@ struct ControlPlane::Impl {
   }
 
   Status MakeKeys(const net::Pki& pki, net::TlsServerOptions& tls);
+  Status MakeFrontProxy();
   Status OpenStore();
-  void MakeWebhookClient();
+  void MakeOutsideClients();
   Status StartServer(net::TlsServerOptions tls);
   Result<agent::UniqueFd> PodApiSocket();
   bool ListensEverywhere() const {
@@ -146,6 +151,15 @@ Status ControlPlane::Impl::MakeKeys(const net::Pki& pki, net::TlsServerOptions& 
   return Status::Ok();
 }
 
+// An authority of its own: what it signs says who a client is, and no client's certificate may.
+Status ControlPlane::Impl::MakeFrontProxy() {
+  ASSIGN_OR_RETURN(const net::Pki pki, net::Pki::LoadOrCreate(Dir("pki/front-proxy"), loop.Now()));
+  front_proxy_ca_pem = pki.ca_pem();
+  ASSIGN_OR_RETURN(front_proxy,
+                   pki.LoadOrIssueClient("client", "front-proxy-client", {}, loop.Now()));
+  return Status::Ok();
+}
+
 // Before the keys are made: where there are keys there must have been a store.
 Status ControlPlane::Impl::OpenStore() {
   store::SqliteOptions sqlite;
@@ -157,15 +171,18 @@ Status ControlPlane::Impl::OpenStore() {
   return Status::Ok();
 }
 
-// Webhooks that are pods are asked from inside the network of an ordinary user's node.
-void ControlPlane::Impl::MakeWebhookClient() {
+// Webhooks and API services that are pods are asked from inside the network of an ordinary user's
+// node.
+void ControlPlane::Impl::MakeOutsideClients() {
   if (user_node.valid()) {
     pod_io = std::make_unique<net::IoThreads>(1, [network = user_node.network.get()] {
       if (setns(network, CLONE_NEWNET) != 0)
-        LOG_ERROR("apiserver: webhooks cannot enter the node's network: {}", strerror(errno));
+        LOG_ERROR("apiserver: cannot enter the node's network: {}", strerror(errno));
     });
   }
   webhook_client = std::make_unique<apiserver::HttpsWebhookClient>(loop, io, pod_io.get());
+  extension_client =
+      std::make_unique<apiserver::HttpsExtensionClient>(loop, io, front_proxy, pod_io.get());
 }
 
 Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
@@ -177,8 +194,11 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   api_options.service_cidr = options.ranges.services.ToString();
   api_options.advertise_port = options.listen_port;
   api_options.node_proxy = node_connector.get();
-  MakeWebhookClient();
+  MakeOutsideClients();
   api_options.webhook_client = webhook_client.get();
+  api_options.extension_client = extension_client.get();
+  api_options.client_ca_pem = ca_pem;
+  api_options.front_proxy_ca_pem = front_proxy_ca_pem;
   api_options.pool = &pool;
   api_options.token_key = token_key;
   api_options.extra_metrics.push_back([this] { return loop_metrics.Text(); });
@@ -307,6 +327,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::Open(const UpOptions& option
   ASSIGN_OR_RETURN(const net::Pki pki, net::Pki::LoadOrCreate(impl->Dir("pki"), loop.Now()));
   net::TlsServerOptions tls;
   RETURN_IF_ERROR(impl->MakeKeys(pki, tls));
+  RETURN_IF_ERROR(impl->MakeFrontProxy());
   RETURN_IF_ERROR(impl->StartServer(std::move(tls)));
   RETURN_IF_ERROR(impl->WriteKubeconfig(pki));
   impl->BuildParts();

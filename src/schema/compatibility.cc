@@ -123,7 +123,14 @@ std::string CompatibilityMarkdown() {
       "than was meant.\n"
       "CustomResourceDefinitions with a conversion webhook are taken with a warning, and their "
       "versions differ by\n"
-      "`apiVersion` alone.\n";
+      "`apiVersion` alone.\n\n"
+      "An APIService may name a Service for a group version of its own, for one of "
+      "CustomResourceDefinitions, or for `metrics.k8s.io`,\n"
+      "which is then answered there; not for another group version that this server serves itself: "
+      "that is refused. Local\n"
+      "ones are taken, and are not made by themselves. Requests for an upgrade (`exec`, "
+      "WebSocket) are not passed on, and\n"
+      "`kubectl explain` does not know what other servers serve.\n";
   for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, out);
   for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, out);
   return out;

@@ -70,6 +70,7 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
            {"authorization.k8s.io", "subjectaccessreviews"},
            {"networking.k8s.io", "ingresses"},
            {"networking.k8s.io", "ingressclasses"},
+           {"apiregistration.k8s.io", "apiservices"},
            {"admissionregistration.k8s.io", "mutatingwebhookconfigurations"},
            {"admissionregistration.k8s.io", "validatingwebhookconfigurations"},
            {"networking.k8s.io", "networkpolicies"}}) {
@@ -81,7 +82,7 @@ TEST(RegistryTest, ServesTheKindsOfTheIssue) {
     ASSERT_NE(registry.Find("metrics.k8s.io", "v1beta1", plural), nullptr) << plural;
     EXPECT_TRUE(registry.Find("metrics.k8s.io", "v1beta1", plural)->computed);
   }
-  EXPECT_EQ(registry.kinds().size(), 50u);
+  EXPECT_EQ(registry.kinds().size(), 51u);
   ASSERT_EQ(registry.own_custom_kinds().size(), 4u);
 }
 

@@ -42,7 +42,8 @@ const std::map<std::string, std::string>& Prefixes() {
       {"storage/v1", "io.k8s.api.storage.v1."},
       {"scheduling/v1alpha3", "io.k8s.api.scheduling.v1alpha3."},
       {"pkg/apis/meta/v1", "io.k8s.apimachinery.pkg.apis.meta.v1."},
-      {"pkg/apis/apiextensions/v1", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."}};
+      {"pkg/apis/apiextensions/v1", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."},
+      {"pkg/apis/apiregistration/v1", "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1."}};
   return prefixes;
 }
 

@@ -35,6 +35,9 @@ FILES = {
     'pkg/apis/apiextensions/v1': (
         'apiextensions_v1', 'io.k8s.apiextensions_apiserver.pkg.apis.apiextensions.v1',
         'apiextensions.k8s.io', 'v1'),
+    'pkg/apis/apiregistration/v1': (
+        'apiregistration_v1', 'io.k8s.kube_aggregator.pkg.apis.apiregistration.v1',
+        'apiregistration.k8s.io', 'v1'),
 }
 
 # Messages whose Go code is not in the table, and the file that describes them.

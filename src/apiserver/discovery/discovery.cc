@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "apiserver/aggregation/aggregated_discovery.h"
 #include "apiserver/discovery/subresources.h"
 #include "apiserver/errors.h"
 #include "base/strings.h"
@@ -12,6 +13,9 @@
 
 namespace muster::apiserver {
 namespace {
+
+// Of a version that this server serves itself, among those that others serve.
+constexpr int64_t kOwnVersionPriority = 100;
 
 // (stability, major, minor) of "v1beta2": a greater tuple is preferred.
 std::optional<std::tuple<int, int64_t, int64_t>> ParseVersion(std::string_view text) {
@@ -36,40 +40,6 @@ std::optional<std::tuple<int, int64_t, int64_t>> ParseVersion(std::string_view t
 
 json::Value VersionEntry(const std::string& group, const std::string& version) {
   return json::Obj({{"groupVersion", group + "/" + version}, {"version", version}});
-}
-
-std::vector<std::string> VersionsOf(const ResourceRegistry& registry, std::string_view group) {
-  std::vector<std::string> versions;
-  for (const ResourcePtr& resource : registry.All()) {
-    const schema::Kind& kind = *resource->kind;
-    if (kind.group == group && std::ranges::find(versions, kind.version) == versions.end()) {
-      versions.push_back(kind.version);
-    }
-  }
-  std::ranges::sort(versions, VersionBefore);
-  return versions;
-}
-
-std::vector<std::string> GroupsOf(const ResourceRegistry& registry) {
-  std::set<std::string> groups;
-  for (const ResourcePtr& resource : registry.All()) {
-    if (!resource->kind->group.empty()) groups.insert(resource->kind->group);
-  }
-  return {groups.begin(), groups.end()};
-}
-
-json::Value GroupObject(const ResourceRegistry& registry, const std::string& group,
-                        bool with_type) {
-  json::Array versions;
-  for (const std::string& version : VersionsOf(registry, group))
-    versions.push_back(VersionEntry(group, version));
-  json::Object object;
-  if (with_type) object = {{"kind", "APIGroup"}, {"apiVersion", "v1"}};
-  const json::Value preferred = versions.empty() ? json::Value() : versions.front();
-  object.emplace_back("name", group);
-  object.emplace_back("versions", json::Value(std::move(versions)));
-  object.emplace_back("preferredVersion", preferred);
-  return json::Value(std::move(object));
 }
 
 json::Value ApiResource(const schema::Kind& kind) {
@@ -146,7 +116,7 @@ json::Value BindingsEntry(bool aggregated) {
 
 // "v2" or "v2beta1" when the client prefers aggregated discovery in a version that we write; ""
 // otherwise.
-std::string AggregatedVersion(std::string_view accept) {
+std::string WantedAggregation(std::string_view accept) {
   for (const MediaType& type : ParseAccept(accept)) {
     if (type.type != "application/json") continue;
     if (type.Parameter("as").empty()) return {};
@@ -168,8 +138,60 @@ bool VersionBefore(std::string_view a, std::string_view b) {
   return a < b;
 }
 
-Discovery::Discovery(const ResourceRegistry& registry, std::string server_address)
-    : registry_(registry), server_address_(std::move(server_address)) {}
+Discovery::Discovery(const ResourceRegistry& registry, const Aggregator& aggregator,
+                     std::string server_address)
+    : registry_(registry), aggregator_(aggregator), server_address_(std::move(server_address)) {}
+
+std::vector<Discovery::ServedVersion> Discovery::VersionsOf(std::string_view group) const {
+  std::vector<ServedVersion> versions;
+  for (const auto& [name, service] : aggregator_.services().all()) {
+    if (service->group == group)
+      versions.push_back({service->version, service->version_priority, service});
+  }
+  for (const ResourcePtr& resource : registry_.All()) {
+    const schema::Kind& kind = *resource->kind;
+    const auto same = [&](const ServedVersion& one) { return one.version == kind.version; };
+    if (kind.group == group && std::ranges::none_of(versions, same))
+      versions.push_back({kind.version, kOwnVersionPriority, nullptr});
+  }
+  std::ranges::sort(versions, [](const ServedVersion& a, const ServedVersion& b) {
+    return a.priority != b.priority ? a.priority > b.priority : VersionBefore(a.version, b.version);
+  });
+  return versions;
+}
+
+// Our own by name, then those of others as they ask for it.
+std::vector<std::string> Discovery::Groups() const {
+  std::set<std::string> own;
+  for (const ResourcePtr& resource : registry_.All()) {
+    if (!resource->kind->group.empty()) own.insert(resource->kind->group);
+  }
+  std::map<std::string, int64_t> others;
+  for (const auto& [name, service] : aggregator_.services().all()) {
+    if (own.contains(service->group)) continue;
+    int64_t& priority = others[service->group];
+    priority = std::max(priority, service->group_priority);
+  }
+  std::vector<std::pair<std::string, int64_t>> sorted(others.begin(), others.end());
+  std::ranges::stable_sort(sorted,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> groups(own.begin(), own.end());
+  for (auto& [group, priority] : sorted) groups.push_back(std::move(group));
+  return groups;
+}
+
+json::Value Discovery::GroupObject(const std::string& group, bool with_type) const {
+  json::Array versions;
+  for (const ServedVersion& version : VersionsOf(group))
+    versions.push_back(VersionEntry(group, version.version));
+  json::Object object;
+  if (with_type) object = {{"kind", "APIGroup"}, {"apiVersion", "v1"}};
+  const json::Value preferred = versions.empty() ? json::Value() : versions.front();
+  object.emplace_back("name", group);
+  object.emplace_back("versions", json::Value(std::move(versions)));
+  object.emplace_back("preferredVersion", preferred);
+  return json::Value(std::move(object));
+}
 
 bool Discovery::Handle(Call& call) {
   const RequestInfo& info = call.info();
@@ -188,11 +210,11 @@ bool Discovery::Handle(Call& call) {
     return true;
   }
   if (!core && info.parts.size() == 2) {
-    if (VersionsOf(registry_, info.parts[1]).empty()) return false;
+    if (VersionsOf(info.parts[1]).empty()) return false;
     Reply(call, "group " + info.parts[1], &Discovery::Group, info.parts[1]);
     return true;
   }
-  const std::string version = AggregatedVersion(call.request().headers.Get("Accept"));
+  const std::string version = WantedAggregation(call.request().headers.Get("Accept"));
   if (!version.empty()) {
     const std::string which = info.parts[0] + "/" + version;
     Reply(call, "aggregated " + which, &Discovery::Aggregated, which,
@@ -209,8 +231,9 @@ void Discovery::Reply(Call& call, const std::string& key,
                       std::string_view argument, std::string_view content_type) {
   if (content_type == "application/json" && call.writer()->TakesValues())
     return call.Reply(200, (this->*make)(argument));
-  if (revision_ != registry_.revision()) documents_.clear();
-  revision_ = registry_.revision();
+  const Revisions now{registry_.revision(), aggregator_.revision()};
+  if (revisions_ != now) documents_.clear();
+  revisions_ = now;
   std::string& document = documents_[key];
   if (document.empty()) document = json::Write((this->*make)(argument)) + "\n";
   net::Response response;
@@ -233,14 +256,13 @@ json::Value Discovery::CoreVersions(std::string_view) const {
 
 json::Value Discovery::GroupList(std::string_view) const {
   json::Array groups;
-  for (const std::string& group : GroupsOf(registry_))
-    groups.push_back(GroupObject(registry_, group, false));
+  for (const std::string& group : Groups()) groups.push_back(GroupObject(group, false));
   return json::Obj(
       {{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", json::Value(std::move(groups))}});
 }
 
 json::Value Discovery::Group(std::string_view group) const {
-  return GroupObject(registry_, std::string(group), true);
+  return GroupObject(std::string(group), true);
 }
 
 json::Value Discovery::ResourceList(std::string_view group_version) const {
@@ -259,25 +281,31 @@ json::Value Discovery::ResourceList(std::string_view group_version) const {
                     {"resources", json::Value(std::move(resources))}});
 }
 
+json::Value Discovery::AggregatedVersion(const std::string& group,
+                                         const ServedVersion& served) const {
+  if (served.service != nullptr)
+    return DiscoveryOf(*served.service, aggregator_.ResourcesOf(served.service->name));
+  json::Array resources;
+  if (group.empty()) resources.push_back(BindingsEntry(true));
+  for (const ResourcePtr& resource : registry_.All()) {
+    const schema::Kind& kind = *resource->kind;
+    if (kind.group == group && kind.version == served.version)
+      resources.push_back(AggregatedResource(kind));
+  }
+  return json::Obj({{"version", served.version},
+                    {"resources", json::Value(std::move(resources))},
+                    {"freshness", "Current"}});
+}
+
 json::Value Discovery::Aggregated(std::string_view which) const {
   const bool core = which.starts_with("api/");
   const std::string_view discovery_version = which.substr(which.find('/') + 1);
-  const std::vector<std::string> groups = core ? std::vector<std::string>{""} : GroupsOf(registry_);
+  const std::vector<std::string> groups = core ? std::vector<std::string>{""} : Groups();
   json::Array items;
   for (const std::string& group : groups) {
     json::Array versions;
-    for (const std::string& version : VersionsOf(registry_, group)) {
-      json::Array resources;
-      if (core) resources.push_back(BindingsEntry(true));
-      for (const ResourcePtr& resource : registry_.All()) {
-        const schema::Kind& kind = *resource->kind;
-        if (kind.group == group && kind.version == version)
-          resources.push_back(AggregatedResource(kind));
-      }
-      versions.push_back(json::Obj({{"version", version},
-                                    {"resources", json::Value(std::move(resources))},
-                                    {"freshness", "Current"}}));
-    }
+    for (const ServedVersion& version : VersionsOf(group))
+      versions.push_back(AggregatedVersion(group, version));
     json::Value metadata = json::Obj({{"creationTimestamp", nullptr}});
     if (!core) metadata = json::Obj({{"name", group}, {"creationTimestamp", nullptr}});
     items.push_back(

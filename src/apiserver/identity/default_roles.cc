@@ -238,6 +238,18 @@ json::Value RuleToJson(const PolicyRule& rule) {
   return rule.names.empty() ? out : out.Set("resourceNames", json::Strings(rule.names));
 }
 
+// What a server behind an APIService is bound to, so that it can read whom to believe.
+json::Value ExtensionReader() {
+  const json::Value rule =
+      json::Obj({{"apiGroups", Words("core")},
+                 {"resources", Words("configmaps")},
+                 {"resourceNames", Words("extension-apiserver-authentication")},
+                 {"verbs", Words(kRead)}});
+  return Object("Role", "extension-apiserver-authentication-reader")
+      .SetPath({"metadata", "namespace"}, "kube-system")
+      .Set("rules", json::List({rule}));
+}
+
 }  // namespace
 
 std::vector<json::Value> DefaultRbac() {
@@ -249,6 +261,7 @@ std::vector<json::Value> DefaultRbac() {
     json::Value& role = objects[place->second];
     role = role.Set("rules", role["rules"].Append(Rule(row)));
   }
+  objects.push_back(ExtensionReader());
   for (const Aggregate& one : kAggregates) objects.push_back(AggregateRole(one));
   for (const BindingRow& row : kBindings) objects.push_back(Binding(row));
   return objects;

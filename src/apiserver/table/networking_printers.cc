@@ -1,5 +1,5 @@
-// Tables of Ingresses, their classes, NetworkPolicies and webhook configurations. Logic:
-// k8s.io/kubernetes pkg/printers/internalversion.
+// Tables of Ingresses, their classes, NetworkPolicies, webhook configurations and API services.
+// Logic: k8s.io/kubernetes pkg/printers/internalversion, k8s.io/kube-aggregator.
 
 #include <set>
 
@@ -60,6 +60,20 @@ json::Array IngressClassCells(const json::Value& ingress_class, Time now) {
 json::Array WebhookConfigurationCells(const json::Value& configuration, Time now) {
   return {NameCell(configuration), static_cast<int64_t>(configuration["webhooks"].size()),
           AgeOf(configuration, now)};
+}
+
+json::Array ApiServiceCells(const json::Value& service, Time now) {
+  const json::Value& behind = service["spec"]["service"];
+  const std::string where = behind.IsNull() ? "Local"
+                                            : fmt::format("{}/{}", behind["namespace"].AsString(),
+                                                          behind["name"].AsString());
+  std::string available = "Unknown";
+  for (const json::Value& condition : service["status"]["conditions"].items()) {
+    if (condition["type"].AsString() != "Available") continue;
+    available = condition["status"].Str();
+    if (available != "True") available += fmt::format(" ({})", condition["reason"].AsString());
+  }
+  return {NameCell(service), where, available, AgeOf(service, now)};
 }
 
 json::Array NetworkPolicyCells(const json::Value& policy, Time now) {

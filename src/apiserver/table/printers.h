@@ -51,6 +51,7 @@ json::Array IngressCells(const json::Value& ingress, Time now);
 json::Array IngressClassCells(const json::Value& ingress_class, Time now);
 // Of both kinds.
 json::Array WebhookConfigurationCells(const json::Value& configuration, Time now);
+json::Array ApiServiceCells(const json::Value& service, Time now);
 json::Array NetworkPolicyCells(const json::Value& policy, Time now);
 json::Array PersistentVolumeCells(const json::Value& volume, Time now);
 json::Array StorageClassCells(const json::Value& storage_class, Time now);
@@ -60,7 +61,7 @@ json::Array CsiNodeCells(const json::Value& node, Time now);
 json::Array CsiStorageCapacityCells(const json::Value& capacity, Time now);
 json::Array VolumeAttachmentCells(const json::Value& attachment, Time now);
 
-std::string OrNone(std::string_view text);  // "<none>" for ""
+std::string OrNone(std::string_view text);              // "<none>" for ""
 std::string SelectorText(const json::Value& selector);  // a metav1.LabelSelector
 // metadata.name, and how long ago the object was created.
 json::Value NameCell(const json::Value& object);

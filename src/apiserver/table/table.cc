@@ -334,6 +334,10 @@ void AddAccessPrinters(Printers& printers) {
         {NameColumn(), Number("Webhooks", "How many webhooks it has"), AgeColumn()},
         WebhookConfigurationCells);
   }
+  add("apiservices.apiregistration.k8s.io",
+      {NameColumn(), Column("Service", "Who serves it"),
+       Column("Available", "Whether it answers, and why not"), AgeColumn()},
+      ApiServiceCells);
   add("networkpolicies.networking.k8s.io",
       {NameColumn(), Column("Pod-Selector", "Labels of the pods that it is for"), AgeColumn()},
       NetworkPolicyCells);

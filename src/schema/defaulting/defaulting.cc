@@ -15,7 +15,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr std::array<KindDefaults, 30> kKindDefaults = {{
+constexpr std::array<KindDefaults, 31> kKindDefaults = {{
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -43,6 +43,7 @@ constexpr std::array<KindDefaults, 30> kKindDefaults = {{
     {"rbac.authorization.k8s.io", "RoleBinding", DefaultRoleBinding},
     {"rbac.authorization.k8s.io", "ClusterRoleBinding", DefaultRoleBinding},
     {"networking.k8s.io", "IngressClass", DefaultIngressClass},
+    {"apiregistration.k8s.io", "APIService", DefaultApiService},
     {"admissionregistration.k8s.io", "MutatingWebhookConfiguration",
      DefaultMutatingWebhookConfiguration},
     {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration",

@@ -40,6 +40,7 @@ json::Value DefaultLimitRange(json::Value range);
 json::Value DefaultHorizontalPodAutoscaler(json::Value autoscaler);
 json::Value DefaultRoleBinding(json::Value binding);
 json::Value DefaultIngressClass(json::Value ingress_class);
+json::Value DefaultApiService(json::Value service);
 json::Value DefaultMutatingWebhookConfiguration(json::Value configuration);
 json::Value DefaultValidatingWebhookConfiguration(json::Value configuration);
 json::Value DefaultNetworkPolicy(json::Value policy);

@@ -172,6 +172,7 @@ void ValidateIngressStatusUpdate(const json::Value& before, const json::Value& a
 void ValidateIngressClass(const json::Value& ingress_class, FieldErrors& errors);
 void ValidateIngressClassUpdate(const json::Value& before, const json::Value& after,
                                 FieldErrors& errors);
+void ValidateApiService(const json::Value& service, FieldErrors& errors);
 void ValidateMutatingWebhookConfiguration(const json::Value& configuration, FieldErrors& errors);
 void ValidateValidatingWebhookConfiguration(const json::Value& configuration, FieldErrors& errors);
 void ValidateNetworkPolicy(const json::Value& policy, FieldErrors& errors);

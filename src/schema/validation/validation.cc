@@ -23,7 +23,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr std::array<KindRules, 46> kRules = {{
+constexpr std::array<KindRules, 47> kRules = {{
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -95,6 +95,7 @@ constexpr std::array<KindRules, 46> kRules = {{
      ValidateIngressStatusUpdate, ValidateIngressCreate},
     {"networking.k8s.io", "IngressClass", CheckDns1123Subdomain, ValidateIngressClass,
      ValidateIngressClassUpdate},
+    {"apiregistration.k8s.io", "APIService", CheckPathSegment, ValidateApiService},
     {"admissionregistration.k8s.io", "MutatingWebhookConfiguration", CheckDns1123Subdomain,
      ValidateMutatingWebhookConfiguration},
     {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration", CheckDns1123Subdomain,

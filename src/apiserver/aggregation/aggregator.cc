@@ -1,0 +1,19 @@
+#include "apiserver/aggregation/aggregator.h"
+
+#include "apiserver/core.h"
+
+namespace muster::apiserver {
+
+Aggregator::Aggregator(Core& core)
+    : index_(core.store,
+             [this](const std::string& name, const ApiServicePtr& service) {
+               service == nullptr ? checker_.Forget(name) : checker_.Check(name);
+             }),
+      checker_(core, index_) {}
+
+void Aggregator::Start() {
+  checker_.Start();
+  index_.Start();
+}
+
+}  // namespace muster::apiserver

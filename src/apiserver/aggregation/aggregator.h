@@ -1,0 +1,42 @@
+// src/apiserver/aggregation/aggregator.h
+//
+// Aggregator: the API groups that other servers serve behind this one, as upstream's
+// kube-aggregator. APIServices name them (api_service_index.h), their availability is checked
+// (availability_checker.h), and requests for them are passed on (service_proxy.h).
+//
+// Life cycle: a member of the Core; Start() once.
+// Thread:     the loop thread.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "apiserver/aggregation/api_service_index.h"
+#include "apiserver/aggregation/availability_checker.h"
+
+namespace muster::apiserver {
+
+struct Core;
+
+class Aggregator {
+ public:
+  explicit Aggregator(Core& core);
+
+  void Start();
+
+  const ApiServiceIndex& services() const { return index_; }
+  // The APIResourceList that the service gave last; null before.
+  json::Value ResourcesOf(const std::string& name) const { return checker_.ResourcesOf(name); }
+  // Grows with every change of what is served, or of what is known of it.
+  uint64_t revision() const { return index_.revision() + checker_.revision(); }
+
+  size_t requests_under_way = 0;  // service_proxy.h counts
+
+ private:
+  ApiServiceIndex index_;
+  AvailabilityChecker checker_;
+};
+
+}  // namespace muster::apiserver

@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kMinDiscoveryBackoff = milliseconds(100);
 constexpr Duration kMaxDiscoveryBackoff = seconds(30);
+constexpr char kApiServices[] = "/apis/apiregistration.k8s.io/v1/apiservices/";
 // A second view of the core events.
 constexpr std::string_view kEventsGroup = "events.k8s.io";
 
@@ -22,6 +23,12 @@ bool HasVerbs(const json::Value& resource) {
   return std::all_of(std::begin(kNeeded), std::end(kNeeded), [&verbs](std::string_view verb) {
     return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
   });
+}
+
+// "v1.g" of "/apis/g/v1"; "" of other paths.
+std::string ApiServiceOf(const std::string& path) {
+  const std::vector<std::string_view> parts = SplitNonEmpty(path, '/');
+  return parts.size() == 3 ? fmt::format("{}.{}", parts[2], parts[1]) : "";
 }
 
 // The version that a CustomResourceDefinition's objects are best read in: stored if served, else
@@ -78,32 +85,57 @@ struct ResourceDiscovery::Impl {
     }
     const std::string path = waiting.front();
     waiting.pop_front();
-    Ask(path, [this](const json::Value& list) {
-      const std::string group_version = list["groupVersion"].Str();
-      const size_t slash = group_version.find('/');
-      const std::string group = slash == std::string::npos ? "" : group_version.substr(0, slash);
-      const std::string version =
-          slash == std::string::npos ? group_version : group_version.substr(slash + 1);
-      for (const json::Value& resource : list["resources"].items()) {
-        if (resource["name"].AsString().find('/') != std::string_view::npos || !HasVerbs(resource))
-          continue;
-        Add({{group, version, resource["name"].Str()},
-             resource["kind"].Str(),
-             resource["namespaced"].AsBool()});
+    AskVersion(path);
+  }
+
+  // A group version that another server serves, and does not serve now, is left out: the rest must
+  // go on without it.
+  void AskVersion(const std::string& path) {
+    client.GetPath(path, lifetime.Guard([this, path](Result<json::Value> list) {
+      if (list) {
+        AddAll(*list);
+        return AskNext();
       }
-      AskNext();
-    });
+      const std::string name = ApiServiceOf(path);
+      if (name.empty()) return Retry(path, list.error());
+      client.GetPath(kApiServices + name,
+                     lifetime.Guard([this, path, why = list.error()](Result<json::Value> service) {
+                       if (!service || (*service)["spec"]["service"].IsNull())
+                         return Retry(path, why);
+                       LOG_WARN("discovery: goes on without {} error={}", path, why.ToString());
+                       AskNext();
+                     }));
+    }));
+  }
+
+  void AddAll(const json::Value& list) {
+    const std::string group_version = list["groupVersion"].Str();
+    const size_t slash = group_version.find('/');
+    const std::string group = slash == std::string::npos ? "" : group_version.substr(0, slash);
+    const std::string version =
+        slash == std::string::npos ? group_version : group_version.substr(slash + 1);
+    for (const json::Value& resource : list["resources"].items()) {
+      if (resource["name"].AsString().find('/') != std::string_view::npos || !HasVerbs(resource))
+        continue;
+      Add({{group, version, resource["name"].Str()},
+           resource["kind"].Str(),
+           resource["namespaced"].AsBool()});
+    }
   }
 
   void Ask(const std::string& path, Function<void(const json::Value&)> then) {
     client.GetPath(path, lifetime.Guard([this, path,
                                          then = std::move(then)](Result<json::Value> body) mutable {
       if (body) return then(*body);
-      LOG_WARN("discovery: cannot read {} error={}", path, body.error().ToString());
-      Duration delay = kMinDiscoveryBackoff * (int64_t{1} << std::min(failures++, 20));
-      delay = std::min<Duration>(delay, kMaxDiscoveryBackoff);
-      client.loop().After(delay, lifetime.Guard([this] { AskGroups(); }));
+      Retry(path, body.error());
     }));
+  }
+
+  void Retry(const std::string& path, const Status& why) {
+    LOG_WARN("discovery: cannot read {} error={}", path, why.ToString());
+    Duration delay = kMinDiscoveryBackoff * (int64_t{1} << std::min(failures++, 20));
+    delay = std::min<Duration>(delay, kMaxDiscoveryBackoff);
+    client.loop().After(delay, lifetime.Guard([this] { AskGroups(); }));
   }
 
   void OnCrd(const json::Value& before, const json::Value& after) {

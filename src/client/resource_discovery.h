@@ -7,7 +7,8 @@
 // Life cycle: made with an InformerSet that outlives it; Start() once.
 // Thread:     the loop thread.
 // Invariants: one entry per group and kind, in its preferred version; kinds that cannot be listed,
-//             watched and deleted are left out.
+//             watched and deleted are left out, and so are those of another server (an APIService
+//             with a Service) that did not answer when it was asked.
 
 #pragma once
 

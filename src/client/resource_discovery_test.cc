@@ -62,6 +62,28 @@ TEST_F(ResourceDiscoveryTest, FindsBuiltInAndCustomKinds) {
   EXPECT_EQ(discovery.Find("g", "X"), nullptr);
 }
 
+TEST_F(ResourceDiscoveryTest, GoesOnWithoutAServerThatDoesNotAnswer) {
+  api_.static_answers["/api/v1"] = ResourceList("v1", "pods", "Pod");
+  api_.static_answers["/apis"] = *json::Parse(
+      R"({"groups":[{"name":"far.io","preferredVersion":{"groupVersion":"far.io/v1"}},
+                    {"name":"batch","preferredVersion":{"groupVersion":"batch/v1"}}]})");
+  InformerSet informers(client_);
+  ResourceDiscovery discovery(client_, informers);
+  discovery.Start();
+  informers.Start();
+  loop_.RunFor(seconds(1));
+  // Nobody says that it is another server's.
+  EXPECT_FALSE(discovery.Synced());
+  api_.static_answers["/apis/apiregistration.k8s.io/v1/apiservices/v1.far.io"] =
+      *json::Parse(R"({"spec":{"service":{"name":"far"}}})");
+  loop_.RunFor(seconds(30));
+  EXPECT_FALSE(discovery.Synced());  // batch is ours
+  api_.static_answers["/apis/batch/v1"] = ResourceList("batch/v1", "jobs", "Job");
+  loop_.RunFor(seconds(60));
+  EXPECT_TRUE(discovery.Synced());
+  EXPECT_NE(discovery.Find("batch", "Job"), nullptr);
+}
+
 TEST_F(ResourceDiscoveryTest, TriesAgain) {
   InformerSet informers(client_);
   ResourceDiscovery discovery(client_, informers);

@@ -15,6 +15,14 @@ json::Value ResponseKind(const ApiService& service, const json::Value& resource)
                     {"kind", resource["kind"].Str()}});
 }
 
+// Only texts: clients read the whole document or nothing of it.
+json::Value Texts(const json::Value& list) {
+  json::Array texts;
+  for (const json::Value& one : list.items())
+    if (one.IsString()) texts.push_back(one);
+  return json::Value(std::move(texts));
+}
+
 std::string_view ScopeOf(const json::Value& resource) {
   return resource["namespaced"].AsBool() ? "Namespaced" : "Cluster";
 }
@@ -24,9 +32,9 @@ json::Value MainEntry(const ApiService& service, const json::Value& resource) {
                                  {"responseKind", ResponseKind(service, resource)},
                                  {"scope", ScopeOf(resource)},
                                  {"singularResource", resource["singularName"].Str()},
-                                 {"verbs", resource["verbs"]}});
+                                 {"verbs", Texts(resource["verbs"])}});
   for (const char* list : {"shortNames", "categories"})
-    if (!resource[list].empty()) entry = std::move(entry).Set(list, resource[list]);
+    if (!resource[list].empty()) entry = std::move(entry).Set(list, Texts(resource[list]));
   return entry;
 }
 
@@ -48,6 +56,7 @@ json::Value DiscoveryOf(const ApiService& service, const json::Value& list) {
   for (const json::Value& resource : list["resources"].items()) {
     const std::string_view name = resource["name"].AsString();
     const size_t slash = name.find('/');
+    if (name.empty()) continue;
     const std::string parent(name.substr(0, slash));
     const auto [place, added] = places.try_emplace(parent, entries.size());
     if (slash == std::string_view::npos) {
@@ -62,7 +71,7 @@ json::Value DiscoveryOf(const ApiService& service, const json::Value& list) {
     if (added) entries.push_back(ParentEntry(parent, resource));
     subresources[parent].push_back(json::Obj({{"subresource", name.substr(slash + 1)},
                                               {"responseKind", ResponseKind(service, resource)},
-                                              {"verbs", resource["verbs"]}}));
+                                              {"verbs", Texts(resource["verbs"])}}));
   }
   for (auto& [parent, subs] : subresources) {
     json::Value& entry = entries[places.find(parent)->second];

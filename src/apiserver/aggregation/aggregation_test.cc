@@ -7,6 +7,7 @@
 #include "apiserver/aggregation/fake_extensions.h"
 #include "apiserver/aggregation/service_proxy.h"
 #include "apiserver/apiserver_testing.h"
+#include "base/strings.h"
 
 namespace muster::apiserver {
 namespace {
@@ -214,9 +215,11 @@ TEST_F(AggregationTest, WhatIsSaidOfAFormerSpecDoesNotCount) {
   net::Headers merge;
   merge.Add("Content-Type", "application/merge-patch+json");
   test_.Send("PATCH", kName, R"({"spec":{"service":{"name":"other"}}})", merge);
+  const TestServer::WriterPtr watch = test_.Send("GET", std::string(kServices) + "?watch=true");
   look->Answer(200, kList);
   test_.loop.RunReady();
   EXPECT_EQ(Available(), R"(False ServiceNotFound service/other in "default" is not present)");
+  EXPECT_EQ(watch->body.find("Passed"), std::string::npos);
 }
 
 TEST_F(AggregationTest, PassesRequestsOnAndAnswersBack) {
@@ -228,6 +231,7 @@ TEST_F(AggregationTest, PassesRequestsOnAndAnswersBack) {
   headers.Add("x-remote-group", "system:masters");
   headers.Add("X-Remote-Extra-Scopes", "all");
   headers.Add("X-Remote-Uid", "7");
+  headers.Add("X_Remote_User", "root");
   headers.Add("Connection", "close, X-Secret");
   headers.Add("X-Secret", "of this connection");
   headers.Add("X-Mine", "kept");
@@ -243,7 +247,7 @@ TEST_F(AggregationTest, PassesRequestsOnAndAnswersBack) {
   EXPECT_EQ(request.headers.Get("X-Mine"), "kept");
   std::vector<std::string> said;
   for (const auto& [name, value] : request.headers.list())
-    if (name.starts_with("X-Remote") || name.starts_with("x-remote"))
+    if (ToLower(name).starts_with("x-remote") || ToLower(name).starts_with("x_remote"))
       said.push_back(name + "=" + value);
   EXPECT_EQ(said, (std::vector<std::string>{"X-Remote-User=admin", "X-Remote-Group=system:masters",
                                             "X-Remote-Group=system:authenticated"}));
@@ -262,6 +266,25 @@ TEST_F(AggregationTest, PassesRequestsOnAndAnswersBack) {
   EXPECT_EQ(writer->headers.Get("Warning"), "299 - \"beware\"");
   EXPECT_FALSE(writer->headers.Has("Content-Length"));
   EXPECT_FALSE(writer->headers.Has("Connection"));
+}
+
+TEST_F(AggregationTest, TellsOfWhomItWasImpersonated) {
+  Serve();
+  net::Headers headers;
+  headers.Add("Impersonate-User", "jane");
+  headers.Add("Impersonate-Group", "system:masters");
+  headers.Add("Impersonate-Extra-Example.com%2fId", "a");
+  headers.Add("Impersonate-Extra-Example.com%2fId", "b");
+  const TestServer::WriterPtr writer = test_.Begin("GET", kThings, "", headers);
+  const FakeExtensions::QuestionPtr question = extensions_.Take();
+  ASSERT_NE(question, nullptr) << writer->body;
+  std::vector<std::string> said;
+  for (const auto& [name, value] : question->request.headers.list())
+    if (name != "Host") said.push_back(name + "=" + value);
+  EXPECT_EQ(said, (std::vector<std::string>{"X-Remote-User=jane", "X-Remote-Group=system:masters",
+                                            "X-Remote-Group=system:authenticated",
+                                            "X-Remote-Extra-example.com%2Fid=a",
+                                            "X-Remote-Extra-example.com%2Fid=b"}));
 }
 
 TEST_F(AggregationTest, AWatchPassesPieceByPieceForAsLongAsItsReaderStays) {
@@ -394,6 +417,38 @@ TEST_F(AggregationTest, DiscoveryHasTheGroupAndWhatItsServerSaid) {
   test_.Send("DELETE", kName);
   EXPECT_EQ(test_.Send("GET", "/apis/a.example.com")->status, 404);
   EXPECT_EQ(test_.Send("GET", kBase)->status, 404);
+}
+
+TEST_F(AggregationTest, WhatAServerSaysOfItselfSpoilsNothing) {
+  AddService();
+  AddSlice("s", "10.1.2.3");
+  Register();
+  extensions_.Take()->Answer(
+      200,
+      R"({"kind":"APIResourceList","resources":[{"name":7},5,null,{"name":"/x"},)"
+      R"({"name":"things","kind":[],"verbs":"get","shortNames":[1,"th",{}],"categories":{}}]})");
+  test_.loop.RunReady();
+  json::Value items = Discover("/apis", kAggregated)["items"];
+  const json::Value resources = items.At(items.size() - 1)["versions"].At(0)["resources"];
+  for (const json::Value& resource : resources.items()) {
+    EXPECT_TRUE(resource["resource"].IsString());
+    EXPECT_TRUE(resource["verbs"].IsArray());
+    EXPECT_TRUE(resource["responseKind"]["kind"].IsString());
+  }
+  const json::Value things = resources.At(resources.size() - 1);
+  EXPECT_EQ(things["shortNames"].size(), 1u);
+  EXPECT_EQ(things["verbs"].size(), 0u);
+
+  // Neither does too much, or what is no document: what was known stays.
+  for (const std::string& answer :
+       {std::string(kMaxDiscoveryBytes + 1, ' ') + kList, std::string("<html>"), std::string()}) {
+    Wait(kAvailabilityPeriod);
+    extensions_.Take()->Answer(200, answer);
+    test_.loop.RunReady();
+    EXPECT_EQ(Available(), "True Passed all checks passed");
+    items = Discover("/apis", kAggregated)["items"];
+    EXPECT_EQ(items.At(items.size() - 1)["versions"].At(0)["resources"], resources);
+  }
 }
 
 TEST_F(AggregationTest, VersionsAreInTheOrderThatTheyAskFor) {

@@ -33,6 +33,13 @@ bool IsOfTheConnection(std::string_view lower) {
   return std::ranges::find(kOfTheConnection, lower) != kOfTheConnection.end();
 }
 
+// "X_Remote_User" is the same header to servers that give headers to programs as variables.
+std::string Plain(std::string_view name) {
+  std::string lower = ToLower(name);
+  std::ranges::replace(lower, '_', '-');
+  return lower;
+}
+
 // What the Connection header names stays on the connection, too.
 std::set<std::string> NamedByConnection(const net::Headers& headers) {
   std::set<std::string> names;
@@ -85,7 +92,7 @@ net::Request PassOn(const Call& call, const ApiService& service) {
   const std::set<std::string> named = NamedByConnection(call.request().headers);
   for (const auto& [name, value] : call.request().headers.list()) {
     const std::string lower = ToLower(name);
-    if (IsOfTheConnection(lower) || IsForThisServer(lower) || named.contains(lower)) continue;
+    if (IsOfTheConnection(lower) || IsForThisServer(Plain(name)) || named.contains(lower)) continue;
     request.headers.Add(name, value);
   }
   request.headers.Set("Host", service.Host());

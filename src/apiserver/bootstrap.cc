@@ -1,5 +1,6 @@
 #include "apiserver/bootstrap.h"
 
+#include "apiserver/aggregation/local_api_services.h"
 #include "apiserver/errors.h"
 #include "apiserver/identity/default_roles.h"
 #include "apiserver/kinds/ip_allocator.h"
@@ -134,6 +135,7 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
   objects.push_back(LocalPathClass());
   for (json::Value& object : DefaultRbac()) objects.push_back(std::move(object));
   for (json::Value& crd : schema::OwnCrds()) objects.push_back(std::move(crd));
+  for (json::Value& service : BuiltInApiServices()) objects.push_back(std::move(service));
   objects.push_back(KubernetesService(options));
   // A loopback address is no endpoint: in a pod it would be the pod itself.
   if (schema::Problems problems;

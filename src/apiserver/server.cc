@@ -41,6 +41,7 @@ std::unique_ptr<Strategy> MakeCrdStrategy(Core& core) {
       [&core] { return core.registry.All(); },
       [&core](const json::Value* before, const json::Value* after) {
         core.crds->OnCommit(before, after);
+        core.aggregator->OnCustomKinds();
       });
 }
 
@@ -164,7 +165,7 @@ struct ApiServer::Impl {
                           [this] { return core.store.Health().ok() ? 1.0 : 0.0; });
   }
 
-  void KeepKubernetesService();
+  void KeepOwnObjects();
   void Handle(net::Request request, net::ResponseWriterPtr writer);
   void Route(const CallPtr& call);
   void RouteResource(const CallPtr& call);
@@ -185,14 +186,19 @@ struct ApiServer::Impl {
   std::vector<store::Store::WatchId> kept_watches;
 };
 
-// Clients find this server through default/kubernetes: `kubectl delete services --all` must not
-// take it away.
-void ApiServer::Impl::KeepKubernetesService() {
-  for (const auto& [group, plural] : {std::pair<const char*, const char*>{"", "services"},
-                                      {"", "endpoints"},
-                                      {"discovery.k8s.io", "endpointslices"}}) {
-    const ResourcePtr resource = core.registry.Find(group, "v1", plural);
-    const std::string key = ObjectKey(*resource->kind, "default", "kubernetes");
+// Clients find this server through default/kubernetes, and servers behind it whom to believe in a
+// ConfigMap: `kubectl delete services --all` must not take them away.
+void ApiServer::Impl::KeepOwnObjects() {
+  struct Kept {
+    const char *group, *plural, *ns, *name;
+  };
+  for (const Kept& kept :
+       {Kept{"", "services", "default", "kubernetes"},
+        Kept{"", "endpoints", "default", "kubernetes"},
+        Kept{"discovery.k8s.io", "endpointslices", "default", "kubernetes"},
+        Kept{"", "configmaps", "kube-system", "extension-apiserver-authentication"}}) {
+    const ResourcePtr resource = core.registry.Find(kept.group, "v1", kept.plural);
+    const std::string key = ObjectKey(*resource->kind, kept.ns, kept.name);
     const auto on_events = [this, key](const std::vector<store::WatchEvent>& events) {
       const bool gone = std::ranges::any_of(events, [&](const store::WatchEvent& event) {
         return event.type == store::WatchEvent::Type::kDelete && event.entry->key == key;
@@ -201,7 +207,7 @@ void ApiServer::Impl::KeepKubernetesService() {
       core.loop.Post(core.Guarded([this] {
         Bootstrap(core, [](const Status& status) {
           if (status.ok()) return;
-          LOG_WARN("apiserver: cannot restore default/kubernetes error={:?}", status.message());
+          LOG_WARN("apiserver: cannot restore what was deleted error={:?}", status.message());
         });
       }));
     };
@@ -384,7 +390,7 @@ void ApiServer::Start(Function<void(Status)> done) {
   impl_->core.admission->Start();
   impl_->core.aggregator->Start();
   impl_->events.Start();
-  impl_->KeepKubernetesService();
+  impl_->KeepOwnObjects();
   Bootstrap(impl_->core, [this, weak = std::weak_ptr<int>(impl_->core.alive),
                           done = std::move(done)](const Status& status) mutable {
     if (!weak.lock()) return;

@@ -127,10 +127,10 @@ std::string CompatibilityMarkdown() {
       "An APIService may name a Service for a group version of its own, for one of "
       "CustomResourceDefinitions, or for `metrics.k8s.io`,\n"
       "which is then answered there; not for another group version that this server serves itself: "
-      "that is refused. Local\n"
-      "ones are taken, and are not made by themselves. Requests for an upgrade (`exec`, "
-      "WebSocket) are not passed on, and\n"
-      "`kubectl explain` does not know what other servers serve.\n";
+      "that is refused.\n"
+      "Requests for an upgrade (`exec`, WebSocket) are not passed on, `kubectl explain` does not "
+      "know what other servers\n"
+      "serve, and a namespace goes without waiting for a server that does not answer.\n";
   for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, out);
   for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, out);
   return out;

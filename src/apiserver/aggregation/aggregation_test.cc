@@ -23,6 +23,8 @@ constexpr const char* kList =
     R"("verbs":["get"],"shortNames":["th"]},)"
     R"({"name":"things/size","namespaced":true,"kind":"Size","verbs":["get"]},)"
     R"({"name":"pods/load","namespaced":true,"kind":"MetricValueList","verbs":["get"]}]})";
+constexpr const char* kAuthentication =
+    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
 constexpr const char* kAggregated =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -499,14 +501,17 @@ TEST_F(AggregationTest, NothingHappensWithoutApiServices) {
 }
 
 TEST_F(AggregationTest, TellsWhomToBelieve) {
-  const json::Value data = Discover(
-      "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")["data"];
+  const json::Value data = Discover(kAuthentication)["data"];
   EXPECT_EQ(data["client-ca-file"].AsString(), "clients");
   EXPECT_EQ(data["requestheader-client-ca-file"].AsString(), "proxies");
   EXPECT_EQ(data["requestheader-allowed-names"].AsString(), R"(["front-proxy-client"])");
   EXPECT_EQ(data["requestheader-username-headers"].AsString(), R"(["X-Remote-User"])");
   EXPECT_EQ(data["requestheader-group-headers"].AsString(), R"(["X-Remote-Group"])");
   EXPECT_EQ(data["requestheader-extra-headers-prefix"].AsString(), R"(["X-Remote-Extra-"])");
+  // It comes back.
+  EXPECT_EQ(test_.Send("DELETE", kAuthentication)->status, 200);
+  test_.loop.RunReady();
+  EXPECT_EQ(test_.Send("GET", kAuthentication)->status, 200);
   EXPECT_EQ(test_
                 .Send("GET",
                       "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/"

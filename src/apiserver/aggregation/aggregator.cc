@@ -9,11 +9,13 @@ Aggregator::Aggregator(Core& core)
              [this](const std::string& name, const ApiServicePtr& service) {
                service == nullptr ? checker_.Forget(name) : checker_.Check(name);
              }),
-      checker_(core, index_) {}
+      checker_(core, index_),
+      local_(core) {}
 
 void Aggregator::Start() {
   checker_.Start();
   index_.Start();
+  local_.SyncCustom();
 }
 
 }  // namespace muster::apiserver

@@ -15,6 +15,7 @@
 
 #include "apiserver/aggregation/api_service_index.h"
 #include "apiserver/aggregation/availability_checker.h"
+#include "apiserver/aggregation/local_api_services.h"
 
 namespace muster::apiserver {
 
@@ -25,6 +26,9 @@ class Aggregator {
   explicit Aggregator(Core& core);
 
   void Start();
+
+  // What CustomResourceDefinitions serve has changed.
+  void OnCustomKinds() { local_.SyncCustom(); }
 
   const ApiServiceIndex& services() const { return index_; }
   // The APIResourceList that the service gave last; null before.
@@ -37,6 +41,7 @@ class Aggregator {
  private:
   ApiServiceIndex index_;
   AvailabilityChecker checker_;
+  LocalApiServices local_;
 };
 
 }  // namespace muster::apiserver

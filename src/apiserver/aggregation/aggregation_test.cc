@@ -329,7 +329,28 @@ TEST_F(AggregationTest, AnAnswerToAPartOfThisProcessHasABound) {
   question->Data(piece);
   test_.loop.RunReady();
   EXPECT_FALSE(question->open);
-  EXPECT_FALSE(writer->ended);
+  EXPECT_EQ(writer->status, 503);
+}
+
+TEST_F(AggregationTest, AnAnswerThatBreaksOffIsNone) {
+  Serve();
+  const TestServer::WriterPtr here = test_.Begin("GET", kThings);
+  FakeExtensions::QuestionPtr question = extensions_.Take();
+  question->Head(200);
+  question->Data("{");
+  question->End(Status(Reason::kServiceUnavailable, "reset"));
+  EXPECT_EQ(here->status, 503);
+  EXPECT_NE(here->body.find("error trying to reach service: reset"), std::string::npos);
+
+  // A client has had its beginning: it sees no end.
+  const TestServer::WriterPtr there = test_.Begin("GET", std::string(kThings) + "?watch=true");
+  question = extensions_.Take();
+  question->Head(200);
+  question->Data("{");
+  question->End(Status(Reason::kServiceUnavailable, "reset"));
+  test_.loop.RunReady();
+  EXPECT_EQ(there->status, 200);
+  EXPECT_FALSE(there->ended);
 }
 
 TEST_F(AggregationTest, NoMoreRequestsThanAreAllowed) {

@@ -9,8 +9,9 @@
 
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <set>
 #include <string>
 
 #include "apiserver/aggregation/api_service_index.h"
@@ -36,7 +37,8 @@ class Aggregator {
   // Grows with every change of what is served, or of what is known of it.
   uint64_t revision() const { return index_.revision() + checker_.revision(); }
 
-  size_t requests_under_way = 0;  // service_proxy.h counts
+  // Requests that are being passed on, each until it has its answer (service_proxy.h).
+  std::set<std::shared_ptr<void>> under_way;
 
  private:
   ApiServiceIndex index_;

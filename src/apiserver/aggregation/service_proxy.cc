@@ -15,7 +15,7 @@ bool HasNoBody(std::string_view method, int status) {
   return method == "HEAD" || status == 204 || status == 304;
 }
 
-// One answer on its way. Owns itself through the callbacks of the stream.
+// One answer on its way. The aggregator holds it until it has come.
 class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
  public:
   AnswerRelay(Core& core, CallPtr call, std::string host)
@@ -23,29 +23,28 @@ class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
         call_(std::move(call)),
         host_(std::move(host)),
         watches_(call_->info().verb == "watch"),
-        in_process_(call_->request().peer.address.empty()) {
-    ++core_.aggregator->requests_under_way;
-  }
-  ~AnswerRelay() {
-    if (server_.lock() != nullptr) --core_.aggregator->requests_under_way;
-  }
-  AnswerRelay(const AnswerRelay&) = delete;
-  AnswerRelay& operator=(const AnswerRelay&) = delete;
+        collects_(!watches_ && call_->request().peer.address.empty()) {}
 
   void Start(const ExtensionTarget& target, net::Request request);
 
  private:
-  // `what` of this relay, while both it and the server are there.
+  // `what` of this relay, while it is there.
   template <class What>
   auto IfThere(What what) {
-    return [weak = weak_from_this(), server = server_, what](auto&&... arguments) {
+    return [weak = weak_from_this(), what](auto&&... arguments) {
       const std::shared_ptr<AnswerRelay> self = weak.lock();
-      if (self != nullptr && !server.expired()) what(*self, arguments...);
+      if (self != nullptr) what(*self, arguments...);
     };
   }
 
   void OnHead(int status, const net::Headers& headers) {
     if (state_ != State::kWaiting) return;
+    if (collects_ && !HasNoBody(call_->info().method, status)) {
+      state_ = State::kCollecting;
+      answer_.status = status;
+      answer_.headers = PassBack(headers);
+      return;
+    }
     net::Headers all = call_->StreamHeaders(status, "");
     const net::Headers back = PassBack(headers);
     for (const auto& [name, value] : back.list()) all.Add(name, value);
@@ -61,26 +60,36 @@ class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
   }
 
   void OnData(std::string_view bytes) {
+    if (state_ == State::kCollecting) return Collect(bytes);
     if (state_ != State::kStreaming) return;
-    bytes_ += bytes.size();
     call_->writer()->Write(std::make_shared<const std::string>(bytes));
-    const bool too_much = in_process_ && !watches_ && bytes_ > kMaxExtensionAnswerBytes;
-    if (too_much || call_->writer()->BufferedBytes() > kMaxExtensionBacklogBytes) Finish();
+    if (call_->writer()->BufferedBytes() > kMaxExtensionBacklogBytes) Finish();
+  }
+
+  void Collect(std::string_view bytes) {
+    if (answer_.body.size() + bytes.size() <= kMaxExtensionAnswerBytes) {
+      answer_.body += bytes;
+      return;
+    }
+    Fail(fmt::format("its answer has more than {} bytes", kMaxExtensionAnswerBytes));
+    Finish();
+  }
+
+  void Fail(std::string_view why) {
+    call_->Fail(Error(Reason::kServiceUnavailable, "error trying to reach service: {}", why));
   }
 
   void OnEnd(const Status& status) {
-    if (state_ == State::kStreaming) {
-      if (status.ok()) call_->writer()->End();
-    } else if (state_ == State::kWaiting) {
-      call_->Fail(Error(Reason::kServiceUnavailable, "error trying to reach service: {}",
-                        status.ok() ? "it ended without an answer" : status.message()));
-    }
+    if (state_ == State::kStreaming && status.ok()) call_->writer()->End();
+    if (state_ == State::kCollecting && status.ok()) call_->Send(std::move(answer_));
+    if (!status.ok() && IsUnanswered()) Fail(status.message());
+    if (status.ok() && state_ == State::kWaiting) Fail("it ended without an answer");
     Finish();
   }
 
   void OnTimeout() {
     timer_ = 0;
-    if (state_ == State::kWaiting) {
+    if (IsUnanswered()) {
       call_->Fail(Error(Reason::kTimeout, "Timeout: no answer of {} within {} s", host_,
                         std::chrono::duration_cast<seconds>(kExtensionPatience).count()));
     }
@@ -90,29 +99,28 @@ class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
   // Lets go of the writer, too: an answer that did not come to its end is cut, and the client
   // knows. Later: this may run inside a callback of the stream that it destroys.
   void Finish() {
-    state_ = State::kDone;
+    if (std::exchange(state_, State::kDone) == State::kDone) return;
     core_.loop.Cancel(std::exchange(timer_, 0));
-    core_.loop.Post([keep = std::move(keep_)] {
-      if (keep != nullptr) keep->stream_.reset();
-    });
+    core_.loop.Post(core_.Guarded(
+        [self = shared_from_this()] { self->core_.aggregator->under_way.erase(self); }));
   }
 
-  enum class State : uint8_t { kWaiting, kStreaming, kDone };
+  enum class State : uint8_t { kWaiting, kCollecting, kStreaming, kDone };
+  bool IsUnanswered() const { return state_ == State::kWaiting || state_ == State::kCollecting; }
 
   Core& core_;
-  const std::weak_ptr<int> server_ = core_.alive;
   CallPtr call_;
   const std::string host_;
-  const bool watches_, in_process_;
+  const bool watches_;
+  const bool collects_;  // for a part of this process, which takes an answer whole
   State state_ = State::kWaiting;
   TimerId timer_ = 0;
-  size_t bytes_ = 0;
+  net::Response answer_;
   std::unique_ptr<net::ClientStream> stream_;
-  std::shared_ptr<AnswerRelay> keep_;
 };
 
 void AnswerRelay::Start(const ExtensionTarget& target, net::Request request) {
-  keep_ = shared_from_this();
+  core_.aggregator->under_way.insert(shared_from_this());
   call_->writer()->OnPeerGone(IfThere([](AnswerRelay& self) { self.Finish(); }));
   net::ClientStreamCallbacks callbacks;
   callbacks.on_head = IfThere([](AnswerRelay& self, int status, const net::Headers& headers) {
@@ -137,7 +145,7 @@ void ProxyToApiService(Core& core, const CallPtr& call, const ApiServicePtr& ser
     return call->Fail(Status(Reason::kServiceUnavailable,
                              "the server is currently unable to handle the request"));
   }
-  if (core.aggregator->requests_under_way >= kMaxExtensionRequests) {
+  if (core.aggregator->under_way.size() >= kMaxExtensionRequests) {
     return call->Fail(Error(Reason::kTooManyRequests,
                             "{} requests are under way to API services already",
                             kMaxExtensionRequests));

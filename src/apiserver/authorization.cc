@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+
+#include "schema/field_selector.h"
+#include "schema/names.h"
 
 namespace muster::apiserver {
 
@@ -37,7 +41,28 @@ Status AuthorizationError(const User& user, const RequestInfo& info, std::string
       std::move(details));
 }
 
+std::optional<std::string> SelectedName(const RequestInfo& info) {
+  if (!info.name.empty() || (info.verb != "list" && info.verb != "watch")) return std::nullopt;
+  const std::string_view text = info.query.Get("fieldSelector");
+  if (text.empty()) return std::nullopt;
+  const Result<schema::FieldSelector> selector = schema::FieldSelector::Parse(text);
+  if (!selector) return std::nullopt;
+  for (const schema::FieldTerm& term : selector->terms()) {
+    if (term.field != "metadata.name" || term.negated) continue;
+    schema::Problems problems;
+    schema::CheckPathSegment(term.value, problems);
+    if (term.value.empty() || !problems.empty()) return std::nullopt;
+    return term.value;
+  }
+  return std::nullopt;
+}
+
 Status Authorizer::Authorize(const User& user, const RequestInfo& info) const {
+  if (std::optional<std::string> name = SelectedName(info)) {
+    RequestInfo named = info;
+    named.name = *std::move(name);
+    return Authorize(user, named);
+  }
   const Decision decision = Decide(user, info);
   return decision.allowed ? Status::Ok() : AuthorizationError(user, info, decision.reason);
 }

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,10 @@ class Authorizer {
   // Ok, or Forbidden with the reason in upstream's words.
   Status Authorize(const User& user, const RequestInfo& info) const;
 };
+
+// The one object that a list or watch asks for by fieldSelector=metadata.name=x: rules with
+// resourceNames allow that, as upstream's do.
+std::optional<std::string> SelectedName(const RequestInfo& info);
 
 // Health and version, which everybody may read.
 bool IsPublic(const RequestInfo& info);

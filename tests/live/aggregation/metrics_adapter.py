@@ -120,7 +120,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-AUTHENTICATION = Api('/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication')['data']
+# Listed by its name, as stock servers do.
+AUTHENTICATION = Api('/api/v1/namespaces/kube-system/configmaps?fieldSelector=metadata.name%3D'
+                     'extension-apiserver-authentication')['items'][0]['data']
 ALLOWED = json.loads(AUTHENTICATION['requestheader-allowed-names'])
 CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 CONTEXT.load_cert_chain(sys.argv[2], sys.argv[3])

@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kMinDiscoveryBackoff = milliseconds(100);
 constexpr Duration kMaxDiscoveryBackoff = seconds(30);
+const Resource kApiServiceResource{"apiregistration.k8s.io", "v1", "apiservices"};
 constexpr char kApiServices[] = "/apis/apiregistration.k8s.io/v1/apiservices/";
 // A second view of the core events.
 constexpr std::string_view kEventsGroup = "events.k8s.io";
@@ -22,6 +23,15 @@ bool HasVerbs(const json::Value& resource) {
   const std::vector<std::string> verbs = json::ToStrings(resource["verbs"]);
   return std::all_of(std::begin(kNeeded), std::end(kNeeded), [&verbs](std::string_view verb) {
     return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
+  });
+}
+
+// By a Service that is available.
+bool IsServedElsewhere(const json::Value& api_service) {
+  if (api_service["spec"]["service"].IsNull()) return false;
+  const json::Array& conditions = api_service["status"]["conditions"].items();
+  return std::ranges::any_of(conditions, [](const json::Value& condition) {
+    return condition["type"].AsString() == "Available" && condition["status"].AsString() == "True";
   });
 }
 
@@ -61,7 +71,27 @@ struct ResourceDiscovery::Impl {
                         lifetime.Guard([this](const ObjectKey&, const json::Value& before,
                                               const json::Value& after) { OnCrd(before, after); }),
                     .on_synced = {}});
+    informers
+        .Get(kApiServiceResource, json::Fields{{"spec", "group"},
+                                               {"spec", "version"},
+                                               {"spec", "service", "name"},
+                                               {"status", "conditions"}})
+        .Subscribe({.on_change = lifetime.Guard(
+                        [this](const ObjectKey&, const json::Value& before,
+                               const json::Value& after) { OnApiService(before, after); }),
+                    .on_synced = {}});
     AskGroups();
+  }
+
+  // Another server answers from now on: its kinds join the others.
+  void OnApiService(const json::Value& before, const json::Value& after) {
+    if (after.IsNull() || !IsServedElsewhere(after) || IsServedElsewhere(before)) return;
+    const std::string path = fmt::format("/apis/{}/{}", after["spec"]["group"].AsString(),
+                                         after["spec"]["version"].AsString());
+    client.GetPath(path, lifetime.Guard([this, path](const Result<json::Value>& list) {
+      if (list) return AddAll(*list);
+      LOG_WARN("discovery: cannot read {} error={}", path, list.error().ToString());
+    }));
   }
 
   // The chain of questions: /apis, then one group version after the other. A failure begins it

@@ -1,14 +1,14 @@
 // src/client/resource_discovery.h
 //
 // ResourceDiscovery: which kinds the server serves. Asked once (/api, /apis, then each group
-// version), and kept current by an informer of CustomResourceDefinitions. The garbage collector and
-// the namespace controller act on every kind there is.
+// version), and kept current by informers of CustomResourceDefinitions and APIServices. The garbage
+// collector and the namespace controller act on every kind there is.
 //
 // Life cycle: made with an InformerSet that outlives it; Start() once.
 // Thread:     the loop thread.
 // Invariants: one entry per group and kind, in its preferred version; kinds that cannot be listed,
 //             watched and deleted are left out, and so are those of another server (an APIService
-//             with a Service) that did not answer when it was asked.
+//             with a Service) until it answers.
 
 #pragma once
 

@@ -84,6 +84,35 @@ TEST_F(ResourceDiscoveryTest, GoesOnWithoutAServerThatDoesNotAnswer) {
   EXPECT_NE(discovery.Find("batch", "Job"), nullptr);
 }
 
+TEST_F(ResourceDiscoveryTest, AServerThatComesLaterBringsItsKinds) {
+  api_.static_answers["/apis"] = *json::Parse(R"({"groups":[]})");
+  api_.static_answers["/api/v1"] = ResourceList("v1", "pods", "Pod");
+  InformerSet informers(client_);
+  ResourceDiscovery discovery(client_, informers);
+  discovery.Start();
+  informers.Start();
+  loop_.RunReady();
+  const auto service = [](const std::string& status, const std::string& behind) {
+    return *json::Parse(
+        R"({"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService",)"
+        R"("metadata":{"name":"v1.far.io"},"spec":{"group":"far.io","version":"v1")" +
+        behind + R"(},"status":{"conditions":[{"type":"Available","status":")" + status +
+        R"("}]}})");
+  };
+  constexpr const char* kPath = "/apis/apiregistration.k8s.io/v1/apiservices";
+  constexpr const char* kBehind = R"(,"service":{"name":"far"})";
+  api_.static_answers["/apis/far.io/v1"] = ResourceList("far.io/v1", "stars", "Star");
+  api_.Put(kPath, service("True", ""));  // this server's own
+  loop_.RunReady();
+  EXPECT_EQ(discovery.Find("far.io", "Star"), nullptr);
+  api_.Put(kPath, service("False", kBehind));
+  loop_.RunReady();
+  EXPECT_EQ(discovery.Find("far.io", "Star"), nullptr);
+  api_.Put(kPath, service("True", kBehind));
+  loop_.RunReady();
+  EXPECT_NE(discovery.Find("far.io", "Star"), nullptr);
+}
+
 TEST_F(ResourceDiscoveryTest, TriesAgain) {
   InformerSet informers(client_);
   ResourceDiscovery discovery(client_, informers);

@@ -173,8 +173,9 @@ std::vector<std::string> Discovery::Groups() const {
     priority = std::max(priority, service->group_priority);
   }
   std::vector<std::pair<std::string, int64_t>> sorted(others.begin(), others.end());
-  std::ranges::stable_sort(sorted,
-                           [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::sort(sorted, [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
   std::vector<std::string> groups(own.begin(), own.end());
   for (auto& [group, priority] : sorted) groups.push_back(std::move(group));
   return groups;

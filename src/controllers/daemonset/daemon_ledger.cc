@@ -128,7 +128,11 @@ void DaemonLedger::Replan(const std::string& name, NodeState& node, Time now) {
   sums_.Add(node.plan.counts, 1);
   if (node.plan.look_again_at.has_value()) due_.emplace(*node.plan.look_again_at, name);
   const auto keep = [&](std::set<std::string>& names, bool is_one) {
-    is_one ? names.insert(name).second : names.erase(name) > 0;
+    if (is_one) {
+      names.insert(name);
+    } else {
+      names.erase(name);
+    }
   };
   keep(acting_, node.plan.create || !node.plan.ends.empty());
   keep(replaceable_, node.plan.replaceable.has_value());

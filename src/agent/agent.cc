@@ -329,8 +329,10 @@ void Agent::Impl::StartNetwork(const std::string& resolv_conf) {
   publish.node_name = options.node_name;
   publish.table_file = options.data_dir + "/run/services";
   publish.dns = std::move(user_node.dns);
-  publisher = std::make_unique<NetworkPublisher>(loop, pool, informers, spawner, std::move(publish),
-                                                 [this] { return manager.PodsWithAddresses(); });
+  publisher = std::make_unique<NetworkPublisher>(
+      loop, pool, informers, spawner, std::move(publish),
+      NetworkPublisher::LocalPods{[this] { return manager.PodsWithAddresses(); },
+                                  [this] { return manager.PodsWithHostPorts(); }});
   spawner.Call("setupNetwork", ToJson(network), lifetime.Guard([this](Result<json::Value> answer) {
     if (!answer) return Step(answer.error().WithPrefix("pod network: "));
     const Status status = publisher->Start();

@@ -62,72 +62,63 @@ void AddKind(const Kind& kind, std::string& out) {
   out += "| field | what happens | what it is for |\n|---|---|---|\n" + rows;
 }
 
-constexpr std::string_view kIntroduction =
-    "# Compatibility\n\n"
-    "Written by `tools/schema/compatibility` from the `support` options in `schema/`; change "
-    "them there.\n\n"
-    "Every kind below is served with all of upstream's fields: they are stored, validated and "
-    "given back. Fields that\n"
-    "have an effect upstream and none here yet are listed. Setting one is answered with\n"
-    "`Warning: <object>: <field> is not acted on yet`. A field that *restricts* a pod (user, "
-    "capabilities, "
-    "seccomp, ...) makes\n"
-    "the pod fail with a reason rather than run without the restriction. A volume that cannot be "
-    "made keeps its pod\n"
-    "from starting, with a reason.\n\n"
-    "A type that occurs in several places (containers, init containers) is listed where it "
-    "occurs first. Pod templates\n"
-    "inside jobs follow the table of Pod.\n\n"
-    "Acted on in part: `hostPort` keeps pods that want one port apart, but leads nowhere yet. "
-    "A pod whose volumes name\n"
-    "claims (`persistentVolumeClaim`, `ephemeral`) gets a node once all of them are bound or can "
-    "be bound there, by\n"
-    "kube-scheduler's rules. Claims get volumes that exist, or, of the class `local-path` "
-    "(the default), a directory on the\n"
-    "node of their first pod, of which nobody measures the size and which other nodes do not "
-    "reach, whatever the access\n"
-    "mode. For other classes their provisioners have to run. Nothing is recycled. "
-    "`muster scheduler` beside\n"
-    "another cluster does what kube-scheduler does, claims that wait for their first consumer "
-    "included, but for\n"
-    "limits of volumes per node (CSINode), free storage (CSIStorageCapacity), and disks that "
-    "pods name without a claim.\n\n"
-    "NFS volumes (`nfs` of pods and PersistentVolumes) are mounted by the node's own `mount -t "
-    "nfs`, as the kubelet does,\n"
-    "where muster runs as root; so far nobody has run that against a real NFS server. "
-    "`mountOptions` are for them alone: a\n"
-    "hostPath or local volume that has some is refused. The option `bg` is refused, too. "
-    "Provisioning them is for a\n"
-    "provisioner of the cluster's own.\n\n"
-    "NetworkPolicies are enforced where pods have a network of their own; elsewhere (plain "
-    "processes of a user) pods that\n"
-    "one selects are refused. Between a pod and its own node everything passes, as upstream: "
-    "probes, pods on the node's\n"
-    "network, and the cluster's DNS and API server, which are the node's here.\n\n"
-    "What a pod would rather have (preferred affinity, PreferNoSchedule, ScheduleAnyway, images "
-    "that a node has) is\n"
-    "scored and weighted as upstream, with two differences: it comes before packing, while "
-    "upstream adds the two up; and\n"
-    "scores are scaled over all nodes that the pod may run on, full ones included. Replicas "
-    "without constraints of their\n"
-    "own are spread by default only with `schedulerName: muster-spread`; all other names "
-    "pack.\n\n"
-    "Admission webhooks are asked about writes, deletions, evictions, bindings, scaling, tokens, "
-    "reviews, `exec` and what goes\n"
-    "to a node's proxy, also when a part of muster itself writes. A configuration with "
-    "`matchConditions` is refused: nothing\n"
-    "evaluates them yet, and without them a webhook would be asked about, and could refuse, more "
-    "than was meant.\n"
-    "CustomResourceDefinitions with a conversion webhook are taken with a warning, and their "
-    "versions differ by\n"
-    "`apiVersion` alone.\n\n"
-    "An APIService may name a Service for a group version of its own, for one of "
-    "CustomResourceDefinitions, or for `metrics.k8s.io`,\n"
-    "which is then answered there; not for another group version that this server serves itself: "
-    "that is refused.\n"
-    "Requests for an upgrade (`exec`, WebSocket) are not passed on, `kubectl explain` does not "
-    "know what other servers\n"
-    "serve, and a namespace goes without waiting for a server that does not answer.\n";
+constexpr std::string_view kIntroduction = R"(# Compatibility
+
+Written by `tools/schema/compatibility` from the `support` options in `schema/`; change them
+there.
+
+Every kind below is served with all of upstream's fields: they are stored, validated and given
+back. Fields that have an effect upstream and none here yet are listed. Setting one is answered
+with `Warning: <object>: <field> is not acted on yet`. A field that *restricts* a pod (user,
+capabilities, seccomp, ...) makes the pod fail with a reason rather than run without the
+restriction. A volume that cannot be made keeps its pod from starting, with a reason.
+
+A type that occurs in several places (containers, init containers) is listed where it occurs
+first. Pod templates inside jobs follow the table of Pod.
+
+A `hostPort` leads from the node's addresses, and for the node's own programs from 127.0.0.1, to
+the pod, which sees the client's address (the node's, for 127.0.0.1 and for itself). The node of
+an ordinary user has a network of its own, and its addresses are reached from inside it alone;
+where pods are plain processes, it has to be the `containerPort`.
+
+Acted on in part: a pod whose volumes name claims (`persistentVolumeClaim`, `ephemeral`) gets a
+node once all of them are bound or can be bound there, by kube-scheduler's rules. Claims get
+volumes that exist, or, of the class `local-path` (the default), a directory on the node of
+their first pod, of which nobody measures the size and which other nodes do not reach, whatever
+the access mode. For other classes their provisioners have to run. Nothing is recycled. `muster
+scheduler` beside another cluster does what kube-scheduler does, claims that wait for their
+first consumer included, but for limits of volumes per node (CSINode), free storage
+(CSIStorageCapacity), and disks that pods name without a claim.
+
+NFS volumes (`nfs` of pods and PersistentVolumes) are mounted by the node's own `mount -t nfs`,
+as the kubelet does, where muster runs as root; so far nobody has run that against a real NFS
+server. `mountOptions` are for them alone: a hostPath or local volume that has some is refused.
+The option `bg` is refused, too. Provisioning them is for a provisioner of the cluster's own.
+
+NetworkPolicies are enforced where pods have a network of their own; elsewhere (plain processes
+of a user) pods that one selects are refused. Between a pod and its own node everything passes,
+as upstream: probes, pods on the node's network, and the cluster's DNS and API server, which are
+the node's here.
+
+What a pod would rather have (preferred affinity, PreferNoSchedule, ScheduleAnyway, images that
+a node has) is scored and weighted as upstream, with two differences: it comes before packing,
+while upstream adds the two up; and scores are scaled over all nodes that the pod may run on,
+full ones included. Replicas without constraints of their own are spread by default only with
+`schedulerName: muster-spread`; all other names pack.
+
+Admission webhooks are asked about writes, deletions, evictions, bindings, scaling, tokens,
+reviews, `exec` and what goes to a node's proxy, also when a part of muster itself writes. A
+configuration with `matchConditions` is refused: nothing evaluates them yet, and without them a
+webhook would be asked about, and could refuse, more than was meant. CustomResourceDefinitions
+with a conversion webhook are taken with a warning, and their versions differ by `apiVersion`
+alone.
+
+An APIService may name a Service for a group version of its own, for one of
+CustomResourceDefinitions, or for `metrics.k8s.io`, which is then answered there; not for
+another group version that this server serves itself: that is refused. Requests for an upgrade
+(`exec`, WebSocket) are not passed on, `kubectl explain` does not know what other servers serve,
+and a namespace goes without waiting for a server that does not answer.
+)";
 
 }  // namespace
 

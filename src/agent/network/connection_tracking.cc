@@ -78,9 +78,13 @@ Result<size_t> ForgetDatagrams(const std::map<ServiceFrontend, std::set<ServiceE
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenNetfilter());
   std::vector<std::string> flows;
   const auto is_lost = [&](const Tuple& original, const Tuple& reply) {
+    const bool nowhere = reply.from == original.to && reply.to == original.from;
     for (const Ipv4 address : {original.to.address, Ipv4{}}) {
-      const auto found = lost.find({address, ServiceProtocol::kUdp, original.to.port});
-      if (found != lost.end() && found->second.contains(reply.from)) return true;
+      for (const bool host_port : {false, true}) {
+        const auto found = lost.find({address, ServiceProtocol::kUdp, original.to.port, host_port});
+        if (found != lost.end() && found->second.contains(nowhere ? kNowhere : reply.from))
+          return true;
+      }
     }
     return false;
   };

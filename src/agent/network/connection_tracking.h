@@ -2,7 +2,8 @@
 //
 // Datagrams have no end that the kernel sees: a flow that was translated to an endpoint goes on to
 // it as long as the client sends, also when the endpoint is gone. So it is made to forget the flow,
-// and the client's next datagram finds another endpoint.
+// and the client's next datagram finds another endpoint. The same holds for a flow to a port of the
+// node that led nowhere (kNowhere) and now does.
 //
 // Thread: any; blocking.
 

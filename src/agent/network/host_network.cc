@@ -39,6 +39,14 @@ Status EnableForwarding(const NodeNetworkConfig& config) {
       "pods cannot reach anything without IP forwarding (set net.ipv4.ip_forward=1): ");
 }
 
+// What comes from 127.0.0.1 may be translated to a pod. It goes with the bridge.
+void AllowLoopbackToPods(const NodeNetworkConfig& config) {
+  const std::string file = fmt::format("/proc/sys/net/ipv4/conf/{}/route_localnet", config.bridge);
+  const Status status = WriteFile(file, "1\n");
+  if (!status.ok())
+    LOG_WARN("network: hostPorts are not reached at 127.0.0.1: {}", status.message());
+}
+
 // The state file that owns the network of this namespace, if it is another one than ours; else "".
 // Without an alias the bridge is of nobody: a start that was cut short, or an earlier version.
 Result<std::string> OtherOwner(Netlink& netlink, const NodeNetworkConfig& config) {
@@ -128,11 +136,19 @@ constexpr std::string_view kServiceRules = R"(  map services {
   map node_endpoints {
     typeof ip protocol . th dport . numgen random mod 2 : ip daddr . th dport
   }
+  map hostports {
+    type inet_proto . inet_service : ipv4_addr . inet_service
+  }
+  map host_ip_ports {
+    type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service
+  }
   chain no_endpoint {
     drop
   }
   chain services_and_nodeports {
     ip daddr . ip protocol . th dport vmap @services
+    fib daddr type local dnat ip to ip daddr . ip protocol . th dport map @host_ip_ports
+    fib daddr type local dnat ip to ip protocol . th dport map @hostports
     ip daddr != 127.0.0.0/8 fib daddr type local ip protocol . th dport vmap @nodeports
   }
   chain prerouting {
@@ -172,13 +188,20 @@ std::string RulesWithoutLayout(const NodeNetworkConfig& config) {
   const std::string pods = NameOfNetwork(config.pod_range);
   const std::string virtual_ips = NameOfNetwork(config.service_range);
   std::string text = std::string(kServiceRules) + Hairpin(config.node_range);
-  // What leaves for an endpoint elsewhere must come back through here.
+  // What leaves for an endpoint elsewhere must come back through here, and so must what a program
+  // of the node sends to a hostPort at 127.0.0.1.
   text += fmt::format(
       "  chain postrouting {{\n    type nat hook postrouting priority srcnat; policy accept;\n"
       "    ip saddr . ip daddr @hairpin masquerade\n"
+      "    ip saddr 127.0.0.0/8 ip daddr {0} masquerade\n"
       "    ip saddr {0} ip daddr != {1} oifname != \"{2}\" masquerade\n"
       "    meta mark & {3:#x} == {3:#x} ip daddr != {0} masquerade\n  }}\n",
       node, pods, config.bridge, kFromOutsideMark);
+  // The bridge has route_localnet for those: nobody but the node itself may use such an address.
+  text +=
+      "  chain loopback {\n    type filter hook prerouting priority raw; policy accept;\n"
+      "    iifname != \"lo\" ip daddr 127.0.0.0/8 drop\n"
+      "    iifname != \"lo\" ip saddr 127.0.0.0/8 drop\n  }\n";
   // A Service address that was not translated has no endpoint: refused at once instead of silence.
   // TCP by a reset, because connect() keeps an ICMP error for later when it comes back before it
   // sleeps. Before the routing: that would tell pods of a shorter way first, and the kernel sends
@@ -225,8 +248,8 @@ std::string ClosedRules() {
     const auto addresses = socket->ListAddresses(map);  // an error: there is no such table
     if (!addresses) continue;
     for (const auto& [address, chain] : *addresses)
-      text += fmt::format("add element ip {} {} {{ {} : drop }}\n", kNftTable, map,
-                          address.ToString());
+      text +=
+          fmt::format("add element ip {} {} {{ {} : drop }}\n", kNftTable, map, address.ToString());
   }
   return text;
 }
@@ -297,6 +320,7 @@ Status EnsureHost(const NodeNetworkConfig& config) {
       netlink.EnsureBridge(config.bridge, {config.BridgeAddress(), config.node_range.length}));
   if (!config.state_file.empty())
     RETURN_IF_ERROR(netlink.SetAlias(config.bridge, config.state_file));
+  AllowLoopbackToPods(config);
   RETURN_IF_ERROR(netlink.EnsureLinkRoute(config.service_range, config.bridge));
   // After a restart the table of last time still serves the running pods.
   ASSIGN_OR_RETURN(const bool exists, HasRules(config));

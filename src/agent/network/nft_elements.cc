@@ -26,6 +26,15 @@ std::optional<ServiceProtocol> ProtocolOf(uint32_t word) {
   return std::nullopt;
 }
 
+std::array<uint32_t, 2> DataOf(const ServiceEndpoint& endpoint) {
+  return {AddressWord(endpoint.address), PortWord(endpoint.port)};
+}
+
+// Its keys begin with the protocol.
+bool HasNoAddress(NftSet set) {
+  return set == NftSet::kNodePorts || set == NftSet::kNodeEndpoints || set == NftSet::kHostPorts;
+}
+
 uint16_t PortOf(uint32_t word) { return be16toh(static_cast<uint16_t>(le32toh(word))); }
 
 }  // namespace
@@ -38,6 +47,10 @@ std::string_view NameOf(NftSet set) {
       return "nodeports";
     case NftSet::kEndpoints:
       return "endpoints";
+    case NftSet::kHostPorts:
+      return "hostports";
+    case NftSet::kHostIpPorts:
+      return "host_ip_ports";
     default:
       return "node_endpoints";
   }
@@ -46,6 +59,7 @@ std::string_view NameOf(NftSet set) {
 size_t KeyWords(NftSet set) {
   switch (set) {
     case NftSet::kNodePorts:
+    case NftSet::kHostPorts:
       return 2;
     case NftSet::kEndpoints:
       return 4;
@@ -80,7 +94,7 @@ NftElements ElementsOf(const ServiceFrontend& frontend, const ServiceBackend& ba
   if (backend.IsNone()) return elements;
   const bool node = frontend.IsNodePort();
   std::vector<uint32_t> key;
-  if (!node) key.push_back(AddressWord(frontend.address));
+  if (!frontend.address.IsUnset()) key.push_back(AddressWord(frontend.address));
   key.push_back(ByteWord(ProtocolNumber(frontend.protocol)));
   key.push_back(PortWord(frontend.port));
   const auto add = [&](NftSet set) -> NftElement& {
@@ -90,25 +104,32 @@ NftElements ElementsOf(const ServiceFrontend& frontend, const ServiceBackend& ba
     return element;
   };
   const auto count = static_cast<uint32_t>(backend.endpoints.size());
+  if (frontend.host_port) {
+    if (count == 0) return elements;
+    add(frontend.address.IsUnset() ? NftSet::kHostPorts : NftSet::kHostIpPorts).data =
+        DataOf(backend.endpoints[0]);
+    return elements;
+  }
   NftElement& entry = add(node ? NftSet::kNodePorts : NftSet::kServices);
   if (count == 0) return elements;
   entry.chain = {count, backend.by_client, node};
   for (uint32_t i = 0; i < count; ++i) {
     NftElement& element = add(node ? NftSet::kNodeEndpoints : NftSet::kEndpoints);
     element.key[key.size()] = i;
-    element.data = {AddressWord(backend.endpoints[i].address), PortWord(backend.endpoints[i].port)};
+    element.data = DataOf(backend.endpoints[i]);
   }
   std::ranges::sort(elements);
   return elements;
 }
 
 std::optional<ServiceFrontend> FrontendOf(const NftElement& element) {
-  const bool node = element.set == NftSet::kNodePorts || element.set == NftSet::kNodeEndpoints;
-  const size_t first = node ? 0 : 1;  // the protocol
+  const bool any_address = HasNoAddress(element.set);
+  const bool host_port = element.set == NftSet::kHostPorts || element.set == NftSet::kHostIpPorts;
+  const size_t first = any_address ? 0 : 1;  // the protocol
   const auto protocol = ProtocolOf(element.key[first]);
   if (!protocol) return std::nullopt;
-  const uint32_t address = node ? 0 : element.key[first - 1];
-  return ServiceFrontend{{be32toh(address)}, *protocol, PortOf(element.key[first + 1])};
+  const uint32_t address = any_address ? 0 : element.key[first - 1];
+  return ServiceFrontend{{be32toh(address)}, *protocol, PortOf(element.key[first + 1]), host_port};
 }
 
 ServiceEndpoint EndpointOf(const NftElement& element) {

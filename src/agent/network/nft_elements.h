@@ -6,6 +6,8 @@
 //   services        address . protocol . port            : goto CHAIN
 //   endpoints       address . protocol . port . number   : address . port
 //   nodeports, node_endpoints: the same for NodePorts, without the address
+//   hostports       protocol . port                      : address . port
+//   host_ip_ports   address . protocol . port            : address . port
 //
 // A CHAIN picks one of as many endpoints as its name says, at random ("random_3") or by the
 // client's address ("client_3"), with "_node" for NodePorts. Rules do not grow with the number of
@@ -28,9 +30,17 @@
 
 namespace muster::agent {
 
-enum class NftSet : uint8_t { kServices, kNodePorts, kEndpoints, kNodeEndpoints };
-inline constexpr std::array kNftSets = {NftSet::kServices, NftSet::kNodePorts, NftSet::kEndpoints,
-                                        NftSet::kNodeEndpoints};
+enum class NftSet : uint8_t {
+  kServices,
+  kNodePorts,
+  kEndpoints,
+  kNodeEndpoints,
+  kHostPorts,
+  kHostIpPorts
+};
+inline constexpr std::array kNftSets = {NftSet::kServices,  NftSet::kNodePorts,
+                                        NftSet::kEndpoints, NftSet::kNodeEndpoints,
+                                        NftSet::kHostPorts, NftSet::kHostIpPorts};
 std::string_view NameOf(NftSet set);
 size_t KeyWords(NftSet set);
 bool HasVerdict(NftSet set);

@@ -28,6 +28,18 @@ TEST(NftElements, NodePortsHaveSetsOfTheirOwn) {
   for (const NftElement& element : elements) EXPECT_EQ(FrontendOf(element), node_port);
 }
 
+TEST(NftElements, AHostPortIsOneElement) {
+  for (const Ipv4 address : {kFrontend.address, Ipv4{}}) {
+    const ServiceFrontend host_port{address, ServiceProtocol::kUdp, 8080, true};
+    const NftElements elements = ElementsOf(host_port, {.endpoints = {kTwo}});
+    ASSERT_EQ(elements.size(), 1U);
+    EXPECT_EQ(elements[0].set, address.IsUnset() ? NftSet::kHostPorts : NftSet::kHostIpPorts);
+    EXPECT_EQ(EndpointOf(elements[0]), kTwo);
+    EXPECT_EQ(FrontendOf(elements[0]), host_port);
+    EXPECT_TRUE(ElementsOf(host_port, {}).empty());
+  }
+}
+
 TEST(NftElements, NothingForNothing) {
   EXPECT_TRUE(ElementsOf(kFrontend, {}).empty());
   const NftElements dropped = ElementsOf(kFrontend, {.drop = true});

@@ -8,9 +8,7 @@ namespace muster::agent {
 
 namespace {
 
-bool IsEndpoint(const NftElement& element) {
-  return element.set == NftSet::kEndpoints || element.set == NftSet::kNodeEndpoints;
-}
+bool IsEndpoint(const NftElement& element) { return !HasVerdict(element.set); }
 
 bool HasEndpoint(const NftElements& elements, const ServiceEndpoint& endpoint) {
   return std::ranges::any_of(elements, [&](const NftElement& element) {
@@ -75,6 +73,8 @@ void ServiceDataplane::Change(const ServiceFrontend& frontend, const ServiceBack
   applied.removed += change.remove.size();
   applied.added += change.add.size();
   if (frontend.protocol == ServiceProtocol::kUdp) {
+    if (have.empty() && !backend.endpoints.empty() && (frontend.IsNodePort() || frontend.host_port))
+      applied.lost_datagram_endpoints[frontend].insert(kNowhere);
     for (const NftElement& element : change.remove) {
       if (IsEndpoint(element) && !HasEndpoint(want, EndpointOf(element)))
         applied.lost_datagram_endpoints[frontend].insert(EndpointOf(element));

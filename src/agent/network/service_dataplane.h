@@ -29,7 +29,8 @@ class ServiceDataplane {
     size_t added = 0, removed = 0;  // elements
     size_t transactions = 0;
     // Endpoints that frontends of UDP have lost: flows that were translated to one go on unless
-    // they are forgotten (connection_tracking.h).
+    // they are forgotten (connection_tracking.h). A port of the node that leads somewhere now has
+    // lost kNowhere.
     std::map<ServiceFrontend, std::set<ServiceEndpoint>> lost_datagram_endpoints;
   };
 

@@ -179,7 +179,9 @@ ServiceTable RandomTable(Rng& rng) {
     backend.drop = endpoints.empty() && Below(rng, 2) == 0;
     const auto protocol = static_cast<ServiceProtocol>(Below(rng, 3));
     const Ipv4 address{Below(rng, 3) == 0 ? 0 : kService.value + Below(rng, 4)};
-    table[{address, protocol, static_cast<uint16_t>(30000 + Below(rng, 2))}] = backend;
+    const bool host_port = Below(rng, 3) == 0;
+    if (host_port) backend = {.endpoints = {{{0x0A2A0002 + Below(rng, 8)}, 80}}};
+    table[{address, protocol, static_cast<uint16_t>(30000 + Below(rng, 2)), host_port}] = backend;
   }
   return table;
 }

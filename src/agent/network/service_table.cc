@@ -11,7 +11,7 @@ namespace muster::agent {
 
 namespace {
 
-constexpr std::string_view kDrop = "drop", kRandom = "random", kByClient = "client";
+constexpr std::string_view kDrop = "drop", kRandom = "random", kByClient = "client", kHost = "host";
 
 std::optional<uint16_t> ParsePort(std::string_view text) {
   const auto port = ParseInt(text);
@@ -34,9 +34,11 @@ bool ParseLine(std::string_view line, ServiceTable& table) {
   const auto address = Ipv4::Parse(words[0]);
   const auto protocol = ParseProtocol(words[1]);
   const auto port = ParsePort(words[2]);
-  if (!address || !protocol || !port || (words[3] != kRandom && words[3] != kByClient))
+  const bool host_port = words[3] == kHost;
+  if (!address || !protocol || !port ||
+      (words[3] != kRandom && words[3] != kByClient && !host_port))
     return false;
-  ServiceBackend& backend = table[{*address, *protocol, *port}];
+  ServiceBackend& backend = table[{*address, *protocol, *port, host_port}];
   backend = {.by_client = words[3] == kByClient};
   for (size_t i = 4; i < words.size(); ++i) {
     if (words[i] == kDrop) {
@@ -44,7 +46,8 @@ bool ParseLine(std::string_view line, ServiceTable& table) {
       continue;
     }
     const auto endpoint = ParseEndpoint(words[i]);
-    if (!endpoint || backend.endpoints.size() == kMaxEndpointsPerServicePort) return false;
+    if (!endpoint || backend.endpoints.size() == (host_port ? 1 : kMaxEndpointsPerServicePort))
+      return false;
     backend.endpoints.push_back(*endpoint);
   }
   return true;
@@ -84,8 +87,11 @@ uint8_t ProtocolNumber(ServiceProtocol protocol) {
 std::string ToText(const ServiceTable& table) {
   std::string text;
   for (const auto& [frontend, backend] : table) {
+    const std::string_view mode = frontend.host_port  ? kHost
+                                  : backend.by_client ? kByClient
+                                                      : kRandom;
     text += fmt::format("{} {} {} {}", frontend.address.ToString(), ProtocolName(frontend.protocol),
-                        frontend.port, backend.by_client ? kByClient : kRandom);
+                        frontend.port, mode);
     if (backend.drop) text += fmt::format(" {}", kDrop);
     for (const ServiceEndpoint& endpoint : backend.endpoints)
       text += fmt::format(" {}:{}", endpoint.address.ToString(), endpoint.port);

@@ -6,6 +6,8 @@
 //
 //   10.43.0.7 TCP 80 random 10.42.0.2:8080 10.42.0.3:8080
 //
+// The hostPorts of pods are frontends, too ("host" instead of "random"), with one endpoint each.
+//
 // Thread: any (values, pure functions).
 
 #pragma once
@@ -33,11 +35,14 @@ uint8_t ProtocolNumber(ServiceProtocol protocol);
 
 // What clients connect to.
 struct ServiceFrontend {
-  Ipv4 address;  // unset: every address of the node (a NodePort)
+  Ipv4 address;  // unset: every address of the node (a NodePort or a hostPort)
   ServiceProtocol protocol = ServiceProtocol::kTcp;
   uint16_t port = 0;
+  // A pod's hostPort. It counts where `address` is the node's own, is reached at 127.0.0.1 as well,
+  // and comes before a NodePort.
+  bool host_port = false;
 
-  bool IsNodePort() const { return address.IsUnset(); }
+  bool IsNodePort() const { return address.IsUnset() && !host_port; }
   auto operator<=>(const ServiceFrontend&) const = default;
 };
 
@@ -46,6 +51,9 @@ struct ServiceEndpoint {
   uint16_t port = 0;
   auto operator<=>(const ServiceEndpoint&) const = default;
 };
+
+// Of datagrams that reached the node itself because their port led nowhere.
+inline constexpr ServiceEndpoint kNowhere;
 
 // Where a frontend leads. None at all: it is as if the frontend were not there, and connections are
 // refused.

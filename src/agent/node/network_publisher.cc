@@ -1,6 +1,7 @@
 #include "agent/node/network_publisher.h"
 
 #include "agent/network/dns_table.h"
+#include "agent/network/host_port_planner.h"
 #include "agent/runtime/files.h"
 #include "base/log.h"
 
@@ -25,6 +26,9 @@ client::ObjectKey ServiceOf(const json::Value& slice) {
 
 std::string IndexKey(const client::ObjectKey& service) { return service.ns + "/" + service.name; }
 
+// No Service has it; it comes before all of theirs.
+ServiceRows::Key KeyOfPod(const std::string& uid) { return {"", uid}; }
+
 // One Service with its slices, as the pool needs it.
 struct ServiceInput {
   client::ObjectKey key;
@@ -35,8 +39,7 @@ struct ServiceInput {
 }  // namespace
 
 NetworkPublisher::NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& informers,
-                                   SpawnerClient& spawner, Options options,
-                                   std::function<std::vector<json::Value>()> local_pods)
+                                   SpawnerClient& spawner, Options options, LocalPods local_pods)
     : loop_(loop),
       pool_(pool),
       services_(informers.Get(client::resources::kServices, json::Fields::Whole())),
@@ -90,6 +93,30 @@ Status NetworkPublisher::Start() {
   return Status::Ok();
 }
 
+void NetworkPublisher::LocalPodsChanged() {
+  PublishDns();
+  const auto pods = local_pods_.with_host_ports();
+  if (!pods) return;
+  host_ports_known_ = true;
+  NoteHostPorts(*pods);
+  if (whole_table_ || !changed_ports_.empty()) PublishRules(kRulesDelay);
+}
+
+void NetworkPublisher::NoteHostPorts(const std::vector<json::Value>& pods) {
+  std::map<std::string, ServiceTable> now;
+  for (const json::Value& pod : pods) {
+    if (ServiceTable rows = PlanHostPorts(pod); !rows.empty())
+      now[pod["metadata"]["uid"].Str()] = std::move(rows);
+  }
+  for (const auto& [uid, rows] : host_ports_)
+    if (!now.contains(uid)) changed_ports_[uid] = {};
+  for (const auto& [uid, rows] : now) {
+    const auto known = host_ports_.find(uid);
+    if (known == host_ports_.end() || known->second != rows) changed_ports_[uid] = rows;
+  }
+  host_ports_ = std::move(now);
+}
+
 void NetworkPublisher::PublishDns() {
   // Before both lists are known, the server holds questions rather than deny what may exist.
   if (!started_ || dns_timer_ != 0 || !services_.Synced() || !slices_.Synced()) return;
@@ -106,7 +133,7 @@ void NetworkPublisher::PublishDnsNow() {
   DnsInput input;
   input.services = ObjectsOf(services_);
   input.endpoint_slices = ObjectsOf(slices_);
-  input.local_pods = local_pods_();
+  input.local_pods = local_pods_.all();
   input.cluster_domain = options_.cluster_domain;
   auto table = std::make_shared<std::shared_ptr<const DnsTable>>();
   pool_.Run([input = std::move(input), table] { *table = DnsTable::Build(input); }, loop_,
@@ -126,7 +153,9 @@ void NetworkPublisher::NoteSlice(const json::Value& slice) {
 }
 
 void NetworkPublisher::PublishRules(Duration delay) {
-  if (!started_ || rules_timer_ != 0 || !services_.Synced() || !slices_.Synced()) return;
+  if (!started_ || rules_timer_ != 0 || !services_.Synced() || !slices_.Synced() ||
+      !host_ports_known_)
+    return;
   rules_timer_ = loop_.After(delay, [this] {
     rules_timer_ = 0;
     PlanRules();
@@ -146,8 +175,9 @@ void NetworkPublisher::PlanRules() {
   }
   auto table = std::make_shared<std::string>();
   pool_.Run(
-      [inputs = std::move(inputs), node = options_.node_name, rows = rows_, whole = whole_table_,
-       table] {
+      [inputs = std::move(inputs), ports = std::exchange(changed_ports_, {}),
+       node = options_.node_name, rows = rows_, whole = whole_table_, table] {
+        for (const auto& [uid, own] : ports) rows->Set(KeyOfPod(uid), own);
         for (const ServiceInput& input : inputs) {
           rows->Set({input.key.ns, input.key.name}, PlanService(input.service, input.slices, node));
         }
@@ -181,7 +211,7 @@ void NetworkPublisher::OnApplied(const Status& status) {
     LOG_WARN("agent: apply service rules: {}", status.message());
     return PublishRules(kRulesRetry);
   }
-  if (!changed_services_.empty()) PublishRules(kRulesDelay);
+  if (!changed_services_.empty() || !changed_ports_.empty()) PublishRules(kRulesDelay);
 }
 
 }  // namespace muster::agent

@@ -1,8 +1,8 @@
 // src/agent/node/network_publisher.h
 //
-// NetworkPublisher: keeps the node's DNS and Service rules equal to what the API server and the pod
-// workers say. Changes of one moment become one DNS table and one change of rules; a change of
-// rules is planned for the Services that it concerns.
+// NetworkPublisher: keeps the node's DNS and the rules of Services and hostPorts equal to what the
+// API server and the pod workers say. Changes of one moment become one DNS table and one change of
+// rules; a change of rules is planned for the Services that it concerns.
 //
 // Life cycle: made before the informers are started; Start() once the host network exists; destroy
 //             to stop.
@@ -12,7 +12,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,20 +43,27 @@ class NetworkPublisher {
     std::string table_file;   // DIR/run/services, for a table that does not fit a message
     DnsSockets dns;           // not valid: bound by Start()
   };
-  // `local_pods`: pods of this node with their addresses in status.podIP.
+  // Pods of this node, with their addresses in status.podIP.
+  struct LocalPods {
+    std::function<std::vector<json::Value>()> all;
+    // Those that have hostPorts; nullopt: those of an earlier run are not known yet, and rules stay
+    // as they are.
+    std::function<std::optional<std::vector<json::Value>>()> with_host_ports;
+  };
   NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& informers, SpawnerClient& spawner,
-                   Options options, std::function<std::vector<json::Value>()> local_pods);
+                   Options options, LocalPods local_pods);
   ~NetworkPublisher();
 
   // Listens on the bridge's address.
   Status Start();
-  void LocalPodsChanged() { PublishDns(); }
+  void LocalPodsChanged();
 
  private:
   void PublishDns();
   void PublishDnsNow();
   void NoteService(const client::ObjectKey& service);
   void NoteSlice(const json::Value& slice);
+  void NoteHostPorts(const std::vector<json::Value>& pods);
   void PublishRules(Duration delay);
   void PlanRules();
   void ApplyRules(const std::string& table);
@@ -66,12 +75,15 @@ class NetworkPublisher {
   client::Informer& slices_;
   SpawnerClient& spawner_;
   Options options_;
-  std::function<std::vector<json::Value>()> local_pods_;
+  LocalPods local_pods_;
   std::unique_ptr<DnsServer> dns_;
-  std::set<client::ObjectKey> changed_services_;  // not planned yet
+  std::set<client::ObjectKey> changed_services_;       // not planned yet
+  std::map<std::string, ServiceTable> host_ports_;     // by the pod's uid
+  std::map<std::string, ServiceTable> changed_ports_;  // not planned yet
   std::shared_ptr<ServiceRows> rows_ =
       std::make_shared<ServiceRows>();  // the pool's while planning_
   bool whole_table_ = true;             // the spawner must hear everything, not the changes alone
+  bool host_ports_known_ = false;
   bool started_ = false, planning_ = false, building_dns_ = false;
   TimerId dns_timer_ = 0, rules_timer_ = 0;
   client::Lifetime lifetime_;

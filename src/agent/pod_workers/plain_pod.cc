@@ -44,6 +44,14 @@ Status CheckPlainImage(const json::Value& container) {
 Status CheckPlainPod(const json::Value& pod) {
   for (const json::Value& container : AllContainers(pod)) {
     const std::string name = container["name"].Str();
+    for (const json::Value& port : container["ports"].items()) {
+      const int64_t host_port = port["hostPort"].AsInt();
+      if (host_port == 0 || host_port == port["containerPort"].AsInt()) continue;
+      return Error(Reason::kInvalid,
+                   "container {}: hostPort {} cannot lead to containerPort {}: {}; give both the "
+                   "same number",
+                   name, host_port, port["containerPort"].AsInt(), kRemedy);
+    }
     if (container["securityContext"]["readOnlyRootFilesystem"].AsBool()) {
       return Error(Reason::kInvalid,
                    "container {}: securityContext.readOnlyRootFilesystem cannot be enforced: {}",

@@ -52,6 +52,14 @@ TEST(PlainPod, FailsWhereSomethingWouldBeMissingOrOpen) {
   EXPECT_FALSE(Check(R"("securityContext":{"readOnlyRootFilesystem":true})").ok());
 }
 
+TEST(PlainPod, AHostPortIsTheContainersOwn) {
+  EXPECT_TRUE(Check(R"("ports":[{"containerPort":80,"hostPort":80},{"containerPort":81}])").ok());
+  const Status other = Check(R"("ports":[{"containerPort":80,"hostPort":8080}])");
+  EXPECT_TRUE(other.message().starts_with(
+      "container c: hostPort 8080 cannot lead to containerPort 80: this node has no namespaces"))
+      << other.message();
+}
+
 TEST(PlainPod, AnImageWaitsForNamespaces) {
   EXPECT_TRUE(CheckPlainImage(*json::Parse(R"({"name":"c","image":"none"})")).ok());
   const Status image = CheckPlainImage(*json::Parse(R"({"name":"c","image":"registry/x:1"})"));

@@ -79,6 +79,7 @@ void PodManager::Start(std::vector<RecoveredPod> recovered) {
       }
     }
     context_.volume_users.Adopt(pod.uid, ClaimVolumesFromJson(pod.record["claims"]));
+    context_.host_ports.Adopt(pod.uid, pod.record["hostPorts"]);
     context_.devices.Adopt(pod.uid, cluster::AssignedDevicesFromJson(pod.record["devices"]),
                            pod.record["gpuMilli"].AsInt());
     recovered_.emplace(pod.uid, std::move(pod));
@@ -135,6 +136,8 @@ void PodManager::OnSynced() {
     entry->second->ObjectGone();
   }
   SweepLogs();
+  synced_ = true;
+  context_.on_addresses_changed();
 }
 
 // Logs go with their pod; those of pods that went while no agent was there go now.
@@ -216,15 +219,21 @@ json::Array PodManager::Objects() const {
   return out;
 }
 
-std::vector<json::Value> PodManager::PodsWithAddresses() const {
+std::vector<json::Value> PodManager::PodsWithAddresses(bool with_host_ports) const {
   std::vector<json::Value> out;
   for (const auto& [uid, worker] : workers_) {
     const std::string& address = worker->state().pod_ip;
     if (address.empty() || worker->removed() || worker->pod()["spec"]["hostNetwork"].AsBool())
       continue;
+    if (with_host_ports && !context_.host_ports.Has(uid)) continue;
     out.push_back(worker->pod().SetPath({"status", "podIP"}, address));
   }
   return out;
+}
+
+std::optional<std::vector<json::Value>> PodManager::PodsWithHostPorts() const {
+  if (!synced_) return std::nullopt;
+  return PodsWithAddresses(true);
 }
 
 }  // namespace muster::agent

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,9 @@ class PodManager {
   // nullptr if no such pod is here. The newest one of that name.
   const PodWorker* Find(const std::string& ns, const std::string& name) const;
   // The pods' objects, with the address that the node has given them in status.podIP.
-  std::vector<json::Value> PodsWithAddresses() const;
+  std::vector<json::Value> PodsWithAddresses() const { return PodsWithAddresses(false); }
+  // Of those, the ones that have hostPorts; nullopt until all pods of an earlier run are known.
+  std::optional<std::vector<json::Value>> PodsWithHostPorts() const;
   json::Array Objects() const;  // all pods that are here
   const PodWorker* FindByUid(const std::string& uid) const;
   // Which images pods have started from or are about to.
@@ -46,6 +49,7 @@ class PodManager {
   void OnChange(const json::Value& before, const json::Value& after);
   void OnSynced();
   void SweepLogs();
+  std::vector<json::Value> PodsWithAddresses(bool with_host_ports) const;
   void ListenToRuntime();
   void Add(const json::Value& pod);
   void Remove(const std::string& uid);
@@ -61,6 +65,7 @@ class PodManager {
     ContainerExit exit;
   };
   std::vector<EarlyExit> early_exits_;
+  bool synced_ = false;
   client::Lifetime lifetime_;
 };
 

@@ -148,6 +148,7 @@ void PodWorker::RemoveEverything() {
     removed_ = true;
     sandbox_ready_ = false;
     ReleaseAddress();
+    context_.host_ports.Release(uid_);
     context_.volume_users.Release(uid_);
     context_.on_addresses_changed();
     Sync();

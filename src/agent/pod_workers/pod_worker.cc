@@ -171,7 +171,15 @@ void PodWorker::Update(json::Value pod) {
 
 void PodWorker::ObjectGone() {
   object_gone_ = true;
+  ReleaseHostPorts();
   Sync();
+}
+
+// For the next pod, whatever the end of this one takes.
+void PodWorker::ReleaseHostPorts() {
+  if (!context_.host_ports.Has(uid_)) return;
+  context_.host_ports.Release(uid_);
+  context_.on_addresses_changed();
 }
 
 void PodWorker::OnSandboxGone() {
@@ -280,6 +288,7 @@ void PodWorker::Admit() {
             "field, or use a node with a container runtime",
             field));
   }
+  if (!context_.host_ports.Take(pod_)) return Reject("NodePorts", std::string(kHostPortsTaken));
   if (IsPlain() && !AdmitPlain(is_new)) return;
   if (!context_.devices.known() && context_.devices.Wants(pod_))
     return WaitForDevices("the GPU driver has not answered since the node agent was started");
@@ -387,6 +396,7 @@ void PodWorker::MakeFolder() {
                                         {"startTime", state_.start_time},
                                         {"devices", cluster::ToJson(assigned_)},
                                         {"claims", ToJson(Claims())},
+                                        {"hostPorts", context_.host_ports.ToJson(uid_)},
                                         {"gpuMilli", DeviceAllocator::ShareOf(pod_)}});
   const std::string dir = PodDir(context_.data_dir, uid_);
   context_.pool.Run(

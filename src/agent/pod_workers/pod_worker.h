@@ -32,6 +32,7 @@
 #include "agent/pod_workers/container_stop.h"
 #include "agent/pod_workers/device_allocator.h"
 #include "agent/pod_workers/gang_sandboxes.h"
+#include "agent/pod_workers/host_ports.h"
 #include "agent/pod_workers/pod_status.h"
 #include "agent/pod_workers/policy_guard.h"
 #include "agent/pod_workers/port_allocator.h"
@@ -90,9 +91,10 @@ struct PodWorkerContext {
   std::unique_ptr<PortAllocator> plain_ports;  // where pods are plain processes of the machine
   std::shared_ptr<NodeSecrets> secrets = std::make_shared<NodeSecrets>();
   VolumeUsers volume_users;
+  HostPorts host_ports;
   std::string driver_library;  // of the GPUs, a file of the node; "": none is known
 
-  std::function<void()> on_addresses_changed;  // a pod got or lost its address
+  std::function<void()> on_addresses_changed;  // a pod got or lost its address, or all are known
   std::function<void(const std::string& uid)>
       on_done;  // the worker may be destroyed (posted, not from inside it)
 };
@@ -139,6 +141,7 @@ class PodWorker {
   // pod_worker.cc: steps up to a prepared sandbox.
   void Sync();
   void Admit();
+  void ReleaseHostPorts();
   bool AdmitPlain(bool is_new);  // false: it has failed
   void GetInputs();
   void MakeFolder();

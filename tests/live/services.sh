@@ -145,10 +145,20 @@ for name in kubernetes kubernetes.default kubernetes.default.svc kubernetes.defa
 done
 
 # Whatever changed while no agent ran is caught up with; what is right is not touched.
+STICKY=$(names http://sticky/ 5)
 rules() { nft list map ip muster services; nft list map ip muster nodeports; }
 kill -9 "$(control_plane_pid)"
 equals "$(reached_by_node)" 3 "endpoints behind the NodePort without a control plane"
 up >/dev/null 2>&1
+# Where a client was led to is remembered over that, and another timeout is taken up: forgotten a second later.
+equals "$(names http://sticky/ 5)" "$STICKY" "the endpoint of one client after kill -9"
+kubectl patch service sticky -p '{"spec":{"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":1}}}}' >/dev/null
+short() { contains "$(rules)" "client_3_1"; ! rules | grep -q client_3_10800; }
+eventually 10 short
+names http://sticky/ 1 >/dev/null
+forgotten() { ! nft list set ip muster clients | grep -q expires; }
+eventually 10 forgotten
+equals "$(how_many http://sticky/ 20)" 1 "endpoints of one client"
 kubectl delete service sticky >/dev/null
 sticky_is_gone() { ! rules | grep -q client_; }
 eventually 10 sticky_is_gone

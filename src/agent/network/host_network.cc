@@ -173,6 +173,35 @@ std::string Hairpin(const Ipv4Prefix& node_range) {
   return text + "    }\n  }\n";
 }
 
+// Of Services with session affinity.
+constexpr std::string_view kAffinityRules = R"(  map client_endpoints {
+    typeof ip daddr . ip protocol . th dport . numgen random mod 2 : verdict
+  }
+  map node_client_endpoints {
+    typeof ip protocol . th dport . numgen random mod 2 : verdict
+  }
+  map affinity {
+    type ipv4_addr . inet_proto . inet_service . ipv4_addr : ipv4_addr . inet_service
+    flags dynamic, timeout
+    size 262144
+  }
+  map node_affinity {
+    type inet_proto . inet_service . ipv4_addr : ipv4_addr . inet_service
+    flags dynamic, timeout
+    size 262144
+  }
+  set clients {
+    type ipv4_addr . inet_proto . inet_service . ipv4_addr
+    flags dynamic, timeout
+    size 262144
+  }
+  set node_clients {
+    type inet_proto . inet_service . ipv4_addr
+    flags dynamic, timeout
+    size 262144
+  }
+)";
+
 std::string NameOfNetwork(const Ipv4Prefix& range) {
   return Ipv4Prefix{range.Network(), range.length}.ToString();
 }
@@ -187,7 +216,8 @@ std::string RulesWithoutLayout(const NodeNetworkConfig& config) {
   const std::string node = NameOfNetwork(config.node_range);
   const std::string pods = NameOfNetwork(config.pod_range);
   const std::string virtual_ips = NameOfNetwork(config.service_range);
-  std::string text = std::string(kServiceRules) + Hairpin(config.node_range);
+  std::string text =
+      std::string(kAffinityRules) + std::string(kServiceRules) + Hairpin(config.node_range);
   // What leaves for an endpoint elsewhere must come back through here, and so must what a program
   // of the node sends to a hostPort at 127.0.0.1.
   text += fmt::format(

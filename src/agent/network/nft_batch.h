@@ -36,7 +36,7 @@ class NftBatch {
   std::string Finish();
 
  private:
-  void AddRule(const ServiceChain& chain);
+  void AddRules(const ServiceChain& chain);
   void Elements(uint16_t type, const NftElements& elements);
 
   std::string bytes_;

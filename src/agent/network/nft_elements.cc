@@ -13,7 +13,7 @@ namespace muster::agent {
 
 namespace {
 
-constexpr std::string_view kRandom = "random", kClient = "client", kNode = "_node";
+constexpr std::string_view kRandom = "random", kClient = "client", kNode = "_node", kTo = "to";
 
 // A word begins with the bytes that a register gets; the rest of it is zero.
 uint32_t AddressWord(Ipv4 address) { return htobe32(address.value); }
@@ -26,13 +26,11 @@ std::optional<ServiceProtocol> ProtocolOf(uint32_t word) {
   return std::nullopt;
 }
 
-std::array<uint32_t, 2> DataOf(const ServiceEndpoint& endpoint) {
-  return {AddressWord(endpoint.address), PortWord(endpoint.port)};
-}
-
 // Its keys begin with the protocol.
 bool HasNoAddress(NftSet set) {
-  return set == NftSet::kNodePorts || set == NftSet::kNodeEndpoints || set == NftSet::kHostPorts;
+  return set == NftSet::kNodePorts || set == NftSet::kNodeEndpoints || set == NftSet::kHostPorts ||
+         set == NftSet::kNodeClientEndpoints || set == NftSet::kNodeAffinity ||
+         set == NftSet::kNodeClients;
 }
 
 uint16_t PortOf(uint32_t word) { return be16toh(static_cast<uint16_t>(le32toh(word))); }
@@ -47,13 +45,26 @@ std::string_view NameOf(NftSet set) {
       return "nodeports";
     case NftSet::kEndpoints:
       return "endpoints";
+    case NftSet::kNodeEndpoints:
+      return "node_endpoints";
     case NftSet::kHostPorts:
       return "hostports";
     case NftSet::kHostIpPorts:
       return "host_ip_ports";
-    default:
-      return "node_endpoints";
+    case NftSet::kClientEndpoints:
+      return "client_endpoints";
+    case NftSet::kNodeClientEndpoints:
+      return "node_client_endpoints";
+    case NftSet::kAffinity:
+      return "affinity";
+    case NftSet::kNodeAffinity:
+      return "node_affinity";
+    case NftSet::kClients:
+      return "clients";
+    case NftSet::kNodeClients:
+      return "node_clients";
   }
+  return "";
 }
 
 size_t KeyWords(NftSet set) {
@@ -61,31 +72,62 @@ size_t KeyWords(NftSet set) {
     case NftSet::kNodePorts:
     case NftSet::kHostPorts:
       return 2;
-    case NftSet::kEndpoints:
-      return 4;
-    default:
+    case NftSet::kServices:
+    case NftSet::kHostIpPorts:
+    case NftSet::kNodeEndpoints:
+    case NftSet::kNodeClientEndpoints:
+    case NftSet::kNodeAffinity:
+    case NftSet::kNodeClients:
       return 3;
+    default:
+      return 4;
   }
 }
 
-bool HasVerdict(NftSet set) { return set == NftSet::kServices || set == NftSet::kNodePorts; }
+bool HasVerdict(NftSet set) {
+  return set == NftSet::kServices || set == NftSet::kNodePorts || set == NftSet::kClientEndpoints ||
+         set == NftSet::kNodeClientEndpoints;
+}
+
+bool HasData(NftSet set) {
+  return !HasVerdict(set) && set != NftSet::kClients && set != NftSet::kNodeClients;
+}
+
+std::array<uint32_t, 2> DataOf(const ServiceEndpoint& endpoint) {
+  return {AddressWord(endpoint.address), PortWord(endpoint.port)};
+}
 
 std::string ServiceChain::Name() const {
-  if (endpoints == 0) return std::string(kDropChain);
-  return fmt::format("{}_{}{}", by_client ? kClient : kRandom, endpoints, node_port ? kNode : "");
+  if (IsFixed()) return std::string(kDropChain);
+  const std::string_view node = node_port ? kNode : "";
+  if (IsOfEndpoint())
+    return fmt::format("{}_{}_{}_{}{}", kTo, to.address.ToString(), to.port, affinity_seconds,
+                       node);
+  if (affinity_seconds == 0) return fmt::format("{}_{}{}", kRandom, endpoints, node);
+  return fmt::format("{}_{}_{}{}", kClient, endpoints, affinity_seconds, node);
 }
 
 std::optional<ServiceChain> ServiceChain::Parse(std::string_view name) {
   ServiceChain chain;
   if (name == kDropChain) return chain;
-  std::string_view number = name;
-  chain.node_port = number.ends_with(kNode);
-  if (chain.node_port) number.remove_suffix(kNode.size());
-  chain.by_client = number.starts_with(kClient);
-  number.remove_prefix(std::min(number.size(), number.find('_') + 1));
-  chain.endpoints = static_cast<uint32_t>(ParseInt(number).value_or(0));
+  std::string_view rest = name;
+  chain.node_port = rest.ends_with(kNode);
+  if (chain.node_port) rest.remove_suffix(kNode.size());
+  const std::vector<std::string_view> parts = Split(rest, '_');
+  const auto number = [&](size_t i, int64_t most) {
+    const int64_t value = i < parts.size() ? ParseInt(parts[i]).value_or(0) : 0;
+    return static_cast<uint32_t>(std::clamp<int64_t>(value, 0, most));
+  };
+  if (parts[0] == kTo && parts.size() > 1) {
+    chain.to.address = Ipv4::Parse(parts[1]).value_or(Ipv4{});
+    chain.to.port = static_cast<uint16_t>(number(2, UINT16_MAX));
+    chain.affinity_seconds = number(3, kMaxAffinitySeconds);
+  } else {
+    chain.endpoints = number(1, kMaxEndpointsPerServicePort);
+    chain.affinity_seconds = number(2, kMaxAffinitySeconds);
+  }
   // Written otherwise it would be another chain.
-  if (chain.endpoints == 0 || chain.Name() != name) return std::nullopt;
+  if (chain.IsFixed() || chain.Name() != name) return std::nullopt;
   return chain;
 }
 
@@ -112,11 +154,15 @@ NftElements ElementsOf(const ServiceFrontend& frontend, const ServiceBackend& ba
   }
   NftElement& entry = add(node ? NftSet::kNodePorts : NftSet::kServices);
   if (count == 0) return elements;
-  entry.chain = {count, backend.by_client, node};
+  entry.chain = {count, backend.affinity_seconds, node};
   for (uint32_t i = 0; i < count; ++i) {
     NftElement& element = add(node ? NftSet::kNodeEndpoints : NftSet::kEndpoints);
     element.key[key.size()] = i;
     element.data = DataOf(backend.endpoints[i]);
+    if (backend.affinity_seconds == 0) continue;
+    NftElement& client = add(node ? NftSet::kNodeClientEndpoints : NftSet::kClientEndpoints);
+    client.key[key.size()] = i;
+    client.chain = {0, backend.affinity_seconds, node, backend.endpoints[i]};
   }
   std::ranges::sort(elements);
   return elements;

@@ -20,10 +20,11 @@ TEST(NftElements, OneForTheFrontendAndOneForEachEndpoint) {
 TEST(NftElements, NodePortsHaveSetsOfTheirOwn) {
   ServiceFrontend node_port = kFrontend;
   node_port.address = {};
-  const NftElements elements = ElementsOf(node_port, {.by_client = true, .endpoints = {kOne}});
-  ASSERT_EQ(elements.size(), 2U);
+  const NftElements elements = ElementsOf(node_port, {.affinity_seconds = 60, .endpoints = {kOne}});
+  ASSERT_EQ(elements.size(), 3U);
   EXPECT_EQ(elements[0].set, NftSet::kNodePorts);
-  EXPECT_EQ(elements[0].chain.Name(), "client_1_node");
+  EXPECT_EQ(elements[2].chain.Name(), "to_10.42.0.2_8080_60_node");
+  EXPECT_EQ(elements[0].chain.Name(), "client_1_60_node");
   EXPECT_EQ(EndpointOf(elements[1]), kOne);
   for (const NftElement& element : elements) EXPECT_EQ(FrontendOf(element), node_port);
 }
@@ -58,11 +59,15 @@ TEST(NftElements, DifferenceIsWhatChanged) {
 
 TEST(ServiceChain, NamesAreReadBack) {
   for (const ServiceChain& chain :
-       {ServiceChain{0, false, false}, ServiceChain{3, false, false},
-        ServiceChain{1000, false, true}, ServiceChain{2, true, false}, ServiceChain{2, true, true}})
+       {ServiceChain{}, ServiceChain{3, 0, false}, ServiceChain{1000, 0, true},
+        ServiceChain{2, 10800, false}, ServiceChain{2, 1, true}, ServiceChain{0, 5, false, kOne},
+        ServiceChain{0, 86400, true, kTwo}})
     EXPECT_EQ(ServiceChain::Parse(chain.Name()), chain) << chain.Name();
-  for (const char* name : {"", "random", "random_", "random_0", "random_x", "random_03", "client_",
-                           "prerouting", "layout_1", "random_3_60", "client_0", "_node"})
+  for (const char* name :
+       {"",          "random",          "random_",           "random_0",   "random_x",
+        "random_03", "client_",         "prerouting",        "layout_1",   "random_3_60",
+        "client_0",  "client_3",        "client_3_0",        "client_3_x", "client_3_99999",
+        "to_",       "to_10.42.0.2_80", "to_10.42.0.2_0_60", "to_x_80_60", "_node"})
     EXPECT_EQ(ServiceChain::Parse(name), std::nullopt) << name;
 }
 

@@ -14,9 +14,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "agent/network/netlink_request.h"
+#include "base/time.h"
 
 namespace muster::agent {
 
@@ -24,8 +26,6 @@ inline constexpr uint32_t kIpHeader = NFT_PAYLOAD_NETWORK_HEADER;
 inline constexpr uint32_t kTransportHeader = NFT_PAYLOAD_TRANSPORT_HEADER;
 inline constexpr uint32_t kSourceAddressOffset = 12, kAddressOffset = 16, kProtocolOffset = 9;
 inline constexpr uint32_t kPortOffset = 2;
-// One for all, so that a client keeps its endpoint when a chain is made anew.
-inline constexpr uint32_t kNftHashSeed = 0x6d757374;
 
 // `type` e.g. NFT_MSG_NEWRULE, of IPv4.
 inline NetlinkRequest NftMessage(uint16_t type, uint16_t flags) {
@@ -69,16 +69,29 @@ class NftExpressions {
     Number(NFTA_LOOKUP_DREG, NftRegister(to));
     End();
   }
-  // Of four bytes.
-  void HashBelow(uint32_t bound, uint32_t from, uint32_t to) {
-    Begin("hash");
-    Number(NFTA_HASH_SREG, NftRegister(from));
-    Number(NFTA_HASH_DREG, NftRegister(to));
-    Number(NFTA_HASH_LEN, 4);
-    Number(NFTA_HASH_MODULUS, bound);
-    Number(NFTA_HASH_SEED, kNftHashSeed);
-    Number(NFTA_HASH_OFFSET, 0);
-    Number(NFTA_HASH_TYPE, NFT_HASH_JENKINS);
+  // An entry's time begins anew; one that is not there comes with this data, one that is keeps its
+  // own.
+  void Update(std::string_view set, uint32_t key, std::optional<uint32_t> data, Duration timeout) {
+    Begin("dynset");
+    request_.Text(NFTA_DYNSET_SET_NAME, set);
+    Number(NFTA_DYNSET_OP, NFT_DYNSET_OP_UPDATE);
+    Number(NFTA_DYNSET_SREG_KEY, NftRegister(key));
+    if (data) Number(NFTA_DYNSET_SREG_DATA, NftRegister(*data));
+    const uint64_t timeout_ms = htobe64(static_cast<uint64_t>(timeout / milliseconds(1)));
+    request_.Bytes(NFTA_DYNSET_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+    End();
+  }
+  void Load(uint32_t to, const void* data, size_t size) {
+    Begin("immediate");
+    Number(NFTA_IMMEDIATE_DREG, NftRegister(to));
+    request_.Begin(NFTA_IMMEDIATE_DATA).Bytes(NFTA_DATA_VALUE, data, size).End();
+    End();
+  }
+  void ByVerdictMap(std::string_view map, uint32_t key) {
+    Begin("lookup");
+    request_.Text(NFTA_LOOKUP_SET, map);
+    Number(NFTA_LOOKUP_SREG, NftRegister(key));
+    Number(NFTA_LOOKUP_DREG, NFT_REG_VERDICT);
     End();
   }
   void Meta(uint32_t key, uint32_t to) {

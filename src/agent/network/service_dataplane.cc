@@ -8,7 +8,13 @@ namespace muster::agent {
 
 namespace {
 
-bool IsEndpoint(const NftElement& element) { return !HasVerdict(element.set); }
+bool IsEndpoint(const NftElement& element) { return HasData(element.set); }
+
+bool HasAffinity(const NftElements& elements) {
+  return std::ranges::any_of(elements, [](const NftElement& element) {
+    return HasVerdict(element.set) && element.chain.affinity_seconds > 0;
+  });
+}
 
 bool HasEndpoint(const NftElements& elements, const ServiceEndpoint& endpoint) {
   return std::ranges::any_of(elements, [&](const NftElement& element) {
@@ -80,6 +86,10 @@ void ServiceDataplane::Change(const ServiceFrontend& frontend, const ServiceBack
         applied.lost_datagram_endpoints[frontend].insert(EndpointOf(element));
     }
   }
+  for (const NftElement& element : change.remove) {
+    if (element.chain.IsOfEndpoint() && !(HasAffinity(want) && HasEndpoint(want, element.chain.to)))
+      forget_clients_ = true;
+  }
   have = std::move(want);
   if (have.empty()) have_.erase(frontend);
 }
@@ -93,7 +103,40 @@ Result<ServiceDataplane::Applied> ServiceDataplane::Apply(const ServiceTable& ch
   }
   DeleteUnusedChains(batch);
   RETURN_IF_ERROR(Send(batch, applied));
+  if (std::exchange(forget_clients_, false)) RETURN_IF_ERROR(ForgetClients());
   return applied;
+}
+
+// Whose endpoint is gone, or whose Service. What is to go is added first, as it stands there: it
+// may have gone by itself. Both entries of a client go in one transaction.
+Status ServiceDataplane::ForgetClients() {
+  constexpr size_t kClientsOfABatch = 400;
+  for (const bool node : {false, true}) {
+    const NftSet affinity = node ? NftSet::kNodeAffinity : NftSet::kAffinity;
+    ASSIGN_OR_RETURN(NftElements lost, socket_.ListSet(affinity));
+    std::erase_if(lost, [this](const NftElement& client) {
+      const auto frontend = FrontendOf(client);
+      const auto have = frontend ? have_.find(*frontend) : have_.end();
+      return have != have_.end() && HasAffinity(have->second) &&
+             HasEndpoint(have->second, EndpointOf(client));
+    });
+    for (size_t i = 0; i < lost.size(); i += kClientsOfABatch) {
+      const NftElements entries(lost.begin() + i,
+                                lost.begin() + std::min(lost.size(), i + kClientsOfABatch));
+      NftElements clients = entries;
+      for (NftElement& client : clients) {
+        client.set = node ? NftSet::kNodeClients : NftSet::kClients;
+        client.data = {};
+      }
+      NftBatch batch;
+      batch.Add(clients);
+      batch.Add(entries);
+      batch.Delete(clients);
+      batch.Delete(entries);
+      RETURN_IF_ERROR(socket_.Apply(std::move(batch)));
+    }
+  }
+  return Status::Ok();
 }
 
 Result<ServiceDataplane::Applied> ServiceDataplane::Replace(const ServiceTable& whole) {

@@ -48,11 +48,14 @@ class ServiceDataplane {
   void Change(const ServiceFrontend& frontend, const ServiceBackend& backend, NftBatch& batch,
               Applied& applied);
   void DeleteUnusedChains(NftBatch& batch);
+  Status ForgetClients();
 
   NftSocket socket_;
   std::map<ServiceFrontend, NftElements> have_;
   std::set<ServiceChain> chains_;      // that exist
   std::map<ServiceChain, int> users_;  // elements that lead there
+  // Endpoints that clients may have been led to are gone. Also at first: nobody knows.
+  bool forget_clients_ = true;
 };
 
 }  // namespace muster::agent

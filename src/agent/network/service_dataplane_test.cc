@@ -85,34 +85,103 @@ TEST(ServiceDataplane, NodePortsAreReachedAtTheNodesAddresses) {
   });
 }
 
-// With the endpoint chosen anew each time, ten connections to two would meet one in 1 of 512 runs;
-// with eight it is 8 ^ -9.
-TEST(ServiceDataplane, AClientKeepsItsEndpointUntilThatIsGone) {
-  AsNode([] {
-    TwoPods node;
-    const int in_first = node.first.Inside([] { return Listen(8080); });
-    std::vector<ServiceEndpoint> endpoints;
-    std::vector<int> listeners = {in_first};
+// Eight endpoints in one pod: one that is chosen anew each time is ten times the same in 1 of 8^9
+// runs.
+class StickyNode : public TwoPods {
+ public:
+  StickyNode() {
     for (uint16_t port = 8080; port < 8088; ++port) {
       endpoints.push_back({kFirst, port});
-      if (port > 8080) listeners.push_back(node.first.Inside([&] { return Listen(port); }));
+      listeners_.push_back(first.Inside([&] { return Listen(port); }));
     }
-    for (const ServiceFrontend& frontend :
-         {kHttp, ServiceFrontend{Ipv4{}, ServiceProtocol::kTcp, 30080}}) {
-      std::vector<ServiceEndpoint> left = endpoints;
-      const Ipv4 address = frontend.IsNodePort() ? node.config().BridgeAddress() : kService;
+  }
+  Ipv4 AddressOf(const ServiceFrontend& frontend) const {
+    return frontend.IsNodePort() ? config().BridgeAddress() : frontend.address;
+  }
+  // The endpoint of so many connections, which must be one.
+  ServiceEndpoint Reach(const ServiceFrontend& frontend, int times) {
+    for (int i = 0; i < times; ++i) EXPECT_EQ(Connect(AddressOf(frontend), frontend.port), 0);
+    std::vector<ServiceEndpoint> chosen;
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      if (CountAccepted(listeners_[i], config().BridgeAddress()) > 0)
+        chosen.push_back(endpoints[i]);
+    }
+    EXPECT_EQ(chosen.size(), 1U);
+    return chosen.empty() ? ServiceEndpoint() : chosen[0];
+  }
+  std::vector<ServiceEndpoint> endpoints;
+
+ private:
+  std::vector<int> listeners_;
+};
+
+const ServiceFrontend kNodePort{Ipv4{}, ServiceProtocol::kTcp, 30080};
+
+TEST(ServiceDataplane, AClientKeepsItsEndpointUntilThatIsGone) {
+  AsNode([] {
+    StickyNode node;
+    for (const ServiceFrontend& frontend : {kHttp, kNodePort}) {
+      std::vector<ServiceEndpoint> left(node.endpoints.begin(), node.endpoints.begin() + 4);
+      const auto set = [&] {
+        ExpectOk(ReplaceServices({{frontend, {.affinity_seconds = 600, .endpoints = left}}}));
+      };
       for (int round = 0; round < 3; ++round) {
-        ExpectOk(ReplaceServices({{frontend, {.by_client = true, .endpoints = left}}}));
-        for (int i = 0; i < 10; ++i) EXPECT_EQ(Connect(address, frontend.port), 0);
-        std::vector<size_t> chosen;
-        for (size_t i = 0; i < listeners.size(); ++i) {
-          const int accepted = CountAccepted(listeners[i], node.config().BridgeAddress());
-          if (accepted > 0) chosen.push_back(i);
-        }
-        ASSERT_EQ(chosen.size(), 1U);
-        std::erase(left, endpoints[chosen[0]]);
+        set();
+        const ServiceEndpoint chosen = node.Reach(frontend, 10);
+        // More endpoints, an agent that starts again, another timeout: it stays there.
+        left = node.endpoints;
+        set();
+        EXPECT_EQ(node.Reach(frontend, 10), chosen);
+        ExpectOk(ReplaceServices({{frontend, {.affinity_seconds = 60, .endpoints = left}}}));
+        EXPECT_EQ(node.Reach(frontend, 10), chosen);
+        std::erase(left, chosen);
+        set();
+        EXPECT_NE(node.Reach(frontend, 10), chosen);
       }
     }
+  });
+}
+
+// A second; each connection begins it anew.
+TEST(ServiceDataplane, AClientIsForgottenWhenItsTimeIsOver) {
+  AsNode([] {
+    StickyNode node;
+    for (const ServiceFrontend& frontend : {kHttp, kNodePort}) {
+      ExpectOk(ReplaceServices({{frontend, {.affinity_seconds = 1, .endpoints = node.endpoints}}}));
+      const ServiceEndpoint chosen = node.Reach(frontend, 1);
+      for (int i = 0; i < 5; ++i) {
+        poll(nullptr, 0, 400);
+        EXPECT_EQ(node.Reach(frontend, 1), chosen);
+      }
+      // In 1 of 8^8 runs it is always the same.
+      bool another = false;
+      for (int i = 0; i < 8 && !another; ++i) {
+        poll(nullptr, 0, 1600);
+        another = node.Reach(frontend, 1) != chosen;
+      }
+      EXPECT_TRUE(another);
+    }
+  });
+}
+
+TEST(ServiceDataplane, NothingIsLeftOfTheClientsOfAServiceThatIsGone) {
+  AsNode([] {
+    StickyNode node;
+    const auto clients = [] {
+      NftSocket socket = *NftSocket::Open();
+      return socket.ListSet(NftSet::kAffinity)->size() +
+             socket.ListSet(NftSet::kNodeAffinity)->size();
+    };
+    const ServiceBackend sticky{.affinity_seconds = 600, .endpoints = node.endpoints};
+    ServiceDataplane dataplane = *ServiceDataplane::Open();
+    ASSERT_TRUE(dataplane.Replace({{kHttp, sticky}, {kNodePort, sticky}}));
+    (void)node.Reach(kHttp, 2);
+    (void)node.Reach(kNodePort, 2);
+    EXPECT_EQ(clients(), 2U);
+    ASSERT_TRUE(dataplane.Apply({{kHttp, {.endpoints = node.endpoints}}}));
+    EXPECT_EQ(clients(), 1U);
+    ASSERT_TRUE(dataplane.Apply({{kNodePort, {}}}));
+    EXPECT_EQ(clients(), 0U);
   });
 }
 
@@ -150,7 +219,7 @@ TEST(ServiceDataplane, NftCanListTheRules) {
     for (const Ipv4 address : {kService, Ipv4{}}) {
       for (const bool by_client : {false, true}) {
         table[{address, ServiceProtocol::kTcp, static_cast<uint16_t>(80 + by_client)}] = {
-            .by_client = by_client, .endpoints = {{kFirst, 80}, {kSecond, 80}}};
+            .affinity_seconds = by_client ? 600U : 0, .endpoints = {{kFirst, 80}, {kSecond, 80}}};
       }
     }
     ExpectOk(ReplaceServices(table));
@@ -159,9 +228,15 @@ TEST(ServiceDataplane, NftCanListTheRules) {
     for (const char* rule :
          {"dnat ip to ip daddr . ip protocol . th dport . numgen random mod 2 map @endpoints",
           "dnat ip to ip protocol . th dport . numgen random mod 2 map @node_endpoints",
-          "dnat ip to ip daddr . ip protocol . th dport . jhash ip saddr mod 2",
+          "dnat ip to ip daddr . ip protocol . th dport . ip saddr map @affinity",
+          "dnat ip to ip protocol . th dport . ip saddr map @node_affinity",
+          "ip daddr . ip protocol . th dport . numgen random mod 2 vmap @client_endpoints",
+          "update @affinity { ip daddr . ip protocol . th dport . ip saddr timeout 10m500ms : "
+          "10.42.0.2 . 80 }",
+          "update @node_clients { ip protocol . th dport . ip saddr timeout 10m }",
           "meta mark set meta mark | 0x00004000"})
       EXPECT_NE(rules->find(rule), std::string::npos) << rule << "\n" << *rules;
+    ExpectOk(ApplyNft("flush ruleset\n" + *rules));  // as after a restart of the machine
   });
 }
 
@@ -171,7 +246,7 @@ ServiceTable RandomTable(Rng& rng) {
   ServiceTable table;
   for (uint32_t i = Below(rng, 12); i > 0; --i) {
     ServiceBackend backend;
-    backend.by_client = Below(rng, 3) == 0;
+    if (Below(rng, 3) == 0) backend.affinity_seconds = 60 + Below(rng, 2);
     std::set<ServiceEndpoint> endpoints;
     for (uint32_t e = Below(rng, 6); e > 0; --e)
       endpoints.insert({{0x0A2A0002 + Below(rng, 8)}, static_cast<uint16_t>(80 + Below(rng, 2))});

@@ -7,6 +7,8 @@ namespace muster::agent {
 
 namespace {
 
+constexpr uint32_t kDefaultAffinitySeconds = 10800;
+
 // The endpoints of one port of a Service, by what may be done with them.
 struct PortEndpoints {
   std::set<ServiceEndpoint> ready, local_ready, serving, local_serving;
@@ -45,8 +47,16 @@ std::map<std::string, PortEndpoints> EndpointsByPort(const std::vector<json::Val
   return by_port;
 }
 
-ServiceBackend Choose(const PortEndpoints& endpoints, bool local, bool by_client) {
-  ServiceBackend backend{.by_client = by_client};
+// 0: a client may be led anywhere.
+uint32_t AffinitySeconds(const json::Value& spec) {
+  if (spec["sessionAffinity"].AsString() != "ClientIP") return 0;
+  const int64_t seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"].AsInt();
+  if (seconds < 1) return kDefaultAffinitySeconds;
+  return static_cast<uint32_t>(std::min<int64_t>(seconds, kMaxAffinitySeconds));
+}
+
+ServiceBackend Choose(const PortEndpoints& endpoints, bool local, uint32_t affinity_seconds) {
+  ServiceBackend backend{.affinity_seconds = affinity_seconds};
   const std::set<ServiceEndpoint>& ready = local ? endpoints.local_ready : endpoints.ready;
   const std::set<ServiceEndpoint>& serving = local ? endpoints.local_serving : endpoints.serving;
   for (const ServiceEndpoint& endpoint : ready.empty() ? serving : ready) {
@@ -87,7 +97,7 @@ ServiceTable PlanService(const json::Value& service, const std::vector<json::Val
   const std::set<Ipv4> outside = Addresses({}, spec["externalIPs"]);
   const bool inside_local = spec["internalTrafficPolicy"].AsString() == "Local";
   const bool outside_local = spec["externalTrafficPolicy"].AsString() == "Local";
-  const bool by_client = spec["sessionAffinity"].AsString() == "ClientIP";
+  const uint32_t affinity = AffinitySeconds(spec);
   const auto endpoints = EndpointsByPort(slices, node_name);
   const auto add = [&](Ipv4 address, ServiceProtocol protocol, uint16_t port,
                        const ServiceBackend& backend) {
@@ -98,8 +108,8 @@ ServiceTable PlanService(const json::Value& service, const std::vector<json::Val
     const std::optional<ServiceProtocol> protocol = ParseProtocol(port["protocol"].AsString());
     const auto found = endpoints.find(port["name"].Str());
     if (!number || !protocol || found == endpoints.end()) continue;
-    const ServiceBackend of_inside = Choose(found->second, inside_local, by_client);
-    const ServiceBackend of_outside = Choose(found->second, outside_local, by_client);
+    const ServiceBackend of_inside = Choose(found->second, inside_local, affinity);
+    const ServiceBackend of_outside = Choose(found->second, outside_local, affinity);
     for (const Ipv4 address : inside) add(address, *protocol, *number, of_inside);
     for (const Ipv4 address : outside) add(address, *protocol, *number, of_outside);
     if (const auto node_port = ParsePort(port["nodePort"]))

@@ -93,8 +93,18 @@ TEST(PlanService, TrafficPolicies) {
 }
 
 TEST(PlanService, ClientAffinity) {
-  EXPECT_EQ(Plan(Service("sessionAffinity: ClientIP"), {Slice({"ready"})}),
-            "10.43.0.7 TCP 80 client 10.42.0.2:8080\n");
+  const struct {
+    const char* spec;
+    const char* mode;
+  } cases[] = {
+      {"sessionAffinity: ClientIP", "client/10800"},
+      {"sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}",
+       "client/5"},
+      {"sessionAffinity: None, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}", "random"},
+  };
+  for (const auto& row : cases)
+    EXPECT_EQ(Plan(Service(row.spec), {Slice({"ready"})}),
+              fmt::format("10.43.0.7 TCP 80 {} 10.42.0.2:8080\n", row.mode));
 }
 
 TEST(PlanService, PortsByNameOverAllSlices) {

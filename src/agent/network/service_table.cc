@@ -11,7 +11,8 @@ namespace muster::agent {
 
 namespace {
 
-constexpr std::string_view kDrop = "drop", kRandom = "random", kByClient = "client", kHost = "host";
+constexpr std::string_view kDrop = "drop", kRandom = "random", kByClient = "client/",
+                           kHost = "host";
 
 std::optional<uint16_t> ParsePort(std::string_view text) {
   const auto port = ParseInt(text);
@@ -28,6 +29,15 @@ std::optional<ServiceEndpoint> ParseEndpoint(std::string_view text) {
   return ServiceEndpoint{*address, *port};
 }
 
+// Of "client/10800"; 0 of "random" and "host".
+std::optional<uint32_t> ParseMode(std::string_view text) {
+  if (text == kRandom || text == kHost) return 0;
+  if (!text.starts_with(kByClient)) return std::nullopt;
+  const auto seconds = ParseInt(text.substr(kByClient.size()));
+  if (!seconds || *seconds < 1 || *seconds > kMaxAffinitySeconds) return std::nullopt;
+  return static_cast<uint32_t>(*seconds);
+}
+
 bool ParseLine(std::string_view line, ServiceTable& table) {
   const std::vector<std::string_view> words = Split(line, ' ');
   if (words.size() < 4) return false;
@@ -35,11 +45,10 @@ bool ParseLine(std::string_view line, ServiceTable& table) {
   const auto protocol = ParseProtocol(words[1]);
   const auto port = ParsePort(words[2]);
   const bool host_port = words[3] == kHost;
-  if (!address || !protocol || !port ||
-      (words[3] != kRandom && words[3] != kByClient && !host_port))
-    return false;
+  const auto affinity_seconds = ParseMode(words[3]);
+  if (!address || !protocol || !port || !affinity_seconds) return false;
   ServiceBackend& backend = table[{*address, *protocol, *port, host_port}];
-  backend = {.by_client = words[3] == kByClient};
+  backend = {.affinity_seconds = *affinity_seconds};
   for (size_t i = 4; i < words.size(); ++i) {
     if (words[i] == kDrop) {
       backend.drop = true;
@@ -87,9 +96,9 @@ uint8_t ProtocolNumber(ServiceProtocol protocol) {
 std::string ToText(const ServiceTable& table) {
   std::string text;
   for (const auto& [frontend, backend] : table) {
-    const std::string_view mode = frontend.host_port  ? kHost
-                                  : backend.by_client ? kByClient
-                                                      : kRandom;
+    std::string mode(frontend.host_port ? kHost : kRandom);
+    if (backend.affinity_seconds > 0)
+      mode = fmt::format("{}{}", kByClient, backend.affinity_seconds);
     text += fmt::format("{} {} {} {}", frontend.address.ToString(), ProtocolName(frontend.protocol),
                         frontend.port, mode);
     if (backend.drop) text += fmt::format(" {}", kDrop);

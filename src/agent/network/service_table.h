@@ -6,7 +6,8 @@
 //
 //   10.43.0.7 TCP 80 random 10.42.0.2:8080 10.42.0.3:8080
 //
-// The hostPorts of pods are frontends, too ("host" instead of "random"), with one endpoint each.
+// With session affinity "client/10800", its timeout, stands instead of "random".
+// The hostPorts of pods are frontends, too ("host"), with one endpoint each.
 //
 // Thread: any (values, pure functions).
 
@@ -58,8 +59,10 @@ inline constexpr ServiceEndpoint kNowhere;
 // Where a frontend leads. None at all: it is as if the frontend were not there, and connections are
 // refused.
 struct ServiceBackend {
-  bool by_client = false;  // a client keeps its endpoint while the endpoints are the same
-  bool drop = false;       // silence: endpoints there are, but none that this node may use
+  // A client keeps its endpoint as long as that is there and the client comes again within this
+  // time; 0: no such thing.
+  uint32_t affinity_seconds = 0;
+  bool drop = false;  // silence: endpoints there are, but none that this node may use
   std::vector<ServiceEndpoint> endpoints = {};  // sorted, at most kMaxEndpointsPerServicePort
 
   bool IsNone() const { return endpoints.empty() && !drop; }
@@ -67,6 +70,7 @@ struct ServiceBackend {
 };
 
 inline constexpr size_t kMaxEndpointsPerServicePort = 1000;
+inline constexpr uint32_t kMaxAffinitySeconds = 86400;  // as upstream
 // As text; 50,000 endpoints have about one megabyte.
 inline constexpr size_t kMaxServiceTableBytes = 64 * 1024 * 1024;
 

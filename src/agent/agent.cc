@@ -329,6 +329,7 @@ void Agent::Impl::StartNetwork(const std::string& resolv_conf) {
   publish.node_name = options.node_name;
   publish.table_file = options.data_dir + "/run/services";
   publish.dns = std::move(user_node.dns);
+  if (!user_node.valid()) publish.health_io = &Io();
   publisher = std::make_unique<NetworkPublisher>(
       loop, pool, informers, spawner, std::move(publish),
       NetworkPublisher::LocalPods{[this] { return manager.PodsWithAddresses(); },

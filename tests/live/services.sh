@@ -95,6 +95,28 @@ equals "$(inside getent ahostsv4 pods | awk '{print $1}' | sort -u | wc -l)" 3 "
 reached_by_node() { python3 -c 'import urllib.request as u; print(len({u.urlopen("http://10.42.0.1:30080/").read() for _ in range(60)}))'; }
 equals "$(reached_by_node)" 3 "endpoints behind the NodePort"
 
+# Load balancers outside ask which nodes have pods.
+kubectl apply -f - >/dev/null 2>&1 <<'YAML'
+apiVersion: v1
+kind: Service
+metadata: {name: balanced}
+spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+YAML
+HEALTH=$(jsonpath service/balanced .spec.healthCheckNodePort)
+health() { python3 -c '
+import sys, urllib.request, urllib.error
+try: answer = urllib.request.urlopen(sys.argv[1], timeout=5)
+except urllib.error.HTTPError as e: answer = e
+print(answer.status, " ".join(answer.read().decode().split()))' "http://10.42.0.1:$HEALTH/"; }
+has_pods() { contains "$(health)" '200 { "service": { "namespace": "default", "name": "balanced" }, "localEndpoints": 3'; }
+eventually 10 has_pods
+kubectl patch service balanced -p '{"spec":{"selector":{"app":"nobody"}}}' >/dev/null
+has_none() { contains "$(health)" '503 { "service"'; contains "$(health)" '"localEndpoints": 0'; }
+eventually 10 has_none
+kubectl delete service balanced >/dev/null
+silent() { ! health 2>/dev/null; }
+eventually 10 silent
+
 # Endpoints that somebody else writes.
 address=$(kubectl get pod -l app=web -o 'jsonpath={.items[0].status.podIP}')
 kubectl apply -f - >/dev/null <<YAML
@@ -168,4 +190,4 @@ eventually 10 one_is_left
 kubectl delete service web pods made >/dev/null
 only_ours() { equals "$(rules | grep -c goto)" 1 "frontends: default/kubernetes alone"; }
 eventually 10 only_ours
-say "result: ClusterIP, headless, NodePort, affinity, hand-made and no endpoints, default/kubernetes from a pod; no rule left after kill -9"
+say "result: ClusterIP, headless, NodePort, affinity, hand-made and no endpoints, health for load balancers, default/kubernetes from a pod; no rule left after kill -9"

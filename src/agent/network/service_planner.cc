@@ -118,6 +118,14 @@ ServiceTable PlanService(const json::Value& service, const std::vector<json::Val
   return rows;
 }
 
+size_t CountLocalEndpoints(const std::vector<json::Value>& slices, std::string_view node_name) {
+  std::set<Ipv4> addresses;
+  for (const auto& [port, endpoints] : EndpointsByPort(slices, node_name))
+    for (const ServiceEndpoint& endpoint : endpoints.local_ready)
+      addresses.insert(endpoint.address);
+  return addresses.size();
+}
+
 void ServiceRows::Set(const Key& service, ServiceTable rows) {
   std::vector<ServiceFrontend>& own = frontends_[service];
   std::map<ServiceFrontend, ServiceBackend> before;

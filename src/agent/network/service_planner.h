@@ -36,6 +36,9 @@ std::optional<uint16_t> ParsePort(const json::Value& value);
 ServiceTable PlanService(const json::Value& service, const std::vector<json::Value>& slices,
                          std::string_view node_name);
 
+// How many ready endpoints of the Service are on this node, by address.
+size_t CountLocalEndpoints(const std::vector<json::Value>& slices, std::string_view node_name);
+
 class ServiceRows {
  public:
   using Key = std::pair<std::string, std::string>;  // namespace, name

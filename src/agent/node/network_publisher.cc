@@ -69,12 +69,19 @@ Status NetworkPublisher::Start() {
   } else {
     ASSIGN_OR_RETURN(dns_, DnsServer::Start(dns));
   }
+  if (options_.health_io != nullptr) {
+    health_checks_ = std::make_unique<HealthCheckPorts>(
+        loop_, *options_.health_io, [this](const client::ObjectKey& service) {
+          return CountLocalEndpoints(SlicesOf(service), options_.node_name);
+        });
+  }
   started_ = true;
   client::InformerEvents of_services;
-  of_services.on_change =
-      lifetime_.Guard([this](const client::ObjectKey& key, const json::Value&, const json::Value&) {
+  of_services.on_change = lifetime_.Guard(
+      [this](const client::ObjectKey& key, const json::Value&, const json::Value& after) {
         PublishDns();
         NoteService(key);
+        if (health_checks_ != nullptr) health_checks_->Follow(key, after);
       });
   client::InformerEvents of_slices;
   of_slices.on_change = lifetime_.Guard(
@@ -148,6 +155,13 @@ void NetworkPublisher::NoteService(const client::ObjectKey& service) {
   PublishRules(kRulesDelay);
 }
 
+std::vector<json::Value> NetworkPublisher::SlicesOf(const client::ObjectKey& service) const {
+  std::vector<json::Value> slices;
+  for (const client::ObjectKey& slice : slices_.Lookup(kByService, IndexKey(service)))
+    slices.push_back(*slices_.Find(slice));
+  return slices;
+}
+
 void NetworkPublisher::NoteSlice(const json::Value& slice) {
   if (!slice.IsNull()) NoteService(ServiceOf(slice));
 }
@@ -170,8 +184,7 @@ void NetworkPublisher::PlanRules() {
     ServiceInput& input = inputs.emplace_back();
     input.key = key;
     if (const json::Value* service = services_.Find(key)) input.service = *service;
-    for (const client::ObjectKey& slice : slices_.Lookup(kByService, IndexKey(key)))
-      input.slices.push_back(*slices_.Find(slice));
+    input.slices = SlicesOf(key);
   }
   auto table = std::make_shared<std::string>();
   pool_.Run(

@@ -22,6 +22,7 @@
 #include "agent/network/dns_server.h"
 #include "agent/network/host_network.h"
 #include "agent/network/service_planner.h"
+#include "agent/node/health_check_ports.h"
 #include "agent/spawner/spawner_client.h"
 #include "client/informer.h"
 #include "client/lifetime.h"
@@ -42,6 +43,9 @@ class NetworkPublisher {
     std::string resolv_conf;  // the host's
     std::string table_file;   // DIR/run/services, for a table that does not fit a message
     DnsSockets dns;           // not valid: bound by Start()
+    // Of the machine's network, for healthCheckNodePorts; null: the node's network is another one,
+    // which no load balancer reaches.
+    net::IoThreads* health_io = nullptr;
   };
   // Pods of this node, with their addresses in status.podIP.
   struct LocalPods {
@@ -63,6 +67,7 @@ class NetworkPublisher {
   void PublishDnsNow();
   void NoteService(const client::ObjectKey& service);
   void NoteSlice(const json::Value& slice);
+  std::vector<json::Value> SlicesOf(const client::ObjectKey& service) const;
   void NoteHostPorts(const std::vector<json::Value>& pods);
   void PublishRules(Duration delay);
   void PlanRules();
@@ -77,6 +82,7 @@ class NetworkPublisher {
   Options options_;
   LocalPods local_pods_;
   std::unique_ptr<DnsServer> dns_;
+  std::unique_ptr<HealthCheckPorts> health_checks_;
   std::set<client::ObjectKey> changed_services_;       // not planned yet
   std::map<std::string, ServiceTable> host_ports_;     // by the pod's uid
   std::map<std::string, ServiceTable> changed_ports_;  // not planned yet

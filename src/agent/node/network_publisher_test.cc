@@ -18,6 +18,7 @@ class Published {
     options.node_name = "n1";
     options.cluster_domain = "cluster.local";
     options.table_file = machine.data_dir + "/services";
+    options.health_io = &machine.node->io;
     PodManager& manager = machine.node->manager;
     publisher_ = std::make_unique<NetworkPublisher>(
         machine.loop, *machine.pool, machine.node->informers, machine.node->spawner,
@@ -112,6 +113,104 @@ TEST(NetworkPublisher, ThePortOfAPodThatIsGoneIsFree) {
     m.Create(Server("two", R"("hostPort":8080)"));
     EXPECT_TRUE(m.Until([] { return Ask(kNode, 8080) == "two"; }));
     EXPECT_TRUE(m.UntilPhase("two", "Running"));
+  });
+}
+
+constexpr const char* kServices = "/api/v1/services";
+constexpr const char* kSlices = "/apis/discovery.k8s.io/v1/endpointslices";
+
+// The whole answer to a request of a load balancer; "" if nobody listens.
+std::string AskHealth(Machine& m, uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in there = ToSocketAddress(kNode, port);
+  std::string text;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0) {
+    const std::string_view request = "GET /healthz HTTP/1.1\r\nHost: n1\r\n\r\n";
+    EXPECT_EQ(send(fd, request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+    char bytes[2000];
+    EXPECT_TRUE(m.Until([&] {
+      const ssize_t size = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+      if (size > 0) text.append(bytes, static_cast<size_t>(size));
+      const bool closed = size == 0 || (size < 0 && errno != EAGAIN);
+      return closed || text.ends_with("\n}");
+    }));
+  }
+  close(fd);
+  (void)m.Until([] { return false; }, milliseconds(20));  // others have their turn
+  return text;
+}
+
+// AskHealth() lets the loop run itself.
+bool Repeatedly(const std::function<bool()>& done) {
+  const Time deadline = RealClock().Wall() + seconds(20);
+  while (!done()) {
+    if (RealClock().Wall() > deadline) return false;
+  }
+  return true;
+}
+
+void PutBalanced(Machine& m, const std::string& policy, int port) {
+  const json::Value service = *json::Parse(
+      R"({"metadata":{"namespace":"d","name":"web"},"spec":{
+         "type":"LoadBalancer","clusterIP":"10.43.0.7","ports":[{"port":80}]}})");
+  m.api->Put(kServices, service.SetPath({"spec", "externalTrafficPolicy"}, policy)
+                            .SetPath({"spec", "healthCheckNodePort"}, port));
+}
+
+void PutEndpoints(Machine& m, const std::string& endpoints) {
+  m.api->Put(kSlices, *json::Parse(R"({"metadata":{"namespace":"d","name":"web-1","labels":{
+                                      "kubernetes.io/service-name":"web"}},"addressType":"IPv4",
+                                      "ports":[{"port":8080},{"name":"b","port":8081}],
+                                      "endpoints":[)" +
+                                   endpoints + "]}"));
+}
+
+TEST(NetworkPublisher, LoadBalancersHearWhetherTheNodeHasPods) {
+  InNetworkNamespace([] {
+    ASSERT_TRUE(EnsureHost({}).ok());
+    Machine m;
+    Published published(m);
+    PutBalanced(m, "Local", 31000);
+    PutEndpoints(m, R"({"addresses":["10.42.0.2"],"nodeName":"n1"},
+                       {"addresses":["10.42.0.3"],"nodeName":"n1"},
+                       {"addresses":["10.42.0.4"],"nodeName":"n1","conditions":{"ready":false}},
+                       {"addresses":["10.42.1.2"],"nodeName":"n2"})");
+    const auto says = [&m](uint16_t port, std::string_view what) {
+      return Repeatedly([&] { return AskHealth(m, port).find(what) != std::string::npos; });
+    };
+    EXPECT_TRUE(says(31000, "\"localEndpoints\": 2"));
+    const std::string answer = AskHealth(m, 31000);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+    for (const char* part :
+         {"Content-Type: application/json\r\n", "X-Content-Type-Options: nosniff\r\n",
+          "X-Load-Balancing-Endpoint-Weight: 2\r\n",
+          "{\n\t\"service\": {\n\t\t\"namespace\": \"d\",\n\t\t\"name\": \"web\"\n\t},\n"
+          "\t\"localEndpoints\": 2,\n\t\"serviceProxyHealthy\": true\n}"})
+      EXPECT_NE(answer.find(part), std::string::npos) << part << "\n" << answer;
+    PutEndpoints(m, R"({"addresses":["10.42.1.2"],"nodeName":"n2"})");
+    EXPECT_TRUE(says(31000, "HTTP/1.1 503 Service Unavailable"));
+    EXPECT_TRUE(says(31000, "X-Load-Balancing-Endpoint-Weight: 0"));
+    // Another port, and none.
+    PutBalanced(m, "Local", 31001);
+    EXPECT_TRUE(says(31001, "\"localEndpoints\": 0"));
+    EXPECT_EQ(AskHealth(m, 31000), "");
+    PutBalanced(m, "Cluster", 31001);
+    EXPECT_TRUE(Repeatedly([&] { return AskHealth(m, 31001).empty(); }));
+  });
+}
+
+TEST(NetworkPublisher, AHealthPortThatIsTakenIsTriedAgain) {
+  InNetworkNamespace([] {
+    ASSERT_TRUE(EnsureHost({}).ok());
+    Machine m;
+    Published published(m);
+    const int somebody = Listen(31000);
+    PutBalanced(m, "Local", 31000);
+    EXPECT_TRUE(m.Until([&] {
+      return m.node->informers.Get(client::resources::kServices).Find({"d", "web"}) != nullptr;
+    }));
+    close(somebody);
+    EXPECT_TRUE(Repeatedly([&] { return !AskHealth(m, 31000).empty(); }));
   });
 }
 

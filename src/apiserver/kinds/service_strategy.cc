@@ -50,6 +50,17 @@ bool IsOutside(const json::Value& service) {
   return type == "NodePort" || type == "LoadBalancer";
 }
 
+// Load balancers outside ask the nodes which of them have pods.
+bool NeedsHealthPort(const json::Value& service) {
+  return service["spec"]["type"].AsString() == "LoadBalancer" &&
+         service["spec"]["externalTrafficPolicy"].AsString() == "Local";
+}
+
+// 0: it has none.
+int64_t HealthPortOf(const json::Value& service) {
+  return NeedsHealthPort(service) ? service["spec"]["healthCheckNodePort"].AsInt() : 0;
+}
+
 // The node ports of a service, by number: its protocols may share one.
 std::set<int64_t> NodePortsOf(const json::Value& service) {
   std::set<int64_t> ports;
@@ -57,6 +68,12 @@ std::set<int64_t> NodePortsOf(const json::Value& service) {
   for (const json::Value& port : service["spec"]["ports"].items()) {
     if (const int64_t number = port["nodePort"].AsInt(); number != 0) ports.insert(number);
   }
+  return ports;
+}
+
+std::set<int64_t> AllPortsOf(const json::Value& service) {
+  std::set<int64_t> ports = NodePortsOf(service);
+  if (const int64_t port = HealthPortOf(service); port != 0) ports.insert(port);
   return ports;
 }
 
@@ -109,6 +126,7 @@ void DropFieldsOfOldType(const json::Value& before, json::Value& after) {
       ports.push_back(port.Remove("nodePort"));
     if (!ports.empty()) after = after.SetPath({"spec", "ports"}, json::Value(std::move(ports)));
   }
+  if (NeedsHealthPort(before) && !NeedsHealthPort(after)) drop("healthCheckNodePort");
   if (old_type == "LoadBalancer" && type != "LoadBalancer") {
     for (std::string_view field : {"allocateLoadBalancerNodePorts", "loadBalancerClass"})
       drop(field);
@@ -124,7 +142,7 @@ ServiceStrategy::ServiceStrategy(IpAllocator allocator, const store::Store& stor
   if (!range) return;
   for (const store::EntryPtr& entry : range->entries) {
     const json::Value service = DecodeStored(*kind, *entry->value);
-    for (const int64_t port : NodePortsOf(service)) node_ports_.Allocate(port);
+    for (const int64_t port : AllPortsOf(service)) node_ports_.Allocate(port);
     const std::string_view address = AddressOf(service);
     if (address.empty()) continue;
     if (const Status status = allocator_.Allocate(address); !status.ok()) {
@@ -156,6 +174,8 @@ Status ServiceStrategy::PrepareUpdate(WriteContext&, const json::Value& before,
     after = after.SetPath({"spec", "clusterIPs"}, before["spec"]["clusterIPs"]);
   }
   KeepNodePorts(before, after);
+  if (NeedsHealthPort(after) && HealthPortOf(after) == 0 && HealthPortOf(before) != 0)
+    after = after.SetPath({"spec", "healthCheckNodePort"}, HealthPortOf(before));
   JoinAddresses(after);
   SetFamilies(after);
   return Status::Ok();
@@ -182,12 +202,42 @@ Status ServiceStrategy::Reserve(WriteContext& context, const json::Value* before
   if (context.dry_run) return Status::Ok();
   const std::set<int64_t> own = before == nullptr ? std::set<int64_t>() : NodePortsOf(*before);
   RETURN_IF_ERROR(ReservePorts(context, own, object));
-  Status status = ReserveAddress(context, before, object);
-  if (!status.ok()) {
-    for (const int64_t port : NodePortsOf(object))
+  const auto release = [&](const std::set<int64_t>& ports) {
+    for (const int64_t port : ports)
       if (!own.contains(port)) node_ports_.Release(port);
+  };
+  Status status = ReserveHealthPort(before, object);
+  if (!status.ok()) {
+    release(NodePortsOf(object));
+    return status;
+  }
+  status = ReserveAddress(context, before, object);
+  if (!status.ok()) {
+    release(NodePortsOf(object));
+    if (before == nullptr || HealthPortOf(*before) == 0) release({HealthPortOf(object)});
   }
   return status;
+}
+
+Status ServiceStrategy::ReserveHealthPort(const json::Value* before, json::Value& object) {
+  if (!NeedsHealthPort(object)) return Status::Ok();
+  const int64_t wanted = HealthPortOf(object);
+  if (wanted == 0) {
+    const std::optional<int64_t> next = node_ports_.AllocateNext();
+    if (!next) return InternalError("failed to allocate a HealthCheck NodePort: range is full");
+    object = object.SetPath({"spec", "healthCheckNodePort"}, *next);
+    return Status::Ok();
+  }
+  if (before != nullptr && HealthPortOf(*before) == wanted) return Status::Ok();
+  const auto refuse = [&](std::string_view why) {
+    return InternalError(
+        fmt::format("failed to allocate requested HealthCheck NodePort {}: {}", wanted, why));
+  };
+  if (wanted < kFirstNodePort || wanted > kLastNodePort)
+    return refuse(
+        fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}",
+                    kFirstNodePort, kLastNodePort));
+  return node_ports_.Allocate(wanted) ? Status::Ok() : refuse("provided port is already allocated");
 }
 
 // All of them or none.
@@ -254,8 +304,8 @@ void ServiceStrategy::Committed(const json::Value* before, const json::Value* af
   if (before == nullptr) return;
   const std::string_view old = AddressOf(*before);
   if (!old.empty() && (after == nullptr || AddressOf(*after) != old)) allocator_.Release(old);
-  const std::set<int64_t> kept = after == nullptr ? std::set<int64_t>() : NodePortsOf(*after);
-  for (const int64_t port : NodePortsOf(*before))
+  const std::set<int64_t> kept = after == nullptr ? std::set<int64_t>() : AllPortsOf(*after);
+  for (const int64_t port : AllPortsOf(*before))
     if (!kept.contains(port)) node_ports_.Release(port);
 }
 

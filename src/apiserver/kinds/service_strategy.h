@@ -36,6 +36,7 @@ class ServiceStrategy : public Strategy {
  private:
   Status ReserveAddress(WriteContext& context, const json::Value* before, json::Value& object);
   Status ReservePorts(WriteContext& context, const std::set<int64_t>& own, json::Value& object);
+  Status ReserveHealthPort(const json::Value* before, json::Value& object);
 
   IpAllocator allocator_;
   NodePortAllocator node_ports_;

@@ -128,6 +128,11 @@ void ValidateLoadBalancer(const Value& spec, const Path& path, bool balanced, Fi
     errors.Check(CheckQualifiedName, path.Child("loadBalancerClass"), spec["loadBalancerClass"]);
 }
 
+bool NeedsHealthPort(const Value& spec) {
+  return spec["type"].AsString() == "LoadBalancer" &&
+         spec["externalTrafficPolicy"].AsString() == "Local";
+}
+
 void ValidateTraffic(const Value& spec, const Path& path, FieldErrors& errors) {
   const std::string_view type = spec["type"].AsString();
   const std::string_view policy = spec["externalTrafficPolicy"].AsString();
@@ -138,7 +143,7 @@ void ValidateTraffic(const Value& spec, const Path& path, FieldErrors& errors) {
   } else if (!policy.empty()) {
     errors.OneOf(path.Child("externalTrafficPolicy"), policy, {"Cluster", "Local"});
   }
-  if (spec["healthCheckNodePort"].AsInt() != 0 && (type != "LoadBalancer" || policy != "Local")) {
+  if (spec["healthCheckNodePort"].AsInt() != 0 && !NeedsHealthPort(spec)) {
     errors.Invalid(
         path.Child("healthCheckNodePort"), spec["healthCheckNodePort"],
         "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'");
@@ -213,6 +218,9 @@ void ValidateServiceUpdate(const Value& before, const Value& after, FieldErrors&
   const Value& now = after["spec"];
   if (old["type"].AsString() == "ExternalName" || now["type"].AsString() == "ExternalName") return;
   const Path path("spec");
+  if (NeedsHealthPort(old) && NeedsHealthPort(now) &&
+      old["healthCheckNodePort"].AsInt() != now["healthCheckNodePort"].AsInt())
+    errors.Forbidden(path.Child("healthCheckNodePort"), "field is immutable");
   const Path list = path.Child("clusterIPs");
   const Value& old_ip = old["clusterIPs"].At(0);
   if (!old_ip.IsNull() && !(old_ip == now["clusterIPs"].At(0)))

@@ -51,13 +51,23 @@ Status ServiceDataplane::Send(NftBatch& batch, Applied& applied) {
   return socket_.Apply(std::exchange(batch, NftBatch()));
 }
 
+void ServiceDataplane::AddKeptChains(NftBatch& batch) {
+  for (uint32_t endpoints = 1; endpoints <= kKeptChainEndpoints; ++endpoints) {
+    for (const bool node_port : {false, true}) {
+      const ServiceChain chain{.endpoints = endpoints, .node_port = node_port};
+      if (chains_.insert(chain).second) batch.AddChain(chain);
+    }
+  }
+}
+
 void ServiceDataplane::DeleteUnusedChains(NftBatch& batch) {
   for (auto chain = chains_.begin(); chain != chains_.end();) {
-    if (const auto users = users_.find(*chain); users != users_.end() && users->second > 0) {
+    const auto users = users_.find(*chain);
+    if (chain->IsKept() || (users != users_.end() && users->second > 0)) {
       ++chain;
       continue;
     }
-    users_.erase(*chain);
+    if (users != users_.end()) users_.erase(users);
     batch.DeleteChain(*chain);
     chain = chains_.erase(chain);
   }
@@ -97,6 +107,7 @@ void ServiceDataplane::Change(const ServiceFrontend& frontend, const ServiceBack
 Result<ServiceDataplane::Applied> ServiceDataplane::Apply(const ServiceTable& changes) {
   Applied applied;
   NftBatch batch;
+  AddKeptChains(batch);
   for (const auto& [frontend, backend] : changes) {
     Change(frontend, backend, batch, applied);
     if (batch.bytes() > kMaxNftBatchBytes) RETURN_IF_ERROR(Send(batch, applied));

@@ -47,6 +47,7 @@ class ServiceDataplane {
   Status Send(NftBatch& batch, Applied& applied);
   void Change(const ServiceFrontend& frontend, const ServiceBackend& backend, NftBatch& batch,
               Applied& applied);
+  void AddKeptChains(NftBatch& batch);
   void DeleteUnusedChains(NftBatch& batch);
   Status ForgetClients();
 

@@ -248,8 +248,9 @@ ServiceTable RandomTable(Rng& rng) {
     ServiceBackend backend;
     if (Below(rng, 3) == 0) backend.affinity_seconds = 60 + Below(rng, 2);
     std::set<ServiceEndpoint> endpoints;
-    for (uint32_t e = Below(rng, 6); e > 0; --e)
-      endpoints.insert({{0x0A2A0002 + Below(rng, 8)}, static_cast<uint16_t>(80 + Below(rng, 2))});
+    // Now and then more than chains are kept for.
+    for (uint32_t e = Below(rng, Below(rng, 4) == 0 ? 60 : 6); e > 0; --e)
+      endpoints.insert({{0x0A2A0002 + Below(rng, 16)}, static_cast<uint16_t>(80 + Below(rng, 2))});
     backend.endpoints.assign(endpoints.begin(), endpoints.end());
     backend.drop = endpoints.empty() && Below(rng, 2) == 0;
     const auto protocol = static_cast<ServiceProtocol>(Below(rng, 3));
@@ -283,6 +284,8 @@ TEST(ServiceDataplane, TheKernelHasWhatIsWantedAfterAnyChange) {
       }
       NftElements want;
       std::set<ServiceChain> chains;
+      for (uint32_t i = 1; i <= kKeptChainEndpoints; ++i)
+        for (const bool node_port : {false, true}) chains.insert({i, 0, node_port});
       for (const auto& [frontend, backend] : now) {
         for (const NftElement& element : ElementsOf(frontend, backend)) {
           want.push_back(element);

@@ -47,7 +47,7 @@ double MillisecondsSince(Duration start) {
 
 void Set(ServiceRows& rows, int number, const Objects& objects) {
   rows.Set({"default", fmt::format("s{}", number)},
-           PlanService(objects.service, {objects.slice}, "n1"));
+           PlanService(objects.service, {objects.slice}, {"n1"}));
 }
 
 // Through the text, as between the agent and the spawner.

@@ -86,6 +86,20 @@ void AdviseOnLoadBalancer(const json::Value& spec, std::vector<std::string>& out
       "node ports");
 }
 
+// What the annotations ask for upstream: hints in proportion to the CPUs of each zone.
+void AdviseOnTopologyMode(const json::Value& service, std::vector<std::string>& out) {
+  const json::Value& annotations = service["metadata"]["annotations"];
+  constexpr const char* kNow = "service.kubernetes.io/topology-mode";
+  constexpr const char* kFormer = "service.kubernetes.io/topology-aware-hints";
+  const char* annotation = annotations.Has(kNow) ? kNow : kFormer;
+  const std::string_view mode = annotations[annotation].AsString();
+  if (mode != "Auto" && mode != "auto") return;
+  out.push_back(fmt::format(
+      "metadata.annotations[{}] is not acted on yet: spec.trafficDistribution: PreferSameZone "
+      "keeps requests in their zone, too",
+      annotation));
+}
+
 // Upstream takes it and never enforces it.
 void AdviseOnUncountedNames(const json::Value& quota_spec, std::vector<std::string>& out) {
   for (const auto& [name, amount] : quota_spec["hard"].members()) {
@@ -108,7 +122,10 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
     AdviseOnMinAvailable(object, out);
   }
   const json::Value& spec = object["spec"];
-  if (kind.group.empty() && kind.kind == "Service") AdviseOnLoadBalancer(spec, out);
+  if (kind.group.empty() && kind.kind == "Service") {
+    AdviseOnLoadBalancer(spec, out);
+    AdviseOnTopologyMode(object, out);
+  }
   if (kind.group.empty() && kind.kind == "ResourceQuota") AdviseOnUncountedNames(spec, out);
   const bool job = kind.group == "batch" && kind.kind == "Job";
   const bool cron_job = kind.group == "batch" && kind.kind == "CronJob";

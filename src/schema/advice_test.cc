@@ -42,6 +42,23 @@ TEST(Advice, ALoadBalancerIsNotMade) {
   EXPECT_TRUE(Advise(kind, *json::Parse(R"({"spec":{"type":"NodePort"}})")).empty());
 }
 
+TEST(Advice, OfHintsTheNewerFieldAloneCounts) {
+  Kind kind;
+  kind.kind = "Service";
+  const auto told = [&](const std::string& annotations) {
+    return Advise(kind, *json::Parse(R"({"metadata":{"annotations":)" + annotations + "}}"));
+  };
+  EXPECT_EQ(told(R"({"service.kubernetes.io/topology-mode":"Auto"})"),
+            std::vector<std::string>{
+                "metadata.annotations[service.kubernetes.io/topology-mode] is not acted on yet: "
+                "spec.trafficDistribution: PreferSameZone keeps requests in their zone, too"});
+  EXPECT_EQ(told(R"({"service.kubernetes.io/topology-aware-hints":"auto"})").size(), 1u);
+  // The former name counts only without the present one.
+  EXPECT_TRUE(told(R"({"service.kubernetes.io/topology-mode":"Disabled",
+                       "service.kubernetes.io/topology-aware-hints":"Auto"})")
+                  .empty());
+}
+
 TEST(Advice, MoreMinAvailableThanReplicasNeverStarts) {
   Kind kind;
   kind.group = "kubeflow.org";

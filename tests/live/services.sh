@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Issue 6: Services on a real node, from inside pods: ClusterIP by DNS and address, headless, NodePort, session affinity,
-# hand-made endpoints, no endpoints, default/kubernetes with its certificate; nothing stale after kill -9.
+# hand-made endpoints, hints, no endpoints, default/kubernetes with its certificate; nothing stale after kill -9.
 source "$(dirname "$0")/lib.sh"
 up
 
@@ -128,6 +128,45 @@ ports: [{port: 8080}]
 endpoints: [{addresses: [$address]}]
 YAML
 eventually 10 names http://made/ 1 >/dev/null
+
+# Whom endpoints are for: the controller writes what the Service asks for, and follows the node's zone.
+hints() { kubectl get endpointslice -l kubernetes.io/service-name=web \
+  -o 'jsonpath={range .items[0].endpoints[*]}{.hints.forZones[*].name}/{.hints.forNodes[*].name} {end}'; }
+hints_are() { equals "$(hints)" "$1 $1 $1 " "hints of the endpoints"; }
+node=$(kubectl get nodes -o 'jsonpath={.items[0].metadata.name}')
+zone() { kubectl label node "$node" --overwrite "topology.kubernetes.io/zone$1" >/dev/null; }
+zone =west
+kubectl patch service web -p '{"spec":{"trafficDistribution":"PreferSameZone"}}' >/dev/null
+eventually 10 hints_are west/
+kubectl patch service web -p '{"spec":{"trafficDistribution":"PreferSameNode"}}' >/dev/null
+eventually 10 hints_are "west/$node"
+zone =east
+eventually 10 hints_are "east/$node"
+reaches_all http://web/
+# The node goes by them: endpoints of other zones as somebody else writes them.
+kubectl delete endpointslice made-1 >/dev/null
+IFS=' ' read -r first first_address second second_address < <(kubectl get pod -l app=web \
+  -o 'jsonpath={range .items[:2]}{.metadata.name} {.status.podIP} {end}'; echo)
+kubectl apply -f - >/dev/null <<YAML
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: made-1, labels: {kubernetes.io/service-name: made}}
+addressType: IPv4
+ports: [{port: 8080}]
+endpoints:
+  - {addresses: [$first_address], hints: {forZones: [{name: east}]}}
+  - {addresses: [$second_address], hints: {forZones: [{name: west}]}}
+YAML
+only() { equals "$(names http://made/ 30)" "$1" "endpoints for this zone"; }
+eventually 10 only "$first"
+zone =west
+eventually 10 only "$second"
+zone -
+both() { equals "$(how_many http://made/ 40)" 2 "endpoints for a node without a zone"; }
+eventually 10 both
+eventually 10 hints_are "/$node"
+kubectl patch service web -p '{"spec":{"trafficDistribution":null}}' >/dev/null
+eventually 10 hints_are /
 
 # Without endpoints: refused at once.
 refused() { inside python3 -c '

@@ -12,19 +12,44 @@ constexpr uint32_t kDefaultAffinitySeconds = 10800;
 // The endpoints of one port of a Service, by what may be done with them.
 struct PortEndpoints {
   std::set<ServiceEndpoint> ready, local_ready, serving, local_serving;
+  // Of the ready ones, those with a hint for this node or for its zone, and whether each of them
+  // has hints of that sort.
+  std::set<ServiceEndpoint> for_node, for_zone;
+  bool all_name_nodes = true, all_name_zones = true;
+
+  // The ready ones for clients that may be led to any node.
+  const std::set<ServiceEndpoint>& ReadyByHints() const {
+    if (all_name_nodes && !for_node.empty()) return for_node;
+    if (all_name_zones && !for_zone.empty()) return for_zone;
+    return ready;
+  }
 };
 
+bool Names(const json::Value& hints, std::string_view name) {
+  return std::ranges::any_of(
+      hints.items(), [&](const json::Value& hint) { return hint["name"].AsString() == name; });
+}
+
+void NoteHints(const json::Value& hints, const NodePlace& node, const ServiceEndpoint& target,
+               PortEndpoints& out) {
+  if (hints["forNodes"].empty()) out.all_name_nodes = false;
+  if (hints["forZones"].empty()) out.all_name_zones = false;
+  if (Names(hints["forNodes"], node.name)) out.for_node.insert(target);
+  if (Names(hints["forZones"], node.zone)) out.for_zone.insert(target);
+}
+
 // A missing condition counts as ready and serving, as the API says.
-void AddEndpoint(const json::Value& endpoint, uint16_t port, std::string_view node_name,
+void AddEndpoint(const json::Value& endpoint, uint16_t port, const NodePlace& node,
                  PortEndpoints& out) {
   const auto address = Ipv4::Parse(endpoint["addresses"].At(0).AsString());
   if (!address) return;
   const json::Value& conditions = endpoint["conditions"];
-  const bool local = endpoint["nodeName"].AsString() == node_name;
+  const bool local = endpoint["nodeName"].AsString() == node.name;
   const ServiceEndpoint target{*address, port};
   if (conditions["ready"].AsBool(true)) {
     out.ready.insert(target);
     if (local) out.local_ready.insert(target);
+    NoteHints(endpoint["hints"], node, target, out);
   } else if (conditions["terminating"].AsBool() && conditions["serving"].AsBool(true)) {
     out.serving.insert(target);
     if (local) out.local_serving.insert(target);
@@ -32,7 +57,7 @@ void AddEndpoint(const json::Value& endpoint, uint16_t port, std::string_view no
 }
 
 std::map<std::string, PortEndpoints> EndpointsByPort(const std::vector<json::Value>& slices,
-                                                     std::string_view node_name) {
+                                                     const NodePlace& node) {
   std::map<std::string, PortEndpoints> by_port;
   for (const json::Value& slice : slices) {
     if (slice["addressType"].AsString("IPv4") != "IPv4") continue;
@@ -41,7 +66,7 @@ std::map<std::string, PortEndpoints> EndpointsByPort(const std::vector<json::Val
       if (!number) continue;
       PortEndpoints& endpoints = by_port[port["name"].Str()];
       for (const json::Value& endpoint : slice["endpoints"].items())
-        AddEndpoint(endpoint, *number, node_name, endpoints);
+        AddEndpoint(endpoint, *number, node, endpoints);
     }
   }
   return by_port;
@@ -57,7 +82,7 @@ uint32_t AffinitySeconds(const json::Value& spec) {
 
 ServiceBackend Choose(const PortEndpoints& endpoints, bool local, uint32_t affinity_seconds) {
   ServiceBackend backend{.affinity_seconds = affinity_seconds};
-  const std::set<ServiceEndpoint>& ready = local ? endpoints.local_ready : endpoints.ready;
+  const std::set<ServiceEndpoint>& ready = local ? endpoints.local_ready : endpoints.ReadyByHints();
   const std::set<ServiceEndpoint>& serving = local ? endpoints.local_serving : endpoints.serving;
   for (const ServiceEndpoint& endpoint : ready.empty() ? serving : ready) {
     if (backend.endpoints.size() == kMaxEndpointsPerServicePort) break;
@@ -88,7 +113,7 @@ std::optional<uint16_t> ParsePort(const json::Value& value) {
 }
 
 ServiceTable PlanService(const json::Value& service, const std::vector<json::Value>& slices,
-                         std::string_view node_name) {
+                         const NodePlace& node) {
   ServiceTable rows;
   const json::Value& spec = service["spec"];
   if (spec["type"].AsString() == "ExternalName") return rows;
@@ -98,7 +123,7 @@ ServiceTable PlanService(const json::Value& service, const std::vector<json::Val
   const bool inside_local = spec["internalTrafficPolicy"].AsString() == "Local";
   const bool outside_local = spec["externalTrafficPolicy"].AsString() == "Local";
   const uint32_t affinity = AffinitySeconds(spec);
-  const auto endpoints = EndpointsByPort(slices, node_name);
+  const auto endpoints = EndpointsByPort(slices, node);
   const auto add = [&](Ipv4 address, ServiceProtocol protocol, uint16_t port,
                        const ServiceBackend& backend) {
     if (!backend.IsNone()) rows.try_emplace({address, protocol, port}, backend);
@@ -120,7 +145,7 @@ ServiceTable PlanService(const json::Value& service, const std::vector<json::Val
 
 size_t CountLocalEndpoints(const std::vector<json::Value>& slices, std::string_view node_name) {
   std::set<Ipv4> addresses;
-  for (const auto& [port, endpoints] : EndpointsByPort(slices, node_name))
+  for (const auto& [port, endpoints] : EndpointsByPort(slices, {std::string(node_name)}))
     for (const ServiceEndpoint& endpoint : endpoints.local_ready)
       addresses.insert(endpoint.address);
   return addresses.size();

@@ -8,6 +8,10 @@
 // somewhere, packets are dropped. Pods are "inside" at the cluster's addresses, and all else
 // (NodePorts, external addresses) follows externalTrafficPolicy.
 //
+// With a traffic policy Cluster, of the ready ones those count whose hints name this node, else
+// those whose hints name its zone; but only where every ready endpoint has hints of that sort and
+// one of them is for here. So nobody is without endpoints because of hints.
+//
 // ServiceRows keeps the rows of all Services, so that one change costs what it changes.
 //
 // Thread:     any (pure); ServiceRows one at a time.
@@ -31,10 +35,16 @@ namespace muster::agent {
 // 1 to 65535, else nullopt.
 std::optional<uint16_t> ParsePort(const json::Value& value);
 
+// For which node is planned.
+struct NodePlace {
+  std::string name;
+  std::string zone = "";  // its label topology.kubernetes.io/zone; "" if it has none
+};
+
 // `service` is a v1 Service, `slices` are its discovery.k8s.io/v1 EndpointSlices. At most
 // kMaxEndpointsPerServicePort endpoints of each port are used. Rows without endpoints are left out.
 ServiceTable PlanService(const json::Value& service, const std::vector<json::Value>& slices,
-                         std::string_view node_name);
+                         const NodePlace& node);
 
 // How many ready endpoints of the Service are on this node, by address.
 size_t CountLocalEndpoints(const std::vector<json::Value>& slices, std::string_view node_name);

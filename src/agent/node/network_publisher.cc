@@ -19,6 +19,10 @@ std::vector<json::Value> ObjectsOf(const client::Informer& informer) {
 constexpr size_t kMaxTableInMessage = kMaxSpawnerMessageBytes / 4;
 constexpr char kByService[] = "network/service";
 
+std::string ZoneOf(const json::Value& node) {
+  return node["metadata"]["labels"]["topology.kubernetes.io/zone"].Str();
+}
+
 client::ObjectKey ServiceOf(const json::Value& slice) {
   return {slice["metadata"]["namespace"].Str(),
           slice["metadata"]["labels"]["kubernetes.io/service-name"].Str()};
@@ -44,6 +48,8 @@ NetworkPublisher::NetworkPublisher(Loop& loop, Pool& pool, client::InformerSet& 
       pool_(pool),
       services_(informers.Get(client::resources::kServices, json::Fields::Whole())),
       slices_(informers.Get(client::resources::kEndpointSlices, json::Fields::Whole())),
+      node_(informers.Get(client::resources::kNodes, {{"metadata", "labels"}},
+                          "metadata.name=" + options.node_name)),
       spawner_(spawner),
       options_(std::move(options)),
       local_pods_(std::move(local_pods)) {
@@ -90,12 +96,17 @@ Status NetworkPublisher::Start() {
         NoteSlice(before);
         NoteSlice(after);
       });
-  of_services.on_synced = of_slices.on_synced = lifetime_.Guard([this] {
+  client::InformerEvents of_node;
+  of_node.on_change =
+      lifetime_.Guard([this](const client::ObjectKey&, const json::Value& before,
+                             const json::Value& after) { NoteNode(before, after); });
+  of_services.on_synced = of_slices.on_synced = of_node.on_synced = lifetime_.Guard([this] {
     PublishDns();
     PublishRules(kRulesDelay);
   });
   services_.Subscribe(std::move(of_services));
   slices_.Subscribe(std::move(of_slices));
+  node_.Subscribe(std::move(of_node));
   PublishDns();
   return Status::Ok();
 }
@@ -166,9 +177,15 @@ void NetworkPublisher::NoteSlice(const json::Value& slice) {
   if (!slice.IsNull()) NoteService(ServiceOf(slice));
 }
 
+void NetworkPublisher::NoteNode(const json::Value& before, const json::Value& after) {
+  if (ZoneOf(before) == ZoneOf(after)) return;
+  for (const auto& [key, service] : services_.objects()) changed_services_.insert(key);
+  PublishRules(kRulesDelay);
+}
+
 void NetworkPublisher::PublishRules(Duration delay) {
   if (!started_ || rules_timer_ != 0 || !services_.Synced() || !slices_.Synced() ||
-      !host_ports_known_)
+      !node_.Synced() || !host_ports_known_)
     return;
   rules_timer_ = loop_.After(delay, [this] {
     rules_timer_ = 0;
@@ -186,13 +203,16 @@ void NetworkPublisher::PlanRules() {
     if (const json::Value* service = services_.Find(key)) input.service = *service;
     input.slices = SlicesOf(key);
   }
+  NodePlace place{options_.node_name};
+  if (const json::Value* node = node_.Find({"", options_.node_name})) place.zone = ZoneOf(*node);
   auto table = std::make_shared<std::string>();
   pool_.Run(
       [inputs = std::move(inputs), ports = std::exchange(changed_ports_, {}),
-       node = options_.node_name, rows = rows_, whole = whole_table_, table] {
+       place = std::move(place), rows = rows_, whole = whole_table_, table] {
         for (const auto& [uid, own] : ports) rows->Set(KeyOfPod(uid), own);
         for (const ServiceInput& input : inputs) {
-          rows->Set({input.key.ns, input.key.name}, PlanService(input.service, input.slices, node));
+          rows->Set({input.key.ns, input.key.name},
+                    PlanService(input.service, input.slices, place));
         }
         const ServiceTable changes = rows->TakeChanges();
         *table = ToText(whole ? rows->Whole() : changes);

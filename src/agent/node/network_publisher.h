@@ -2,7 +2,8 @@
 //
 // NetworkPublisher: keeps the node's DNS and the rules of Services and hostPorts equal to what the
 // API server and the pod workers say. Changes of one moment become one DNS table and one change of
-// rules; a change of rules is planned for the Services that it concerns.
+// rules; a change of rules is planned for the Services that it concerns, which are all of them when
+// the node comes into another zone.
 //
 // Life cycle: made before the informers are started; Start() once the host network exists; destroy
 //             to stop.
@@ -67,6 +68,7 @@ class NetworkPublisher {
   void PublishDnsNow();
   void NoteService(const client::ObjectKey& service);
   void NoteSlice(const json::Value& slice);
+  void NoteNode(const json::Value& before, const json::Value& after);
   std::vector<json::Value> SlicesOf(const client::ObjectKey& service) const;
   void NoteHostPorts(const std::vector<json::Value>& pods);
   void PublishRules(Duration delay);
@@ -78,6 +80,7 @@ class NetworkPublisher {
   Pool& pool_;
   client::Informer& services_;
   client::Informer& slices_;
+  client::Informer& node_;  // this one alone
   SpawnerClient& spawner_;
   Options options_;
   LocalPods local_pods_;

@@ -2,6 +2,8 @@
 
 #include "agent/node/network_publisher.h"
 
+#include <set>
+
 #include "agent/network/host_network.h"
 #include "agent/pod_machine_test_support.h"
 
@@ -116,6 +118,7 @@ TEST(NetworkPublisher, ThePortOfAPodThatIsGoneIsFree) {
   });
 }
 
+constexpr const char* kNodes = "/api/v1/nodes";
 constexpr const char* kServices = "/api/v1/services";
 constexpr const char* kSlices = "/apis/discovery.k8s.io/v1/endpointslices";
 
@@ -196,6 +199,58 @@ TEST(NetworkPublisher, LoadBalancersHearWhetherTheNodeHasPods) {
     EXPECT_EQ(AskHealth(m, 31000), "");
     PutBalanced(m, "Cluster", 31001);
     EXPECT_TRUE(Repeatedly([&] { return AskHealth(m, 31001).empty(); }));
+  });
+}
+
+json::Value NodeInZone(const std::string& zone) {
+  const json::Value node = *json::Parse(R"({"metadata":{"name":"n1","labels":{}}})");
+  return node.SetPath({"metadata", "labels", "topology.kubernetes.io/zone"}, zone);
+}
+
+TEST(NetworkPublisher, HintsCountForTheZoneOfTheNodeWhichMayChange) {
+  InNetworkNamespace([] {
+    ASSERT_TRUE(EnsureHost({}).ok());
+    Machine m;
+    m.api->Put(kNodes, NodeInZone("west"));
+    Published published(m);
+    m.Create(Server("one", R"("name":"http")"));
+    m.Create(Server("two", R"("name":"http")"));
+    ASSERT_TRUE(m.UntilPhase("one", "Running"));
+    ASSERT_TRUE(m.UntilPhase("two", "Running"));
+    m.api->Put(kServices, *json::Parse(R"({"metadata":{"namespace":"d","name":"web"},"spec":{
+                 "type":"NodePort","clusterIP":"10.43.0.7",
+                 "ports":[{"port":80,"nodePort":30080}]}})"));
+    const auto put_endpoints = [&m](const std::string& zone_of_two) {
+      const auto endpoint = [&m](const std::string& pod, const std::string& zone) {
+        return json::Obj(
+            {{"addresses", json::List({m.Pod(pod)["status"]["podIP"]})},
+             {"nodeName", "n1"},
+             {"hints", json::Obj({{"forZones", json::List({json::Obj({{"name", zone}})})}})}});
+      };
+      const json::Value slice = *json::Parse(
+          R"({"metadata":{"namespace":"d","name":"web-1","labels":{
+            "kubernetes.io/service-name":"web"}},"addressType":"IPv4","ports":[{"port":80}]})");
+      m.api->Put(kSlices, slice.Set("endpoints", json::List({endpoint("one", "west"),
+                                                             endpoint("two", zone_of_two)})));
+    };
+    // Who answers to twenty requests.
+    const auto says = [&](const std::set<std::string>& wanted) {
+      return m.Until([&] {
+        std::set<std::string> names;
+        for (int i = 0; i < 20; ++i) names.insert(Ask(kNode, 30080));
+        return names == wanted;
+      });
+    };
+    put_endpoints("east");
+    EXPECT_TRUE(says({"one"}));
+    m.api->Put(kNodes, NodeInZone("east"));
+    EXPECT_TRUE(says({"two"}));
+    m.api->Put(kNodes, NodeInZone("north"));
+    EXPECT_TRUE(says({"one", "two"}));
+    m.api->Put(kNodes, NodeInZone("west"));
+    EXPECT_TRUE(says({"one"}));
+    put_endpoints("west");
+    EXPECT_TRUE(says({"one", "two"}));
   });
 }
 

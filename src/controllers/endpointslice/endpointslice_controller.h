@@ -1,7 +1,8 @@
 // src/controllers/endpointslice/endpointslice_controller.h
 //
-// Keeps the EndpointSlices of every Service that has a selector: where its pods are and whether
-// they are ready. Rules: k8s.io/endpointslice.
+// Keeps the EndpointSlices of every Service that has a selector: where its pods are, whether they
+// are ready, and, as spec.trafficDistribution asks, hints for whom they are. Rules:
+// k8s.io/endpointslice. A node that comes into another zone takes its endpoints along.
 //
 // Thread:     the loop thread (see client/reconcile.h).
 // Invariants: slice names depend on the service's UID alone, so a repeated pass writes nothing new;

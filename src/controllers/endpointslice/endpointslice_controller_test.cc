@@ -97,6 +97,39 @@ TEST(MakeEndpointSlices, TheZoneIsThatOfTheNode) {
   EXPECT_FALSE(slices[0]["endpoints"].At(1).Has("zone"));
 }
 
+TEST(MakeEndpointSlices, HintsAsTheTrafficDistributionAsks) {
+  const struct {
+    const char* wanted;
+    const char* status;
+    const char* node;
+    const char* hints;  // "" : none
+  } rows[] = {
+      {"trafficDistribution: PreferClose", kReady, "n1", "{forZones: [{name: west}]}"},
+      {"trafficDistribution: PreferSameZone", kReady, "n1", "{forZones: [{name: west}]}"},
+      {"trafficDistribution: PreferSameNode", kReady, "n1",
+       "{forZones: [{name: west}], forNodes: [{name: n1}]}"},
+      {"type: ClusterIP", kReady, "n1", ""},
+      // A node without a zone.
+      {"trafficDistribution: PreferSameZone", kReady, "n2", ""},
+      {"trafficDistribution: PreferSameNode", kReady, "n2", "{forNodes: [{name: n2}]}"},
+      // Those that are not ready are for nobody in particular.
+      {"trafficDistribution: PreferSameNode", "phase: Running, podIP: 10.42.0.5", "n1", ""},
+      {"trafficDistribution: PreferSameZone, publishNotReadyAddresses: true",
+       "phase: Running, podIP: 10.42.0.5", "n1", "{forZones: [{name: west}]}"},
+  };
+  const auto zone_of = [](const std::string& node) { return node == "n1" ? "west" : ""; };
+  for (const auto& row : rows) {
+    const json::Value pod = Pod("a", row.status).SetPath({"spec", "nodeName"}, row.node);
+    const auto slices = MakeEndpointSlices(Service(row.wanted), {pod}, zone_of);
+    const json::Value& endpoint = slices.at(0)["endpoints"].At(0);
+    if (std::string_view(row.hints).empty()) {
+      EXPECT_FALSE(endpoint.Has("hints")) << row.wanted << " " << row.node;
+    } else {
+      EXPECT_EQ(endpoint["hints"], Yaml(row.hints)) << row.wanted << " " << row.node;
+    }
+  }
+}
+
 TEST(MakeEndpointSlices, SplitsAtTheLimitUnderFixedNames) {
   std::vector<json::Value> pods;
   for (size_t i = 0; i < kMaxEndpointsPerSlice + 1; ++i) {
@@ -136,6 +169,43 @@ TEST_F(EndpointSliceTest, FollowsPodsAndServices) {
   Settle();
   EXPECT_TRUE(Slice()["endpoints"].empty());
   EXPECT_EQ(api_.Count(kSlices), 1u);
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+}
+
+TEST_F(EndpointSliceTest, HintsFollowTheServiceAndTheNode) {
+  Start(std::make_unique<EndpointSliceController>());
+  const auto put_node = [&](const std::string& name, const std::string& labels) {
+    Put(kNodes,
+        fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}, labels: {{{}}}}}}}", name,
+                    labels));
+  };
+  const auto told = [&] {
+    Settle();
+    const json::Value& endpoint = Slice()["endpoints"].At(0);
+    return endpoint["zone"].Str() + "/" + endpoint["hints"]["forZones"].At(0)["name"].Str() + "/" +
+           endpoint["hints"]["forNodes"].At(0)["name"].Str();
+  };
+  const std::string zone = "topology.kubernetes.io/zone: ";
+  api_.Put(kServices, Service("trafficDistribution: PreferSameZone"));
+  api_.Put(kPods, Pod("a", kReady));
+  EXPECT_EQ(told(), "//");
+  put_node("n1", zone + "west");  // the node is known after its pod
+  EXPECT_EQ(told(), "west/west/");
+  api_.Put(kServices, Service("trafficDistribution: PreferSameNode"));
+  EXPECT_EQ(told(), "west/west/n1");
+  put_node("n1", zone + "east");
+  EXPECT_EQ(told(), "east/east/n1");
+  // What is none of its business writes nothing.
+  const size_t requests = api_.requests.size();
+  put_node("n1", zone + "east, more: x");
+  put_node("n2", zone + "west");
+  EXPECT_EQ(told(), "east/east/n1");
+  EXPECT_EQ(api_.requests.size(), requests);
+  put_node("n1", "");
+  EXPECT_EQ(told(), "//n1");
+  api_.Put(kServices, Service());
+  EXPECT_EQ(told(), "//");
+  EXPECT_FALSE(Slice()["endpoints"].At(0).Has("hints"));
   EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
 }
 

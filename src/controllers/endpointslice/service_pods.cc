@@ -95,15 +95,18 @@ std::vector<json::Value> PodsOf(const client::Informer& pods, const json::Value&
   return selected;
 }
 
+std::vector<client::ObjectKey> ServicesOf(const client::Informer& services, const std::string& ns,
+                                          const json::Value& pod) {
+  return SelectedBy(services, SelectorOfService, ns, pod["metadata"]["labels"]);
+}
+
 client::Trigger OnSelectedPod(const client::Informer& services) {
   return {resources::kPods, [&services](const client::ObjectKey& pod, const json::Value& before,
                                         const json::Value& after) {
             std::set<client::ObjectKey> keys;
             for (const json::Value* state : {&before, &after}) {
               if (state->IsNull()) continue;
-              const json::Value& labels = (*state)["metadata"]["labels"];
-              for (const client::ObjectKey& key :
-                   SelectedBy(services, SelectorOfService, pod.ns, labels))
+              for (const client::ObjectKey& key : ServicesOf(services, pod.ns, *state))
                 keys.insert(key);
             }
             return std::vector<client::ObjectKey>(keys.begin(), keys.end());

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "client/reconcile.h"
@@ -30,6 +31,9 @@ std::string HostnameFor(const json::Value& service, const json::Value& pod);
 
 // Call in Setup(): the Services, with the indexes that the rest needs.
 const client::Informer& FollowServicesAndPods(client::InformerSet& informers);
+// The services that select `pod`. REQUIRES: FollowServicesAndPods().
+std::vector<client::ObjectKey> ServicesOf(const client::Informer& services, const std::string& ns,
+                                          const json::Value& pod);
 // A pod's change concerns the services that select its old or its new labels.
 client::Trigger OnSelectedPod(const client::Informer& services);
 // By name. REQUIRES: FollowServicesAndPods().

@@ -16,7 +16,7 @@ using json::Value;
 constexpr size_t kMaxSliceEndpoints = 1000;
 constexpr size_t kMaxSliceAddresses = 100;
 constexpr size_t kMaxSlicePorts = 20000;
-constexpr size_t kMaxSliceZones = 8;
+constexpr size_t kMaxSliceHints = 8;
 constexpr int64_t kHighestUserPriority = 1'000'000'000;
 constexpr std::string_view kSystemPriorityPrefix = "system-";
 
@@ -139,6 +139,23 @@ void ValidateEndpointPort(const Value& port, bool needs_name, const Path& path,
     errors.Check(CheckQualifiedName, path.Child("appProtocol"), port["appProtocol"]);
 }
 
+// False: there are too many to look at.
+bool ValidateHints(const Value& hints, NameCheck check_name, const Path& path,
+                   FieldErrors& errors) {
+  if (hints.size() > kMaxSliceHints) {
+    errors.TooMany(path, hints.size(), kMaxSliceHints);
+    return false;
+  }
+  std::set<std::string> names;
+  for (size_t i = 0; i < hints.size(); ++i) {
+    const Path at = path.Index(i);
+    const Value& name = hints.At(i)["name"];
+    if (!names.insert(name.Str()).second) errors.Duplicate(at.Child("name"), name);
+    errors.Check(check_name, at.Child("name"), name);
+  }
+  return true;
+}
+
 void ValidateEndpoint(const Value& endpoint, std::string_view type, const Path& path,
                       FieldErrors& errors) {
   const Value& addresses = endpoint["addresses"];
@@ -152,16 +169,11 @@ void ValidateEndpoint(const Value& endpoint, std::string_view type, const Path& 
     errors.Check(CheckDns1123Label, path.Child("hostname"), endpoint["hostname"]);
   if (!endpoint["nodeName"].IsNull())
     errors.Check(CheckDns1123Subdomain, path.Child("nodeName"), endpoint["nodeName"]);
-  const Value& zones = endpoint["hints"]["forZones"];
   const Path hints = path.Child("hints");
-  const Path zone_list = hints.Child("forZones");
-  if (zones.size() > kMaxSliceZones) return errors.TooMany(zone_list, zones.size(), kMaxSliceZones);
-  std::set<std::string> names;
-  for (size_t i = 0; i < zones.size(); ++i) {
-    const Path zone = zone_list.Index(i);
-    const Value& name = zones.At(i)["name"];
-    if (!names.insert(name.Str()).second) errors.Duplicate(zone.Child("name"), name);
-    errors.Check(CheckLabelValue, zone.Child("name"), name);
+  if (ValidateHints(endpoint["hints"]["forZones"], CheckLabelValue, hints.Child("forZones"),
+                    errors)) {
+    ValidateHints(endpoint["hints"]["forNodes"], CheckDns1123Subdomain, hints.Child("forNodes"),
+                  errors);
   }
 }
 

@@ -153,7 +153,8 @@ void ValidateTraffic(const Value& spec, const Path& path, FieldErrors& errors) {
                  {"Cluster", "Local"});
   }
   if (!spec["trafficDistribution"].IsNull())
-    errors.OneOf(path.Child("trafficDistribution"), spec["trafficDistribution"], {"PreferClose"});
+    errors.OneOf(path.Child("trafficDistribution"), spec["trafficDistribution"],
+                 {"PreferClose", "PreferSameZone", "PreferSameNode"});
 }
 
 void ValidateAffinity(const Value& spec, const Path& path, FieldErrors& errors) {

@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "base/strings.h"
+#include "schema/device_plugin.h"
 #include "schema/names.h"
 
 namespace muster::schema {
@@ -113,6 +116,41 @@ void AdviseOnUncountedNames(const json::Value& quota_spec, std::vector<std::stri
   }
 }
 
+// CUDA takes numbers and UUIDs and stops reading at anything else: nothing is left of "all".
+void AdviseOnCudaDevices(const json::Value& pod_spec, const std::string& path,
+                         std::vector<std::string>& out) {
+  const json::Array& containers = pod_spec["containers"].items();
+  for (size_t i = 0; i < containers.size(); ++i) {
+    const json::Array& env = containers[i]["env"].items();
+    for (size_t k = 0; k < env.size(); ++k) {
+      if (env[k]["name"].AsString() != "CUDA_VISIBLE_DEVICES" ||
+          env[k]["value"].AsString() != "all")
+        continue;
+      out.push_back(fmt::format(
+          "{}.containers[{}].env[{}].value: CUDA_VISIBLE_DEVICES knows no \"all\", with which "
+          "programs see no GPU; leave it out: the node sets it to the GPUs of the container",
+          path, i, k));
+    }
+  }
+}
+
+void AdviseOnDevicePlugin(const json::Value& pod_spec, std::vector<std::string>& out) {
+  if (!IsNvidiaDevicePlugin(pod_spec)) return;
+  out.emplace_back(
+      "spec.template.spec: muster offers nvidia.com/gpu itself and makes no pods of NVIDIA's "
+      "device plugin");
+}
+
+// Where the pods of an object are described, if it is one of those that people write.
+std::pair<const json::Value&, std::string> PodSpecOf(const Kind& kind, const json::Value& object) {
+  if (kind.group.empty() && kind.kind == "Pod") return {object["spec"], "spec"};
+  if (kind.group == "batch" && kind.kind == "CronJob") {
+    return {object.Path({"spec", "jobTemplate", "spec", "template", "spec"}),
+            "spec.jobTemplate.spec.template.spec"};
+  }
+  return {object.Path({"spec", "template", "spec"}), "spec.template.spec"};
+}
+
 }  // namespace
 
 std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
@@ -122,6 +160,9 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
     AdviseOnMinAvailable(object, out);
   }
   const json::Value& spec = object["spec"];
+  const auto [pod_spec, path] = PodSpecOf(kind, object);
+  AdviseOnCudaDevices(pod_spec, path, out);
+  if (kind.group == "apps" && kind.kind == "DaemonSet") AdviseOnDevicePlugin(pod_spec, out);
   if (kind.group.empty() && kind.kind == "Service") {
     AdviseOnLoadBalancer(spec, out);
     AdviseOnTopologyMode(object, out);

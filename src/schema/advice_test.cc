@@ -123,6 +123,34 @@ TEST(Advice, AQuotaOfDevicesMustSayRequests) {
             "devices and other extended resources are limited as requests.nvidia.com/gpu");
 }
 
+TEST(Advice, CudaKnowsNoAll) {
+  const std::string pod = R"("spec":{"containers":[{"env":[]},{"env":[{"name":"A","value":"all"},)"
+                          R"({"name":"CUDA_VISIBLE_DEVICES","value":"all"}]}]})";
+  const auto fields = [](const std::vector<std::string>& told) {
+    return told.size() == 1 ? told[0].substr(0, told[0].find(": ")) : "";
+  };
+  EXPECT_EQ(fields(ToldOf("", "Pod", "{" + pod + "}")), "spec.containers[1].env[1].value");
+  const std::string in_template = R"({"spec":{"template":{)" + pod + "}}}";
+  EXPECT_EQ(fields(ToldOf("batch", "Job", in_template)),
+            "spec.template.spec.containers[1].env[1].value");
+  EXPECT_EQ(fields(ToldOf("batch", "CronJob", R"({"spec":{"jobTemplate":)" + in_template + "}}")),
+            "spec.jobTemplate.spec.template.spec.containers[1].env[1].value");
+  EXPECT_TRUE(
+      ToldOf("", "Pod",
+             R"({"spec":{"containers":[{"env":[{"name":"CUDA_VISIBLE_DEVICES","value":"0"}]}]}})")
+          .empty());
+}
+
+TEST(Advice, NoPodsAreMadeOfNvidiasDevicePlugin) {
+  const std::string plugin = R"({"spec":{"template":{"spec":{
+      "containers":[{"image":"nvcr.io/nvidia/k8s-device-plugin:v1"}],
+      "volumes":[{"hostPath":{"path":"/var/lib/kubelet/device-plugins"}}]}}}})";
+  EXPECT_EQ(ToldOf("apps", "DaemonSet", plugin),
+            std::vector<std::string>{"spec.template.spec: muster offers nvidia.com/gpu itself and "
+                                     "makes no pods of NVIDIA's device plugin"});
+  EXPECT_TRUE(ToldOf("apps", "Deployment", plugin).empty());
+}
+
 TEST(Advice, OthersAreFine) {
   EXPECT_TRUE(Told(Pod("1"), 0).empty()) << "a master alone";
   EXPECT_TRUE(Told(Pod("8"), 3).empty());

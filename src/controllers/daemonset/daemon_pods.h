@@ -23,7 +23,7 @@ struct NodeVerdict {
   bool should_run = false;  // there has to be one
   bool may_go_on = false;   // one that is there may stay
 };
-// `pod_spec`: of MakeDaemonPod.
+// `pod_spec`: of MakeDaemonPod. NVIDIA's device plugin suits no node: ours offer GPUs themselves.
 NodeVerdict JudgeNode(const json::Value& pod_spec, const json::Value& node);
 
 // The node that the pod is on, or is meant for.

@@ -7,6 +7,7 @@
 #include "controllers/pods/ownership.h"
 #include "controllers/pods/pod_facts.h"
 #include "controllers/pods/selected_objects.h"
+#include "schema/device_plugin.h"
 
 namespace muster::controllers {
 namespace {
@@ -25,6 +26,15 @@ client::Trigger OnNode(const client::Informer& sets) {
             for (const auto& [key, set] : sets.objects()) keys.push_back(key);
             return keys;
           }};
+}
+
+// Once for each state of the spec: why the set has no pods (daemon_pods.h).
+void TellOfDevicePlugin(const json::Value& set, client::Reconciled& out) {
+  if (!schema::IsNvidiaDevicePlugin(set.Path({"spec", "template", "spec"})) ||
+      set["status"]["observedGeneration"] == set["metadata"]["generation"])
+    return;
+  out.Event(set, client::EventType::kNormal, "DevicePluginNotNeeded",
+            "muster offers nvidia.com/gpu itself and makes no pods of NVIDIA's device plugin");
 }
 
 }  // namespace
@@ -111,6 +121,7 @@ client::Reconciled DaemonSetController::Reconcile(const client::View& view,
               "This daemon set is selecting all pods. A non-empty selector is required.");
     return out;
   }
+  TellOfDevicePlugin(*set, out);
   const client::Informer& pods = view.Of(resources::kPods);
   Memory& memory = memories_[key];
   bool is_settled = true;

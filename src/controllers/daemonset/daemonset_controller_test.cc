@@ -67,6 +67,27 @@ spec:
   json::Value Status() { return Get(kDaemonSets, "d", "agent")["status"]; }
 };
 
+TEST_F(DaemonSetTest, NoPodsOfNvidiasDevicePlugin) {
+  PutNode("n1");
+  PutSet("maxUnavailable: 1",
+         ", volumes: [{name: p, hostPath: {path: /var/lib/kubelet/device-plugins}}]");
+  EXPECT_EQ(Pods(), "n1:v1") << "of another plugin";
+  const auto told = [this] {
+    const std::vector<std::string> events = Events();
+    return std::count_if(events.begin(), events.end(), [](const std::string& event) {
+      return event.starts_with("DevicePluginNotNeeded ");
+    });
+  };
+  EXPECT_EQ(told(), 0);
+  api_.Put(kDaemonSets, Get(kDaemonSets, "d", "agent").SetPath({"metadata", "generation"}, 2));
+  SetImage("nvcr.io/nvidia/k8s-device-plugin:v0.15.0");
+  EXPECT_EQ(Pods(), "");
+  PutNode("n2");
+  Settle();
+  EXPECT_EQ(Pods(), "");
+  EXPECT_EQ(told(), 1) << "once for a state of the spec";
+}
+
 TEST_F(DaemonSetTest, APodOnEachNodeThatSuitsIt) {
   PutNode("n1");
   PutNode("n2", "{gpu: 'yes'}");

@@ -1,0 +1,21 @@
+// src/schema/device_plugin.h
+//
+// How NVIDIA's device plugin is recognised. It offers nvidia.com/gpu to a kubelet; muster's nodes
+// offer that themselves and listen to no plugin, which would start again and again.
+//
+// Thread: any (pure function).
+
+#pragma once
+
+#include <string_view>
+
+#include "json/value.h"
+
+namespace muster::schema {
+
+inline constexpr std::string_view kDevicePluginDir = "/var/lib/kubelet/device-plugins";
+
+// Its image, under whatever registry and tag, and the directory in which plugins meet the kubelet.
+bool IsNvidiaDevicePlugin(const json::Value& pod_spec);
+
+}  // namespace muster::schema

@@ -7,12 +7,7 @@ for program in skopeo umoci; do
 done
 
 # --- a /dev of our own, and a driver: libraries by their names on a machine, and programs
-mount -t tmpfs -o mode=755 dev /dev
-device() { mknod -m 666 "/dev/$1" c "$2" "$3"; }
-device null 1 3; device zero 1 5; device full 1 7; device random 1 8; device urandom 1 9; device tty 5 0
-for name in nvidia0 nvidiactl nvidia-uvm; do device $name 1 3; done
-mkdir /dev/shm /dev/pts && mount -t tmpfs shm /dev/shm && mount -t devpts devpts /dev/pts
-ln -s /proc/self/fd /dev/fd
+own_dev 1
 driver=$SCRATCH/driver
 mkdir -p "$driver/lib64" "$driver/bin"
 library() { # library FILE NAME LINK...

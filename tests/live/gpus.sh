@@ -3,17 +3,8 @@
 # restarts; a GPU that vanishes, flaps, or hangs the driver; pods of a gang that share a sandbox; metrics.
 source "$(dirname "$0")/lib.sh"
 
-# A /dev of our own with stand-ins for what the driver would have made.
-mount -t tmpfs -o mode=755 dev /dev
-device() { mknod -m 666 "/dev/$1" c "$2" "$3"; }
-device null 1 3; device zero 1 5; device full 1 7; device random 1 8; device urandom 1 9; device tty 5 0
-for name in nvidia0 nvidia1 nvidia2 nvidia3 nvidiactl nvidia-uvm; do device $name 1 3; done
-mkdir /dev/shm /dev/pts && mount -t tmpfs shm /dev/shm && mount -t devpts devpts /dev/pts
-ln -s /proc/self/fd /dev/fd
-
-export MUSTER_FAKE_NVML=$SCRATCH/nvml MUSTER_NVML_LIBRARY
-MUSTER_NVML_LIBRARY=$(dirname "$MUSTER")/tests/fake_nvml/libfake-nvml.so
-driver() { cat >"$SCRATCH/nvml.new" && mv "$SCRATCH/nvml.new" "$SCRATCH/nvml"; } # read at any moment: never half of it
+own_dev 4
+fake_nvml
 gpu() { # gpu LETTER PEER [LINE...]: the letters are linked in pairs
   printf 'gpu GPU-%s\nmodel NVIDIA H200\nlink GPU-%s 18\n' "$1" "$2"
   shift 2

@@ -53,3 +53,17 @@ job_condition() { # job_condition NAME TYPE: True, False or nothing
 }
 job_is() { [ "$(job_condition "$1" "$2")" = True ]; }
 pod_phase_is() { [ "$(jsonpath "pod/$1" .status.phase)" = "$2" ]; }
+
+# A /dev of our own with stand-ins for what NVIDIA's driver would have made: own_dev GPUS.
+own_dev() {
+  mount -t tmpfs -o mode=755 dev /dev
+  device() { mknod -m 666 "/dev/$1" c "$2" "$3"; }
+  device null 1 3; device zero 1 5; device full 1 7; device random 1 8; device urandom 1 9; device tty 5 0
+  local name
+  for name in $(seq -f 'nvidia%.0f' 0 $(($1 - 1))) nvidiactl nvidia-uvm; do device "$name" 1 3; done
+  mkdir /dev/shm /dev/pts && mount -t tmpfs shm /dev/shm && mount -t devpts devpts /dev/pts
+  ln -s /proc/self/fd /dev/fd
+}
+# The library that stands in for NVIDIA's; what it reports is a text in $MUSTER_FAKE_NVML (tests/fake_nvml).
+fake_nvml() { export MUSTER_FAKE_NVML=$SCRATCH/nvml MUSTER_NVML_LIBRARY=$(dirname "$MUSTER")/tests/fake_nvml/libfake-nvml.so; }
+driver() { cat >"$MUSTER_FAKE_NVML.new" && mv "$MUSTER_FAKE_NVML.new" "$MUSTER_FAKE_NVML"; } # read at any moment: never half of it

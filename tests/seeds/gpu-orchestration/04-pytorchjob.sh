@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# One master and three workers find each other and add up over torch.distributed; and a worker that dies is started again, its
+# rank and all.
+source "$(dirname "$0")/../lib.sh"
+up_machine
+pods="master-0 worker-0 worker-1 worker-2"
+role() { # role NAME REPLICAS: each prints its rank, resolves the master, and rank 2 dies once
+  cat <<YAML
+    $1:
+      replicas: $2
+      restartPolicy: OnFailure
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: pytorch/pytorch:latest
+              volumeMounts: [{name: tries, mountPath: /tries}]
+              command:
+                - sh
+                - -c
+                - |
+                  getent hosts \$MASTER_ADDR >/dev/null && echo "rank \$RANK of \$WORLD_SIZE"
+                  [ \$RANK != 2 ] || [ -e /tries/one ] || { touch /tries/one; exit 1; }
+                  sleep 2
+          volumes: [{name: tries, emptyDir: {}}]
+YAML
+}
+{ printf 'apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: ranks}\nspec:\n  pytorchReplicaSpecs:\n'
+  role Master 1; role Worker 3; } | kubectl apply -f -
+eventually 60 job_is ranks Succeeded
+rank=0
+for pod in $pods; do
+  contains "$(kubectl logs "ranks-$pod")" "rank $rank of 4" "what $pod printed"
+  rank=$((rank + 1))
+done
+equals "$(jsonpath pod/ranks-worker-1 '.status.containerStatuses[0].restartCount')" 1 "restarts of the worker that died"
+
+tools/probe python_torch || skip "ranks and restarts hold; python3-torch is not installed (tools/install-packages example)"
+kubectl apply -f "$EXAMPLE"
+eventually 90 job_is pytorch-training Succeeded
+for pod in $pods; do contains "$(kubectl logs "pytorch-training-$pod")" "of 4: sum 6" "what $pod printed"; done
+say "result: one master and three workers of torch.distributed added up"

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Pods labelled gpu=enabled are reached by the coordinator and by nobody else; the policy goes and they are open again.
+source "$(dirname "$0")/../lib.sh"
+up_machine
+pod() { # pod NAME LABEL PROGRAM
+  cat <<YAML
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, labels: {$2}}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: "pytorch/pytorch:latest", command: [$3]}]
+YAML
+}
+server='python, -m, http.server, "8080"' client='sleep, "1000"'
+{ pod worker "gpu: enabled" "$server"; pod other "app: web" "$server"; pod coordinator "role: training-coordinator" "$client"
+  pod stranger "role: visitor" "$client"; } | kubectl apply -f - >/dev/null
+for name in worker other coordinator stranger; do eventually 20 pod_phase_is $name Running; done
+reaches() { # reaches FROM TO
+  kubectl exec "$1" -- timeout 1 bash -c "exec 3<>/dev/tcp/$(jsonpath "pod/$2" .status.podIP)/8080" 2>/dev/null
+}
+cut_off() { ! reaches "$@"; }
+for from in coordinator stranger; do for to in worker other; do eventually 20 reaches $from $to; done; done
+kubectl apply -f "$EXAMPLE"
+eventually 10 cut_off stranger worker
+reaches coordinator worker || fail "the coordinator is cut off"
+reaches stranger other || fail "a pod that the policy does not select is cut off"
+kubectl delete -f "$EXAMPLE"
+eventually 10 reaches stranger worker

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "agent/images/image_cache.h"
 #include "agent/kubelet_server/kubelet_handler.h"
@@ -136,8 +137,9 @@ struct Agent::Impl {
     if (options.simulate_gpus > 0) {
       devices.SetDevices(SimulatedDevices(options.simulate_gpus, options.simulated_gpu_model), {});
     } else {
-      gpus = std::make_unique<NodeGpus>(loop, events, options.node_name, options.gpu_steady,
-                                        [this] { OnGpus(); });
+      gpus = std::make_unique<NodeGpus>(loop, informers, events, devices, options.node_name,
+                                        options.gpu_steady, [this] { OnGpus(); });
+      devices.OnRelease([this] { CutGpusLater(); });
     }
   }
 
@@ -180,6 +182,7 @@ struct Agent::Impl {
   void StartNetwork(const std::string& resolv_conf);
   void StartPods();
   void OnGpus();
+  void CutGpusLater();
   void TellXids();
   void StartRegistration();
   void StartImages();
@@ -357,7 +360,10 @@ void Agent::Impl::StartPods() {
     // Pods that run from an image are told of with it.
     images.WhenReady(lifetime.Guard(
         [this, pods = std::make_shared<std::vector<RecoveredPod>>(std::move(recovered))] {
+          const bool adopts = !pods->empty();
           manager.Start(std::move(*pods));
+          // What they have stays offered as they have it.
+          if (adopts && gpus != nullptr && devices.known()) OnGpus();
           if (user_node.plain) {
             policy_refuser.Start();
           } else {
@@ -418,14 +424,15 @@ void Agent::Impl::StartRegistration() {
 
 std::string Agent::Impl::GpuMetricsText() const {
   if (gpus == nullptr) return "";
-  const std::string resource(gpu::kGpuResource);
   return gpu::GpuMetricsText(
-      gpus->monitor().health(), options.node_name, [&](const std::string& id) -> gpu::GpuUser {
-        const PodWorker* worker = manager.FindByUid(devices.OwnerOf(resource, id));
+      gpus->monitor().health(), options.node_name, [&](const std::string& gpu) -> gpu::GpuUser {
+        const auto uses = devices.UsesOf(gpu);
+        if (uses.size() != 1 || uses[0].owners.size() != 1) return {};  // none, or several share it
+        const PodWorker* worker = manager.FindByUid(uses[0].owners[0]);
         if (worker == nullptr) return {};
         const json::Value& meta = worker->pod()["metadata"];
         return {meta["namespace"].Str(), meta["name"].Str(),
-                devices.ContainerOf(worker->uid(), resource, id)};
+                devices.ContainerOf(worker->uid(), uses[0].resource, uses[0].id)};
       });
 }
 
@@ -434,8 +441,10 @@ std::string Agent::Impl::GpuMetricsText() const {
 void Agent::Impl::TellXids() {
   const gpu::GpuHealth& health = gpus->monitor().health();
   for (const gpu::GpuHealth::Known& known : health.gpus()) {
-    for (const std::string& uid :
-         devices.OwnersOf(std::string(gpu::kGpuResource), known.gpu.uuid)) {
+    std::set<std::string> uids;
+    for (const auto& use : devices.UsesOf(known.gpu.uuid))
+      uids.insert(use.owners.begin(), use.owners.end());
+    for (const std::string& uid : uids) {
       const PodWorker* worker = manager.FindByUid(uid);
       if (worker == nullptr) continue;
       for (const int64_t xid : known.gpu.xids) {
@@ -448,14 +457,23 @@ void Agent::Impl::TellXids() {
 }
 
 void Agent::Impl::OnGpus() {
-  devices.SetDevices(gpus->Devices(), gpus->monitor().health().inventory().control_files);
-  context.driver_library = gpus->monitor().health().inventory().library;
   gpus->Fill(facts);
+  devices.SetDevices(facts.devices, gpus->monitor().health().inventory().control_files,
+                     gpus->one_each());
+  context.driver_library = gpus->monitor().health().inventory().library;
   context.node_allocatable = NodeAllocatable(facts);
   manager.DevicesChanged();
   TellXids();
   if (registrar != nullptr) return registrar->ReportGpus(facts);
   if (server != nullptr) StartRegistration();  // all else is gathered
+}
+
+// After a pod gave back what it had, for a GPU that is to be cut otherwise.
+void Agent::Impl::CutGpusLater() {
+  if (gpus == nullptr || !gpus->waits()) return;
+  loop.Post(lifetime.Guard([this] {
+    if (gpus != nullptr && gpus->waits()) OnGpus();
+  }));
 }
 
 Agent::Agent(AgentOptions options, AsioLoop& loop, Pool& pool, client::ApiClient& client,

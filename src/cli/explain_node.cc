@@ -9,6 +9,7 @@
 #include "cli/explanation.h"
 #include "cli/live_cluster.h"
 #include "cli/waiting.h"
+#include "cluster/device_shares.h"
 #include "cluster/resources.h"
 #include "scheduler/node_kinds.h"
 #include "scheduler/scheduler.h"
@@ -168,7 +169,9 @@ class NodeView {
       if (!pod.empty()) entry = entry.Set("pod", pod);
       if (!device.unhealthy.empty()) entry = entry.Set("unhealthy", device.unhealthy);
       devices.push_back(std::move(entry));
-      texts.push_back(fmt::format("{} {}: {}", device.resource, device.index,
+      const bool share = cluster::GpuOf(device.id) != device.id;
+      texts.push_back(fmt::format("{} {}: {}", device.resource,
+                                  share ? device.id : std::to_string(device.index),
                                   !device.unhealthy.empty() ? "unhealthy: " + device.unhealthy
                                   : pod.empty()             ? "free"
                                                             : "pod " + pod));

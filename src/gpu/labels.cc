@@ -37,6 +37,9 @@ constexpr std::array<std::string_view, 25> kLabels = {
     "nvidia.com/cuda.runtime.minor",
 };
 
+// Behind the product's name where pods share a GPU and ask for it by its own name.
+constexpr std::string_view kSharedSuffix = "-SHARED";
+
 constexpr int64_t kPciDisplayClass = 0x03;
 constexpr int64_t kPciVga = 0x0300, kPci3d = 0x0302;
 
@@ -112,7 +115,7 @@ std::string_view Family(int64_t compute_major, int64_t compute_minor) {
 }
 
 json::Value NodeLabels(const Inventory& inventory, const std::vector<Gpu>& gpus,
-                       std::string_view machine) {
+                       std::string_view machine, const TimeSlicing& slicing) {
   json::Value labels = json::Obj();
   if (gpus.empty()) return labels;
   const Gpu& first = gpus.front();
@@ -120,9 +123,11 @@ json::Value NodeLabels(const Inventory& inventory, const std::vector<Gpu>& gpus,
     labels = std::move(labels).Set(fmt::format("nvidia.com/{}", name), value);
   };
   set("gpu.present", "true");
-  set("gpu.product", LabelValue(first.model));
+  const bool shared = slicing.replicas > 1;
+  set("gpu.product",
+      LabelValue(first.model) + (shared && !slicing.renamed ? std::string(kSharedSuffix) : ""));
   set("gpu.count", std::to_string(gpus.size()));
-  set("gpu.replicas", "1");
+  set("gpu.replicas", std::to_string(slicing.replicas));
   set("gpu.memory", std::to_string(first.memory_bytes >> 20));
   set("gpu.family", Family(first.compute_major, first.compute_minor));
   set("gpu.compute.major", std::to_string(first.compute_major));
@@ -130,7 +135,7 @@ json::Value NodeLabels(const Inventory& inventory, const std::vector<Gpu>& gpus,
   const std::string machine_value = LabelValue(machine);
   set("gpu.machine", machine_value.empty() ? "unknown" : machine_value);
   set("gpu.mode", Mode(first.pci_class));
-  set("gpu.sharing-strategy", "none");
+  set("gpu.sharing-strategy", shared ? "time-slicing" : "none");
   set("mig.capable", first.mig_capable ? "true" : "false");
   set("mps.capable", "false");
   AddVersions(inventory, labels);

@@ -1,8 +1,8 @@
 // src/gpu/labels.h
 //
 // The labels of a node with GPUs, as NVIDIA's GPU feature discovery writes them, so that manifests
-// which select nodes by them work (names and forms: gpu-feature-discovery without MIG and sharing;
-// gpu.present is the GPU operator's).
+// which select nodes by them work (names and forms: gpu-feature-discovery without MIG; gpu.present
+// is the GPU operator's).
 //
 // Thread: any (pure).
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gpu/inventory.h"
+#include "gpu/time_slicing.h"
 #include "json/value.h"
 
 namespace muster::gpu {
@@ -23,7 +24,7 @@ std::span<const std::string_view> AllNodeLabels();
 
 // `machine` is the DMI product name. {} without GPUs.
 json::Value NodeLabels(const Inventory& inventory, const std::vector<Gpu>& gpus,
-                       std::string_view machine);
+                       std::string_view machine, const TimeSlicing& slicing = {});
 
 // A label's value: spaces become '-', what no label may have is left out; at most 63 characters.
 std::string LabelValue(std::string_view text);

@@ -72,5 +72,18 @@ TEST(NodeLabels, FamiliesAreNamed) {
   EXPECT_EQ(Family(99, 0), "undefined");
 }
 
+TEST(NodeLabels, SayThatGpusAreShared) {
+  Gpu gpu;
+  gpu.model = "NVIDIA A100-SXM4-40GB";
+  const auto text = [&](const TimeSlicing& slicing) {
+    const json::Value labels = NodeLabels({}, {gpu}, "", slicing);
+    return labels["nvidia.com/gpu.product"].Str() + " " + labels["nvidia.com/gpu.count"].Str() +
+           " " + labels["nvidia.com/gpu.replicas"].Str() + " " +
+           labels["nvidia.com/gpu.sharing-strategy"].Str();
+  };
+  EXPECT_EQ(text({4, false, false}), "NVIDIA-A100-SXM4-40GB-SHARED 1 4 time-slicing");
+  EXPECT_EQ(text({4, true, false}), "NVIDIA-A100-SXM4-40GB 1 4 time-slicing");
+}
+
 }  // namespace
 }  // namespace muster::gpu

@@ -31,15 +31,20 @@ json::Value NodeReference(const std::string& name) {
 
 }  // namespace
 
-NodeGpus::NodeGpus(AsioLoop& loop, client::EventRecorder& events, std::string node_name,
-                   Duration steady, std::function<void()> on_change)
+NodeGpus::NodeGpus(AsioLoop& loop, client::InformerSet& informers, client::EventRecorder& events,
+                   const DeviceAllocator& allocator, std::string node_name, Duration steady,
+                   std::function<void()> on_change)
     : events_(events),
       node_(NodeReference(node_name)),
       on_change_(std::move(on_change)),
+      slices_(allocator),
+      time_slicing_(informers, events, node_,
+                    [this](const gpu::TimeSlicing& slicing) { return TakeTimeSlicing(slicing); }),
       prober_(loop, gpu::ExecuteProbe, {}),
       monitor_(loop, prober_, steady, [this] {
         Tell();
         on_change_();
+        if (!monitor_.health().gpus().empty()) time_slicing_.Watch();
       }) {}
 
 void NodeGpus::Tell() {
@@ -61,19 +66,36 @@ void NodeGpus::Tell() {
   }
 }
 
-std::vector<cluster::Device> NodeGpus::Devices() const {
-  std::vector<cluster::Device> devices;
-  for (const gpu::GpuHealth::Known& known : monitor_.health().gpus())
-    devices.push_back(ToDevice(known));
-  return devices;
+Status NodeGpus::TakeTimeSlicing(const gpu::TimeSlicing& slicing) {
+  if (slicing == slices_.wish()) return Status::Ok();
+  const size_t gpus = monitor_.health().gpus().size();
+  if (gpus * static_cast<size_t>(slicing.replicas) > cluster::kMaxDevicesPerNode) {
+    return Error(Reason::kInvalid, "replicas: {} of {} GPUs are more than the {} devices of a node",
+                 slicing.replicas, gpus, cluster::kMaxDevicesPerNode);
+  }
+  slices_.Wish(slicing);
+  on_change_();
+  std::string message =
+      slicing.replicas == 1
+          ? "each GPU is offered whole"
+          : fmt::format("each GPU is offered as {} {}", slicing.replicas,
+                        slicing.renamed ? gpu::kSharedGpuResource : gpu::kGpuResource);
+  if (waits())
+    message += fmt::format("; {} of {} only when no pod has any of it", slices_.waiting(), gpus);
+  events_.Record(node_, client::EventType::kNormal, "TimeSlicing", message);
+  return Status::Ok();
 }
 
-void NodeGpus::Fill(NodeFacts& facts) const {
+void NodeGpus::Fill(NodeFacts& facts) {
   const gpu::GpuHealth& health = monitor_.health();
   std::vector<gpu::Gpu> gpus;
-  for (const gpu::GpuHealth::Known& known : health.gpus()) gpus.push_back(known.gpu);
-  facts.devices = Devices();
-  facts.gpu_labels = gpu::NodeLabels(health.inventory(), gpus, facts.machine);
+  std::vector<cluster::Device> devices;
+  for (const gpu::GpuHealth::Known& known : health.gpus()) {
+    gpus.push_back(known.gpu);
+    devices.push_back(ToDevice(known));
+  }
+  facts.devices = slices_.Cut(devices);
+  facts.gpu_labels = gpu::NodeLabels(health.inventory(), gpus, facts.machine, slices_.wish());
   facts.gpu_fault_reason = monitor_.absent() ? "" : std::string(health.fault_reason());
   facts.gpu_fault_message = monitor_.absent() ? "" : health.fault_message();
 }

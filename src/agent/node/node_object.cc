@@ -12,6 +12,7 @@
 #include "agent/runtime/unique_fd.h"
 #include "agent/volumes/local_volumes.h"
 #include "base/strings.h"
+#include "cluster/device_shares.h"
 #include "cluster/packing/gpu_state.h"
 #include "cluster/resources.h"
 #include "gpu/labels.h"
@@ -72,8 +73,11 @@ json::Value GpuCondition(const NodeFacts& facts, const json::Value& before, Time
 
 json::Value Amounts(const NodeFacts& facts, bool with_unhealthy) {
   std::map<std::string, int> counts;
-  for (const cluster::Device& device : facts.devices)
+  bool sliced = false;
+  for (const cluster::Device& device : facts.devices) {
     counts[device.resource] += with_unhealthy || device.unhealthy.empty() ? 1 : 0;
+    sliced |= cluster::GpuOf(device.id) != device.id;
+  }
   json::Value out =
       json::Obj({{"cpu", std::to_string(facts.cpu_count)},
                  {"ephemeral-storage", fmt::format("{}Ki", facts.storage_bytes / 1024)},
@@ -81,7 +85,8 @@ json::Value Amounts(const NodeFacts& facts, bool with_unhealthy) {
                  {"pods", std::to_string(facts.max_pods)}});
   for (const auto& [resource, count] : counts) {
     out = out.Set(resource, std::to_string(count));
-    if (resource == cluster::resource::kNvidiaGpu) {
+    // Shares of both kinds on one GPU would be too many.
+    if (resource == cluster::resource::kNvidiaGpu && !sliced) {
       out = out.Set(std::string(cluster::resource::kGpuMilli),
                     std::to_string(int64_t{cluster::kWholeGpu} * count));
     }

@@ -10,6 +10,7 @@
 #include "agent/pod_workers/pod_status.h"
 #include "agent/runtime/process_runtime.h"
 #include "base/strings.h"
+#include "cluster/device_shares.h"
 #include "cluster/quantity.h"
 
 namespace muster::agent {
@@ -41,8 +42,9 @@ void OfferDevices(const ContainerBuildInput& input, EnvironmentMap& variables,
       variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
     return;
   }
-  variables["NVIDIA_VISIBLE_DEVICES"] = Join(ids, ",");
-  variables.try_emplace("CUDA_VISIBLE_DEVICES", Join(ids, ","));
+  const std::string gpus = Join(cluster::GpusOf(ids), ",");
+  variables["NVIDIA_VISIBLE_DEVICES"] = gpus;
+  variables.try_emplace("CUDA_VISIBLE_DEVICES", gpus);
   spec.devices = input.node_devices.FilesOf(input.devices, spec.name, input.gang_devices);
 }
 

@@ -4,9 +4,11 @@
 
 #include "agent/pod_workers/pod_inputs.h"
 #include "cluster/device_picker.h"
+#include "cluster/device_shares.h"
 #include "cluster/packing/gpu_state.h"
 #include "cluster/quantity.h"
 #include "cluster/resources.h"
+#include "gpu/time_slicing.h"
 
 namespace muster::agent {
 namespace {
@@ -33,6 +35,8 @@ std::vector<std::string> IdsOf(const cluster::AssignedDevices& assigned,
   return ids == lists->second.end() ? std::vector<std::string>() : ids->second;
 }
 
+bool IsShare(const cluster::Device& device) { return cluster::GpuOf(device.id) != device.id; }
+
 Status Unexpected(const std::string& why) {
   return Error(Reason::kConflict, "Allocate failed due to {}, which is unexpected", why);
 }
@@ -47,8 +51,9 @@ Status CheckNoneLeft(const std::set<std::string>& names) {
 }  // namespace
 
 void DeviceAllocator::SetDevices(std::vector<cluster::Device> devices,
-                                 std::vector<std::string> control_files) {
+                                 std::vector<std::string> control_files, bool one_each) {
   known_ = true;
+  one_each_ = one_each;
   devices_ = std::move(devices);
   control_files_ = std::move(control_files);
 }
@@ -68,7 +73,9 @@ int64_t DeviceAllocator::ShareOf(const json::Value& pod) {
 
 bool DeviceAllocator::Wants(const json::Value& pod) const {
   if (!cluster::PodAssignedDevices(pod).empty() || ShareOf(pod) > 0) return true;
-  return cluster::AmountOf(cluster::PodRequests(pod), cluster::resource::kNvidiaGpu) > 0;
+  const cluster::ResourceList requests = cluster::PodRequests(pod);
+  return cluster::AmountOf(requests, cluster::resource::kNvidiaGpu) > 0 ||
+         cluster::AmountOf(requests, gpu::kSharedGpuResource) > 0;
 }
 
 void DeviceAllocator::Adopt(const std::string& pod_uid, cluster::AssignedDevices assigned,
@@ -194,6 +201,7 @@ Result<std::string> DeviceAllocator::ChooseShare(const json::Value& pod, int64_t
   bool soon = false;
   for (const cluster::Device& device : devices_) {
     if (device.resource != cluster::resource::kNvidiaGpu || !device.unhealthy.empty()) continue;
+    if (IsShare(device)) continue;
     const Taken taken = TakenOf(device.resource, device.id, uid);
     const int64_t left = cluster::kWholeGpu - taken.milli;
     soon |= left + taken.ending >= milli;
@@ -261,6 +269,36 @@ bool DeviceAllocator::WereChosenHere(const cluster::AssignedDevices& assigned) c
   return false;
 }
 
+// The scheduler chose what a GPU was offered as before it was cut for sharing, or made whole.
+bool DeviceAllocator::AreOfferedAnew(const cluster::AssignedDevices& assigned) const {
+  for (const auto& [container, lists] : assigned) {
+    for (const auto& [resource, ids] : lists) {
+      for (const std::string& id : ids) {
+        if (Find(resource, id) != nullptr) continue;
+        if (std::ranges::any_of(devices_, [&](const cluster::Device& device) {
+              return device.resource == resource && cluster::GpuOf(device.id) == cluster::GpuOf(id);
+            }))
+          return true;
+      }
+    }
+  }
+  return false;
+}
+
+// NVIDIA's own words.
+Status DeviceAllocator::CheckOneEach(const json::Value& pod) const {
+  for (const cluster::Device& device : devices_) {
+    if (!one_each_ || !IsShare(device)) continue;
+    for (const json::Value& container : AllContainers(pod)) {
+      if (const int64_t wanted = Wanted(container, device.resource); wanted > 1) {
+        return Unexpected(fmt::format(
+            "invalid request: maximum request size for shared resources is 1; found {}", wanted));
+      }
+    }
+  }
+  return Status::Ok();
+}
+
 Result<cluster::AssignedDevices> DeviceAllocator::Assign(const json::Value& pod, bool runs) {
   const std::string uid = pod["metadata"]["uid"].Str();
   const auto known = assigned_.find(uid);
@@ -268,15 +306,18 @@ Result<cluster::AssignedDevices> DeviceAllocator::Assign(const json::Value& pod,
   cluster::AssignedDevices assigned =
       known != assigned_.end() ? known->second : cluster::PodAssignedDevices(pod);
   if (!runs) {
+    RETURN_IF_ERROR(CheckOneEach(pod));
     if (assigned.empty()) {
       ASSIGN_OR_RETURN(assigned, Choose(pod));
       if (!assigned.empty()) chosen_here_.insert(uid);
     } else if (const Status fits = Check(pod, assigned); !fits.ok()) {
       // The devices of a gang that shares a sandbox are known to all of it.
+      const bool anew = AreOfferedAnew(assigned);
       const bool again = fits.reason() == Reason::kConflict && known == assigned_.end() &&
-                         WereChosenHere(assigned) && cluster::PodGangDevices(pod).empty();
+                         (anew || WereChosenHere(assigned)) && cluster::PodGangDevices(pod).empty();
       Result<cluster::AssignedDevices> others = again ? Choose(pod) : Error(fits);
       if (!others && others.error().reason() != Reason::kServiceUnavailable) return Error(fits);
+      if (others && anew) chosen_here_.insert(uid);
       ASSIGN_OR_RETURN(assigned, std::move(others));
     }
   }
@@ -291,6 +332,7 @@ void DeviceAllocator::Release(const std::string& pod_uid) {
     at->second.erase(pod_uid);
     at = at->second.empty() ? owners_.erase(at) : std::next(at);
   }
+  released_();
 }
 
 std::string DeviceAllocator::OwnerOf(const std::string& resource, const std::string& id) const {
@@ -305,6 +347,15 @@ std::vector<std::string> DeviceAllocator::OwnersOf(const std::string& resource,
     for (const auto& [uid, milli] : found->second) owners.push_back(uid);
   }
   return owners;
+}
+
+std::vector<DeviceAllocator::GpuUse> DeviceAllocator::UsesOf(const std::string& gpu) const {
+  std::vector<GpuUse> uses;
+  for (const auto& [device, owners] : owners_) {
+    const auto& [resource, id] = device;
+    if (cluster::GpuOf(id) == gpu) uses.push_back({resource, id, OwnersOf(resource, id)});
+  }
+  return uses;
 }
 
 std::string DeviceAllocator::ContainerOf(const std::string& pod_uid, const std::string& resource,

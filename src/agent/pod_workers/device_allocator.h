@@ -34,8 +34,10 @@ class DeviceAllocator {
   DeviceAllocator() = default;
   explicit DeviceAllocator(std::vector<cluster::Device> devices) { SetDevices(devices, {}); }
 
-  // `control_files`: device nodes that every user of a GPU needs beside the GPU's own.
-  void SetDevices(std::vector<cluster::Device> devices, std::vector<std::string> control_files);
+  // `control_files`: device nodes that every user of a GPU needs beside the GPU's own. `one_each`:
+  // a container may have one share of a GPU (cluster/device_shares.h), not several.
+  void SetDevices(std::vector<cluster::Device> devices, std::vector<std::string> control_files,
+                  bool one_each = false);
   bool known() const { return known_; }
   bool Wants(const json::Value& pod) const;  // the pod asks for a device, or was given one
 
@@ -53,6 +55,7 @@ class DeviceAllocator {
   // is a pod's that ends.
   Result<cluster::AssignedDevices> Assign(const json::Value& pod, bool runs);
   void Release(const std::string& pod_uid);
+  void OnRelease(std::function<void()> released) { released_ = std::move(released); }
 
   const std::vector<cluster::Device>& devices() const { return devices_; }
   // The device nodes that a container must have, e.g. /dev/nvidia0 and /dev/nvidiactl. With devices
@@ -67,6 +70,12 @@ class DeviceAllocator {
   std::string OwnerOf(const std::string& resource, const std::string& id) const;
   // uids of all that have the device or a share of it.
   std::vector<std::string> OwnersOf(const std::string& resource, const std::string& id) const;
+  // What of the GPU is somebody's, by (resource, id), whatever it is offered as now.
+  struct GpuUse {
+    std::string resource, id;
+    std::vector<std::string> owners;
+  };
+  std::vector<GpuUse> UsesOf(const std::string& gpu) const;
 
  private:
   const cluster::Device* Find(const std::string& resource, const std::string& id) const;
@@ -85,9 +94,13 @@ class DeviceAllocator {
   Taken TakenOf(const std::string& resource, const std::string& id, const std::string& uid) const;
   Result<cluster::AssignedDevices> Choose(const json::Value& pod) const;
   bool WereChosenHere(const cluster::AssignedDevices& assigned) const;
+  bool AreOfferedAnew(const cluster::AssignedDevices& assigned) const;
+  Status CheckOneEach(const json::Value& pod) const;
   Result<std::string> ChooseShare(const json::Value& pod, int64_t milli) const;
 
   bool known_ = false;
+  bool one_each_ = false;
+  std::function<void()> released_ = [] {};
   std::function<bool(const std::string& pod_uid)> ends_ = [](const std::string&) { return false; };
   std::vector<cluster::Device> devices_;
   std::vector<std::string> control_files_;

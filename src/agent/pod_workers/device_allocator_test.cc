@@ -201,5 +201,70 @@ TEST(DeviceAllocator, OnlyRealGpusHaveFilesAndWantTheDriver) {
   EXPECT_FALSE(devices.Wants(Pod("a", "", 0)));
 }
 
+// Four shares of one GPU.
+std::vector<cluster::Device> Shares() {
+  std::vector<cluster::Device> shares;
+  for (int number = 0; number < 4; ++number)
+    shares.push_back(Gpu("g0::" + std::to_string(number), 0));
+  return shares;
+}
+
+TEST(DeviceAllocator, SharesAreOwnedOneByOneAndHaveTheFilesOfTheirGpu) {
+  DeviceAllocator devices(Shares());
+  const auto a = devices.Assign(Pod("a", Named(R"("g0::1")"), 1), false);
+  const auto b = devices.Assign(Pod("b", "", 2), false);
+  ASSERT_TRUE(a.has_value() && b.has_value());
+  EXPECT_EQ(DevicesOf(*b, "c"), (Ids{"g0::0", "g0::2"}));
+  EXPECT_EQ(devices.FilesOf(*b, "c", {}), Ids{"/dev/nvidia0"});
+  EXPECT_EQ(devices.UsesOf("g0").size(), 3u);
+  EXPECT_EQ(devices.UsesOf("g0")[1].id, "g0::1");
+  EXPECT_EQ(devices.UsesOf("g0")[1].owners, Ids{"a"});
+  EXPECT_TRUE(devices.UsesOf("g").empty());
+  json::Value milli = Pod("m", "", 0);
+  milli =
+      milli.SetPath({"spec", "containers"}, *json::Parse(R"([{"name":"c","resources":{"limits":{)"
+                                                         R"("muster.dev/gpu-milli":"10"}}}])"));
+  EXPECT_FALSE(devices.Assign(milli, false).has_value()) << "a share of a share";
+  int released = 0;
+  devices.OnRelease([&] { ++released; });
+  devices.Release("b");
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(devices.UsesOf("g0").size(), 1u);
+}
+
+TEST(DeviceAllocator, OneShareEachWhereMoreAreNoMore) {
+  DeviceAllocator devices;
+  devices.SetDevices(Shares(), {}, true);
+  EXPECT_EQ(Refused(devices, Pod("a", "", 2)),
+            "Allocate failed due to invalid request: maximum request size for shared resources is "
+            "1; found 2, which is unexpected");
+  EXPECT_TRUE(devices.Assign(Pod("a", "", 1), false).has_value());
+  devices.SetDevices({Gpu("g0", 0), Gpu("g1", 1)}, {}, true);
+  EXPECT_TRUE(devices.Assign(Pod("b", "", 2), false).has_value()) << "whole ones";
+}
+
+// The scheduler knew the GPU as it was before.
+TEST(DeviceAllocator, WhatWasCutMeanwhileIsChosenAnew) {
+  DeviceAllocator devices(Shares());
+  const auto a = devices.Assign(Pod("a", Named(R"("g0")"), 1), false);
+  ASSERT_TRUE(a.has_value());
+  EXPECT_EQ(DevicesOf(*a, "c"), Ids{"g0::0"});
+  // It chooses for the next one before it hears of that.
+  const auto b = devices.Assign(Pod("b", Named(R"("g0::0")"), 1), false);
+  ASSERT_TRUE(b.has_value());
+  EXPECT_EQ(DevicesOf(*b, "c"), Ids{"g0::1"});
+  EXPECT_FALSE(devices.Assign(Pod("c", Named(R"("g1")"), 1), false).has_value()) << "never here";
+}
+
+TEST(DeviceAllocator, RenamedSharesAreWanted) {
+  const json::Value pod =
+      Pod("a", "", 0)
+          .SetPath({"spec", "containers"},
+                   *json::Parse(
+                       R"([{"name":"c","resources":{"limits":{"nvidia.com/gpu.shared":"1"}}}])"));
+  EXPECT_TRUE(DeviceAllocator().Wants(pod));
+  EXPECT_FALSE(DeviceAllocator().Wants(Pod("a", "", 0)));
+}
+
 }  // namespace
 }  // namespace muster::agent

@@ -2,12 +2,14 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/session.h"
 #include "cli/table_printer.h"
+#include "cluster/device_shares.h"
 #include "cluster/devices.h"
 #include "cluster/resources.h"
 #include "schema/pod_phase.h"
@@ -61,17 +63,18 @@ std::string Power(const Figures& figures) {
   return found->second.substr(0, found->second.find('.')) + " W";
 }
 
-// node name, device id -> "namespace/pod"
-std::map<std::pair<std::string, std::string>, std::string> Owners(const json::Value& pods) {
-  std::map<std::pair<std::string, std::string>, std::string> out;
+// node name, GPU -> "namespace/pod" of all that have a part of it
+std::map<std::pair<std::string, std::string>, std::set<std::string>> Owners(
+    const json::Value& pods) {
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> out;
   for (const json::Value& pod : pods["items"].items()) {
     const std::string node = pod["spec"]["nodeName"].Str();
     if (node.empty() || schema::IsFinalPhase(pod["status"]["phase"].AsString())) continue;
     const json::Value& meta = pod["metadata"];
     for (const auto& [container, lists] : cluster::PodDevices(pod)) {
       for (const auto& [resource, ids] : lists) {
-        for (const std::string& id : ids)
-          out[{node, id}] = meta["namespace"].Str() + "/" + meta["name"].Str();
+        for (const std::string& gpu : cluster::GpusOf(ids))
+          out[{node, gpu}].insert(meta["namespace"].Str() + "/" + meta["name"].Str());
       }
     }
   }
@@ -92,16 +95,20 @@ Result<int> Run(Invocation& invocation) {
       {"NODE", "GPU", "MODEL", "UTIL", "MEMORY", "TEMP", "POWER", "HEALTH", "POD"}};
   for (const json::Value& node : nodes["items"].items()) {
     const std::string name = node["metadata"]["name"].Str();
+    std::set<std::string> seen;
     for (const cluster::Device& device : cluster::NodeDevices(node)) {
-      if (device.resource != cluster::resource::kNvidiaGpu) continue;
-      const auto found = figures.find(device.id);
+      if (!device.resource.starts_with(cluster::resource::kNvidiaGpu)) continue;
+      const std::string gpu(cluster::GpuOf(device.id));
+      if (!seen.insert(gpu).second) continue;  // another share of it
+      const auto found = figures.find(gpu);
       const Figures own = found == figures.end() ? Figures() : found->second;
-      const auto owner = owners.find({name, device.id});
-      rows.push_back({name, std::to_string(device.index), device.model,
-                      Show(own, "DCGM_FI_DEV_GPU_UTIL", " %"), Memory(own, device),
-                      Show(own, "DCGM_FI_DEV_GPU_TEMP", " C"), Power(own),
-                      device.unhealthy.empty() ? "ok" : device.unhealthy,
-                      owner == owners.end() ? "-" : owner->second});
+      const auto owner = owners.find({name, gpu});
+      rows.push_back(
+          {name, std::to_string(device.index), device.model,
+           Show(own, "DCGM_FI_DEV_GPU_UTIL", " %"), Memory(own, device),
+           Show(own, "DCGM_FI_DEV_GPU_TEMP", " C"), Power(own),
+           device.unhealthy.empty() ? "ok" : device.unhealthy,
+           owner == owners.end() ? "-" : Join({owner->second.begin(), owner->second.end()}, ", ")});
     }
   }
   if (rows.size() == 1) {

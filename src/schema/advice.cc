@@ -54,6 +54,34 @@ void AdviseOnMinAvailable(const json::Value& job, std::vector<std::string>& out)
       wanted.AsInt(), pods));
 }
 
+// What stands in the way of an elastic job's rendezvous.
+void AdviseOnElastic(const json::Value& job, std::vector<std::string>& out) {
+  const json::Value& policy = job["spec"]["elasticPolicy"];
+  if (const std::string backend = policy["rdzvBackend"].Str(); backend.starts_with("etcd")) {
+    out.push_back(fmt::format(
+        "spec.elasticPolicy.rdzvBackend: {} needs an etcd that you run at rdzvHost, and the Python "
+        "package python-etcd in the image; without rdzvBackend and rdzvHost the workers meet at "
+        "worker 0 (c10d), and so they do where rdzvHost is a Service that does not exist",
+        backend));
+  }
+  int64_t pods = 0;
+  for (const auto& [role, replica] : job["spec"]["pytorchReplicaSpecs"].members())
+    pods += replica["replicas"].AsInt(1);
+  const std::optional<int64_t> least = policy["minReplicas"].Int();
+  const std::optional<int64_t> most = policy["maxReplicas"].Int();
+  if (least && pods < *least) {
+    out.push_back(fmt::format(
+        "spec.elasticPolicy.minReplicas: torchrun waits for {} pods, and the job has {}", *least,
+        pods));
+  }
+  if (most && pods > *most) {
+    out.push_back(fmt::format(
+        "spec.elasticPolicy.maxReplicas: torchrun lets {} pods train; {} of the job's {} wait for "
+        "one of them to leave",
+        *most, pods - *most, pods));
+  }
+}
+
 // The names of the pods begin with that of the object, and become host names.
 void AdviseOnHostNames(const json::Value& object, std::vector<std::string>& out) {
   const std::string_view name = object["metadata"]["name"].AsString();
@@ -158,6 +186,7 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
   if (kind.group == "kubeflow.org" && kind.kind == "PyTorchJob") {
     AdviseOnNvlink(object, out);
     AdviseOnMinAvailable(object, out);
+    if (object["spec"].Has("elasticPolicy")) AdviseOnElastic(object, out);
   }
   const json::Value& spec = object["spec"];
   const auto [pod_spec, path] = PodSpecOf(kind, object);

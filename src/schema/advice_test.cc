@@ -81,6 +81,24 @@ std::vector<std::string> ToldOf(const char* group, const char* name, const std::
   return Advise(kind, *json::Parse(text));
 }
 
+TEST(Advice, AnElasticJobNeedsARendezvousAndAsManyPodsAsItsBounds) {
+  const auto told = [](const std::string& policy) {
+    return ToldOf("kubeflow.org", "PyTorchJob",
+                  R"({"spec": {"pytorchReplicaSpecs": {"Master": {}, "Worker": {"replicas": 3}},
+                      "elasticPolicy": )" + policy + "}}");
+  };
+  EXPECT_TRUE(told(R"({"minReplicas": 2, "maxReplicas": 8})").empty());
+  const auto etcd = told(R"({"rdzvBackend": "etcd", "rdzvHost": "etcd-service"})");
+  ASSERT_EQ(etcd.size(), 1u);
+  EXPECT_TRUE(etcd[0].starts_with("spec.elasticPolicy.rdzvBackend: etcd needs an etcd")) << etcd[0];
+  EXPECT_EQ(told(R"({"minReplicas": 5})"),
+            std::vector<std::string>{
+                "spec.elasticPolicy.minReplicas: torchrun waits for 5 pods, and the job has 4"});
+  EXPECT_EQ(told(R"({"maxReplicas": 3})"),
+            std::vector<std::string>{"spec.elasticPolicy.maxReplicas: torchrun lets 3 pods train; "
+                                     "1 of the job's 4 wait for one of them to leave"});
+}
+
 TEST(Advice, NamesOfPodsBecomeHostNames) {
   for (const auto& [group, kind] :
        {std::pair("apps", "Deployment"), std::pair("apps", "ReplicaSet"), std::pair("batch", "Job"),

@@ -90,6 +90,36 @@ TEST(Env, ElasticSettingsInFull) {
   EXPECT_FALSE(env.contains("RANK"));
 }
 
+TEST(Env, AReplacedRendezvousIsAtWorkerZero) {
+  const json::Value job =
+      ElasticJob()
+          .SetPath({"spec", "elasticPolicy"},
+                   Yaml("{rdzvBackend: etcd, rdzvHost: etcd-service, rdzvPort: 2379}"))
+          .SetPath({"metadata", "annotations"},
+                   json::Obj({{std::string(kRendezvousAnnotation), kC10d}}));
+  const Env env = EnvFor(job, "Worker", 1);
+  EXPECT_EQ(env.at("PET_RDZV_BACKEND"), "c10d");
+  EXPECT_EQ(env.at("PET_RDZV_ENDPOINT"), "el-worker-0:23456");
+}
+
+TEST(Env, WhichServiceARendezvousNeeds) {
+  const struct {
+    const char* policy;
+    const char* service;
+  } rows[] = {{"{rdzvBackend: etcd, rdzvHost: etcd}", "d/etcd"},
+              {"{rdzvBackend: etcd-v2, rdzvHost: etcd.infra.svc.cluster.local}", "infra/etcd"},
+              {"{rdzvBackend: etcd, rdzvHost: etcd.infra.svc}", "infra/etcd"},
+              {"{rdzvBackend: etcd, rdzvHost: etcd.example.com}", ""},
+              {"{rdzvBackend: etcd, rdzvHost: 10.1.2.3}", ""},
+              {"{rdzvBackend: etcd}", ""},
+              {"{rdzvHost: etcd}", ""}};
+  for (const auto& row : rows) {
+    const Job job = Parsed(ElasticJob().SetPath({"spec", "elasticPolicy"}, Yaml(row.policy)));
+    const auto service = job.elastic->ServiceFor("d");
+    EXPECT_EQ(service ? service->first + "/" + service->second : "", row.service) << row.policy;
+  }
+}
+
 TEST(Env, ElasticBoundsDefaultToEachOtherThenToTheWorkers) {
   const struct {
     const char* policy;

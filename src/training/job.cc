@@ -46,7 +46,7 @@ ElasticPolicy ElasticPolicyOf(const json::Value& from, int64_t workers) {
   const std::optional<int64_t> high = from["maxReplicas"].Int();
   policy.min_replicas = low.value_or(high.value_or(workers));
   policy.max_replicas = high.value_or(policy.min_replicas);
-  policy.backend = from["rdzvBackend"].Str("c10d");
+  policy.backend = from["rdzvBackend"].Str(std::string(kC10d));
   policy.port = from["rdzvPort"].Int();
   policy.host = from["rdzvHost"].Str();
   if (from["rdzvId"].IsString()) policy.id = from["rdzvId"].Str();
@@ -55,7 +55,15 @@ ElasticPolicy ElasticPolicyOf(const json::Value& from, int64_t workers) {
   }
   policy.standalone = from["standalone"].AsBool();
   policy.max_restarts = from["maxRestarts"].Int();
+  if (!from["metrics"].empty()) policy.metrics = from["metrics"];
   return policy;
+}
+
+// Among the workers themselves, whatever was asked for.
+void MeetAtWorkerZero(ElasticPolicy& policy) {
+  policy.backend = kC10d;
+  policy.host.clear();
+  policy.port.reset();
 }
 
 Result<Replica> ReplicaOf(const std::string& job, std::string_view key, const json::Value& from) {
@@ -94,6 +102,15 @@ Result<Replica> ReplicaOf(const std::string& job, std::string_view key, const js
 }  // namespace
 
 std::string Replica::LowerType() const { return ToLower(type); }
+
+std::optional<std::pair<std::string, std::string>> ElasticPolicy::ServiceFor(
+    std::string_view ns) const {
+  if (!backend.starts_with("etcd")) return std::nullopt;
+  const std::vector<std::string_view> parts = SplitNonEmpty(host, '.');
+  if (parts.size() == 1) return std::pair(std::string(ns), host);
+  if (parts.size() < 3 || parts[2] != "svc") return std::nullopt;
+  return std::pair(std::string(parts[1]), std::string(parts[0]));
+}
 
 const Replica* Job::Find(std::string_view type) const {
   const auto found = std::find_if(replicas.begin(), replicas.end(),
@@ -159,6 +176,8 @@ Result<Job> ParseJob(const json::Value& object) {
     if (const std::optional<int64_t> nproc = elastic["nProcPerNode"].Int()) {
       job.nproc_per_node = std::to_string(*nproc);
     }
+    const json::Value& annotations = object["metadata"]["annotations"];
+    if (annotations[kRendezvousAnnotation].AsString() == kC10d) MeetAtWorkerZero(*job.elastic);
   }
   return job;
 }

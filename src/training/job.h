@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -35,6 +36,10 @@ inline constexpr std::string_view kReplicaTypeLabel = "training.kubeflow.org/rep
 inline constexpr std::string_view kReplicaIndexLabel = "training.kubeflow.org/replica-index";
 inline constexpr std::string_view kJobRoleLabel = "training.kubeflow.org/job-role";
 
+// On a job whose rendezvous nobody serves: "c10d", the workers meet at worker 0 instead.
+inline constexpr std::string_view kC10d = "c10d";
+inline constexpr std::string_view kRendezvousAnnotation = "training.muster.dev/rendezvous";
+
 enum class RestartPolicy : uint8_t { kAlways, kOnFailure, kNever, kExitCode };
 enum class CleanPodPolicy : uint8_t { kAll, kRunning, kNone };
 
@@ -56,6 +61,12 @@ struct ElasticPolicy {
   std::vector<std::pair<std::string, std::string>> conf;
   bool standalone = false;
   std::optional<int64_t> max_restarts;
+  json::Value metrics;  // of a HorizontalPodAutoscaler; null: the number of workers is the user's
+
+  // The Service, in the job's namespace or the one named, that a rendezvous outside the job (etcd)
+  // is reached at: {namespace, name}. nullopt if the workers meet among themselves, or at a name
+  // that may be one of another network.
+  std::optional<std::pair<std::string, std::string>> ServiceFor(std::string_view ns) const;
 };
 
 struct RunPolicy {

@@ -152,10 +152,17 @@ class Pass {
     }
   }
 
+  void DeleteAutoscaler() {
+    if (client::ControllerOf(children_.autoscaler)["uid"].AsString() == job_.uid) {
+      Delete(resources::kHorizontalPodAutoscalers, children_.autoscaler);
+    }
+  }
+
   // ---- a job that has ended ----
 
   void CleanUp() {
     DeletePodGroup();
+    DeleteAutoscaler();
     const CleanPodPolicy policy = job_.run_policy.clean_pod_policy;
     for (const json::Value& pod : children_.pods) {
       const bool finished = schema::IsFinalPhase(PhaseOf(pod));
@@ -201,6 +208,7 @@ class Pass {
     for (const json::Value& pod : children_.pods) DeletePod(pod);
     for (const json::Value& service : children_.services) Delete(resources::kServices, service);
     DeletePodGroup();
+    DeleteAutoscaler();
     if (!HasCondition(status_, kSuspended)) {
       std::string message = fmt::format("PyTorchJob {} is suspended.", job_.name);
       JobEvent(EventType::kNormal, "PyTorchJobSuspended", message);
@@ -512,6 +520,8 @@ class Pass {
     }
     MakeMissingPodGroup();
     MakeMissingServices();
+    KeepAutoscaler();
+    if (WaitsForRendezvous()) return;
     // One gang of one epoch at a time: the scheduler must not count yesterday's pods as members.
     const bool wait_for_old = job_.RestartsAsGang() && !(stale_.empty() && surplus_.empty());
     if (wait_for_old) return;
@@ -543,6 +553,45 @@ class Pass {
     if (changes.IsNull() || !ours || IsTerminating(children_.pod_group)) return;
     out_.PatchMerge({resources::kPodGroups, job_.ns, job_.name, ""},
                     json::Obj({{"spec", changes}}));
+  }
+
+  // The user's number of workers holds until a metric says otherwise.
+  void KeepAutoscaler() {
+    if (!job_.elastic || job_.elastic->metrics.IsNull()) return DeleteAutoscaler();
+    const Target target{resources::kHorizontalPodAutoscalers, job_.ns, job_.name, ""};
+    const json::Value wanted = MakeAutoscaler(job_);
+    const json::Value& present = children_.autoscaler;
+    if (present.IsNull()) return out_.Create(target, wanted);
+    const bool ours = client::ControllerOf(present)["uid"].AsString() == job_.uid;
+    if (!ours || IsTerminating(present)) return;
+    json::Value changes;
+    for (const json::Member& member : wanted["spec"].members()) {
+      if (present["spec"][member.first] != member.second)
+        changes = changes.Set(member.first, member.second);
+    }
+    if (!changes.IsNull()) out_.PatchMerge(target, json::Obj({{"spec", changes}}));
+  }
+
+  // True while the first pods wait for the Service of their rendezvous, or for the answer that
+  // there will be none. Who trains already is left alone.
+  bool WaitsForRendezvous() {
+    if (children_.missing_rendezvous.empty() || !children_.pods.empty()) return false;
+    const std::optional<Time> start = ParseTime(status_["startTime"].AsString());
+    const Time due = start.value_or(now_) + kRendezvousGrace;
+    if (now_ < due) {
+      out_.LookAgainAt(due);
+      return true;
+    }
+    const json::Value annotations = json::Obj({{std::string(kRendezvousAnnotation), kC10d}});
+    out_.PatchMerge(JobTarget(),
+                    json::Obj({{"metadata", json::Obj({{"uid", job_.uid},
+                                                       {"annotations", annotations}})}}));
+    JobEvent(EventType::kWarning, "RendezvousReplaced",
+             fmt::format("There is no Service {} for the rendezvous ({}) of elasticPolicy: the "
+                         "workers meet by c10d at {} instead, as without rdzvBackend and rdzvHost",
+                         children_.missing_rendezvous, job_.elastic->backend,
+                         ReplicaName(job_.name, "worker", 0)));
+    return true;
   }
 
   bool IsTaken(std::string_view resource, const std::string& name) const {

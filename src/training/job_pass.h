@@ -13,6 +13,9 @@
 // pod of a running job disappears (its node was lost) and when the number of replicas changes
 // (WORLD_SIZE is in every pod's environment). Elastic jobs replace single pods.
 //
+// An elastic job whose rendezvous is an etcd that nobody serves could never begin: after
+// kRendezvousGrace it is told to meet at worker 0 (an annotation of the job, and an event).
+//
 // Thread:     any.
 // Invariants: what counts a failure is one conditional write of the job (restarts.h); pods of an
 //             epoch are made only when none of an earlier one is left, so the scheduler never sees
@@ -31,12 +34,18 @@
 
 namespace muster::training {
 
+inline constexpr Duration kRendezvousGrace = seconds(5);
+
 struct JobChildren {
   std::vector<json::Value> pods;      // controlled by the job
   std::vector<json::Value> services;  // ...
   json::Value pod_group;              // null if there is none
   // Names that the job needs and somebody else's objects have, as "pods \"x\"".
   std::vector<std::string> taken;
+  json::Value autoscaler;  // of the job's name; null if there is none
+  // "namespace/name" of the Service that an elastic job's rendezvous (etcd) needs and that does not
+  // exist.
+  std::string missing_rendezvous;
 };
 
 // What ReconcileJob reads of a pod, besides identity fields.

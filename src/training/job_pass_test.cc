@@ -367,6 +367,72 @@ TEST(JobPass, ElasticJobsReplaceOnePod) {
   EXPECT_EQ(Lines(out, "delete"), (std::vector<std::string>{"el-worker-2", "el-worker-2"}));
 }
 
+TEST(JobPass, MetricsOfAnElasticJobAreKeptByAnAutoscaler) {
+  Scene scene(ElasticJob());
+  EXPECT_TRUE(Lines(scene.Run(), "", "horizontalpodautoscalers").empty());
+  const char* metrics = "[{type: Resource, resource: {name: cpu}}]";
+  scene.object = scene.object.SetPath({"spec", "elasticPolicy", "metrics"}, Yaml(metrics));
+  Reconciled out = scene.Run();
+  ASSERT_EQ(Lines(out, "create"), (std::vector<std::string>{"el"}));
+  EXPECT_EQ(out.writes[0].body["spec"], Yaml(R"(
+scaleTargetRef: {apiVersion: kubeflow.org/v1, kind: PyTorchJob, name: el}
+minReplicas: 1
+maxReplicas: 3
+metrics: [{type: Resource, resource: {name: cpu}}])"));
+  scene.children.autoscaler = out.writes[0].body;
+  EXPECT_TRUE(scene.Run().writes.empty());
+  Scene wider = scene;
+  wider.object = wider.object.SetPath({"spec", "elasticPolicy", "maxReplicas"}, 5);
+  out = wider.Run();
+  EXPECT_EQ(Lines(out, "patch"), (std::vector<std::string>{"el"}));
+  EXPECT_EQ(out.writes[0].body, Yaml("{spec: {maxReplicas: 5}}"));
+  Scene plain = scene;
+  plain.object = plain.object.RemovePath({"spec", "elasticPolicy", "metrics"});
+  EXPECT_EQ(Lines(plain.Run(), "delete", "horizontalpodautoscalers").size(), 1u);
+  Scene suspended = scene;
+  suspended.RunPolicy("{suspend: true}");
+  EXPECT_EQ(Lines(suspended.Run(), "delete", "horizontalpodautoscalers").size(), 1u);
+  Scene ended = scene;
+  ended.SetPod(0, ended.children.pods[0].SetPath({"status", "phase"}, "Succeeded"));
+  ended.object = ended.object.Set("status", StatusIn(ended.Run()));
+  EXPECT_EQ(Lines(ended.Run(), "delete", "horizontalpodautoscalers").size(), 1u);
+  // One that a user made under this name stays theirs.
+  suspended.children.autoscaler =
+      suspended.children.autoscaler.RemovePath({"metadata", "ownerReferences"});
+  EXPECT_TRUE(Lines(suspended.Run(), "", "horizontalpodautoscalers").empty());
+}
+
+TEST(JobPass, AnElasticJobWhoseEtcdNobodyServesMeetsAtWorkerZero) {
+  json::Value object = ElasticJob().SetPath(
+      {"spec", "elasticPolicy"},
+      Yaml("{minReplicas: 2, maxReplicas: 8, rdzvBackend: etcd, rdzvHost: etcd-service}"));
+  JobChildren children;
+  children.missing_rendezvous = "d/etcd-service";
+  Reconciled out = ReconcileJob(Parsed(object), children, kNow);
+  EXPECT_EQ(Lines(out, "create", "services").size(), 3u);
+  EXPECT_TRUE(Lines(out, "create", "pods").empty()) << "the Service may come a moment later";
+  EXPECT_EQ(out.look_again_at, kNow + kRendezvousGrace);
+  object = object.Set("status", StatusIn(out));
+
+  JobChildren served;
+  EXPECT_EQ(Lines(ReconcileJob(Parsed(object), served, kNow), "create", "pods").size(), 3u);
+
+  out = ReconcileJob(Parsed(object), children, kNow + kRendezvousGrace);
+  EXPECT_TRUE(Lines(out, "create", "pods").empty());
+  EXPECT_TRUE(HasEvent(out, "RendezvousReplaced"));
+  object = json::ApplyMergePatch(object, JobPatchIn(out));
+  const Job job = Parsed(object);
+  EXPECT_FALSE(job.elastic->ServiceFor("d").has_value());
+  out = ReconcileJob(job, {}, kNow + kRendezvousGrace);
+  EXPECT_EQ(Lines(out, "create", "pods").size(), 3u);
+  EXPECT_FALSE(HasEvent(out, "RendezvousReplaced"));
+
+  // Whose Service goes while it trains keeps what it has.
+  Scene trains(ElasticJob());
+  trains.children.missing_rendezvous = "d/etcd-service";
+  EXPECT_TRUE(trains.Run(kNow + hours(1)).writes.empty());
+}
+
 TEST(JobPass, DeadlineCountsFromTheStart) {
   Scene scene(DdpJob());
   scene.RunPolicy("{activeDeadlineSeconds: 60}");

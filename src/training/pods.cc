@@ -11,6 +11,8 @@
 namespace muster::training {
 namespace {
 
+constexpr std::string_view kApiVersion = "kubeflow.org/v1";
+
 std::string_view PodRestartPolicy(RestartPolicy policy) {
   switch (policy) {
     case RestartPolicy::kAlways:
@@ -113,7 +115,7 @@ std::string SelectorOf(const Job& job, const Replica& replica) {
 }
 
 json::Value OwnerReferencesTo(const Job& job) {
-  return json::List({json::Obj({{"apiVersion", "kubeflow.org/v1"},
+  return json::List({json::Obj({{"apiVersion", kApiVersion},
                                 {"kind", "PyTorchJob"},
                                 {"name", job.name},
                                 {"uid", job.uid},
@@ -183,6 +185,21 @@ json::Value PodGroupSpec(const Job& job) {
   const json::Value resources =
       policy.Has("minResources") ? policy["minResources"] : MinResources(job, members);
   return resources.empty() ? spec : spec.Set("minResources", resources);
+}
+
+json::Value MakeAutoscaler(const Job& job) {
+  const ElasticPolicy& policy = *job.elastic;
+  return json::Obj({{"apiVersion", "autoscaling/v2"},
+                    {"kind", "HorizontalPodAutoscaler"},
+                    {"metadata", json::Obj({{"name", job.name},
+                                            {"namespace", job.ns},
+                                            {"ownerReferences", OwnerReferencesTo(job)}})},
+                    {"spec", json::Obj({{"scaleTargetRef", json::Obj({{"apiVersion", kApiVersion},
+                                                                      {"kind", "PyTorchJob"},
+                                                                      {"name", job.name}})},
+                                        {"minReplicas", policy.min_replicas},
+                                        {"maxReplicas", policy.max_replicas},
+                                        {"metrics", policy.metrics}})}});
 }
 
 json::Value MakePodGroup(const Job& job) {

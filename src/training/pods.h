@@ -33,6 +33,8 @@ json::Value MakePod(const Job& job, const Replica& replica, int64_t index, int64
 // Its name resolves as soon as the pod has an address, ready or not: ranks look for each other
 // before they are ready.
 json::Value MakeService(const Job& job, const Replica& replica, int64_t index);
+// Scales the workers of an elastic job by its metrics. REQUIRES: job.elastic->metrics.
+json::Value MakeAutoscaler(const Job& job);
 json::Value MakePodGroup(const Job& job);
 // The part of a PodGroup that follows the job.
 json::Value PodGroupSpec(const Job& job);

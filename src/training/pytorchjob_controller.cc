@@ -31,6 +31,16 @@ JobChildren FindChildren(const client::View& view, const Job& job) {
   children.services = ChildrenOf(services, job);
   const json::Value* group = view.Of(resources::kPodGroups).Find({job.ns, job.name});
   if (group != nullptr) children.pod_group = *group;
+  const json::Value* autoscaler =
+      view.Of(resources::kHorizontalPodAutoscalers).Find({job.ns, job.name});
+  if (autoscaler != nullptr) children.autoscaler = *autoscaler;
+  if (job.elastic) {
+    if (autoscaler != nullptr && !job.elastic->metrics.IsNull() && !BelongsTo(*autoscaler, job))
+      children.taken.push_back(fmt::format("horizontalpodautoscalers \"{}\"", job.name));
+    const auto service = job.elastic->ServiceFor(job.ns);
+    if (service && services.Find({service->first, service->second}) == nullptr)
+      children.missing_rendezvous = fmt::format("{}/{}", service->first, service->second);
+  }
   for (const Replica& replica : job.replicas) {
     for (int64_t i = 0; i < replica.count; ++i) {
       const std::string name = ReplicaName(job.name, replica.LowerType(), i);
@@ -53,10 +63,13 @@ std::vector<client::Trigger> PyTorchJobController::Setup(client::InformerSet& in
   client::IndexByController(informers.Get(resources::kPods, ChildPodFields()));
   client::IndexByController(informers.Get(resources::kServices));
   informers.Get(resources::kPodGroups, {{"spec"}});
+  informers.Get(resources::kHorizontalPodAutoscalers, {{"spec"}});
   return {client::OnSelf(resources::kPyTorchJobs),
           client::OnControlledBy(resources::kPods, "PyTorchJob", "kubeflow.org"),
           client::OnControlledBy(resources::kServices, "PyTorchJob", "kubeflow.org"),
-          client::OnControlledBy(resources::kPodGroups, "PyTorchJob", "kubeflow.org")};
+          client::OnControlledBy(resources::kPodGroups, "PyTorchJob", "kubeflow.org"),
+          client::OnControlledBy(resources::kHorizontalPodAutoscalers, "PyTorchJob",
+                                 "kubeflow.org")};
 }
 
 client::Reconciled PyTorchJobController::Reconcile(const client::View& view,

@@ -101,6 +101,35 @@ equals "$(jsonpath service/plain '.spec.ports[0].targetPort') $(jsonpath service
 eventually 60 endpoints_are plain 2
 say "result: kubectl autoscale and kubectl expose made what they make elsewhere"
 
+# An elastic training job brings its own autoscaler, and follows it within its bounds.
+kubectl apply -f - <<'YAML' >/dev/null
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: el}
+spec:
+  elasticPolicy:
+    minReplicas: 1
+    maxReplicas: 3
+    metrics:
+      - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 1
+      restartPolicy: OnFailure
+      template:
+        metadata: {annotations: {muster.dev/simulated-cpu: 300m}}
+        spec:
+          nodeSelector: {muster.dev/simulated: "true"}
+          containers: [{name: pytorch, image: none, resources: {requests: {cpu: 200m}}}]
+YAML
+contains "$(kubectl get hpa el --no-headers)" "PyTorchJob/el" "the job's autoscaler"
+workers_are() { [ "$(jsonpath pytorchjob/el .status.replicaStatuses.Worker.active)" = "$1" ]; }
+eventually 240 workers_are 3
+kubectl patch pytorchjob el --type merge -p '{"spec": {"runPolicy": {"suspend": true}}}' >/dev/null
+kubectl wait --for=delete hpa/el --timeout=30s >/dev/null
+kubectl delete pytorchjob el >/dev/null
+say "result: the metrics of an elastic PyTorchJob took it from 1 to 3 workers"
+
 # A target that is not there, and a metric that nobody serves.
 kubectl apply -f - <<'YAML' >/dev/null
 apiVersion: autoscaling/v2

@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "cli/table_printer.h"
+#include "schema/training_kinds.h"
 
 namespace muster::cli {
 namespace {
@@ -263,7 +264,7 @@ std::string DescribeNode(const Value& node, Time now) {
   return out;
 }
 
-std::string DescribeJob(const Value& job, Time now) {
+std::string DescribeJob(const schema::TrainingKind& kind, const Value& job, Time now) {
   const Value& status = job["status"];
   std::string out = Header(job);
   out += Line(0, "Created", job["metadata"]["creationTimestamp"].AsString());
@@ -271,13 +272,13 @@ std::string DescribeJob(const Value& job, Time now) {
   if (status.Has("completionTime"))
     out += Line(0, "Completion Time", status["completionTime"].AsString());
   out += Line(0, "Replicas", "");
-  for (const auto& [type, replica] : job["spec"]["pytorchReplicaSpecs"].members()) {
+  for (const auto& [type, replica] : schema::ReplicaSpecsOf(job).members()) {
     const Value& counts = status["replicaStatuses"][type];
     out += Line(2, type,
                 fmt::format("{} wanted, {} active, {} succeeded, {} failed, restart policy {}",
                             replica["replicas"].AsInt(1), counts["active"].AsInt(),
                             counts["succeeded"].AsInt(), counts["failed"].AsInt(),
-                            replica["restartPolicy"].AsString("OnFailure")));
+                            replica["restartPolicy"].AsString(kind.restart_policy)));
     const Value& pod = replica["template"]["spec"];
     out += Deeper(Containers("Containers", pod["containers"], Value()));
   }
@@ -292,7 +293,8 @@ std::string DescribeObject(const Value& object, Time now) {
   const std::string_view kind = object["kind"].AsString();
   if (kind == "Pod") return DescribePod(object, now);
   if (kind == "Node") return DescribeNode(object, now);
-  if (kind == "PyTorchJob") return DescribeJob(object, now);
+  if (const schema::TrainingKind* training = schema::FindTrainingKind(kind))
+    return DescribeJob(*training, object, now);
   std::string out = Header(object);
   out += Line(0, "API Version", object["apiVersion"].AsString()) + Line(0, "Kind", kind);
   out += Line(0, "Created", object["metadata"]["creationTimestamp"].AsString());

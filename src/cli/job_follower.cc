@@ -4,6 +4,7 @@
 
 #include "cli/waiting.h"
 #include "schema/pod_phase.h"
+#include "schema/training_kinds.h"
 
 namespace muster::cli {
 namespace {
@@ -33,7 +34,7 @@ bool IsOver(const json::Value& pod) {
 
 int64_t ReplicasOf(const json::Value& job) {
   int64_t total = 0;
-  for (const auto& [type, replica] : job["spec"]["pytorchReplicaSpecs"].members())
+  for (const auto& [type, replica] : schema::ReplicaSpecsOf(job).members())
     total += replica["replicas"].AsInt(1);
   return total > 0 ? total : job["spec"]["parallelism"].AsInt(1);
 }

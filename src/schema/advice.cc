@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "schema/device_plugin.h"
 #include "schema/names.h"
+#include "schema/training_kinds.h"
 
 namespace muster::schema {
 namespace {
@@ -24,9 +25,10 @@ int64_t GpusOf(const json::Value& pod_spec) {
 }
 
 // Figures: two H100s, NCCL all-reduce of 256 MB.
-void AdviseOnNvlink(const json::Value& job, std::vector<std::string>& out) {
+void AdviseOnNvlink(const TrainingKind& kind, const json::Value& job,
+                    std::vector<std::string>& out) {
   int64_t pods = 0;
-  for (const auto& [role, replica] : job["spec"]["pytorchReplicaSpecs"].members()) {
+  for (const auto& [role, replica] : job["spec"][kind.specs].members()) {
     const json::Value& pod = replica["template"];
     const bool shared =
         pod["metadata"]["annotations"]["muster.dev/gang-sandbox"].AsString() == "shared";
@@ -35,17 +37,18 @@ void AdviseOnNvlink(const json::Value& job, std::vector<std::string>& out) {
   }
   if (pods < 2) return;
   out.push_back(fmt::format(
-      "spec.pytorchReplicaSpecs: {} pods with one GPU each do not reach each other over NVLink "
-      "where they share a node (2 instead of 295 GB/s between two H100s): use one pod with several "
-      "GPUs and torchrun, or give the pods the annotation muster.dev/gang-sandbox: shared",
-      pods));
+      "spec.{}: {} pods with one GPU each do not reach each other over NVLink where they share a "
+      "node (2 instead of 295 GB/s between two H100s): use one pod with several GPUs{}, or give "
+      "the pods the annotation muster.dev/gang-sandbox: shared",
+      kind.specs, pods, kind.kind == "PyTorchJob" ? " and torchrun" : ""));
 }
 
 // Such a gang waits for pods that nobody makes.
-void AdviseOnMinAvailable(const json::Value& job, std::vector<std::string>& out) {
+void AdviseOnMinAvailable(const TrainingKind& kind, const json::Value& job,
+                          std::vector<std::string>& out) {
   const json::Value& wanted = job.Path({"spec", "runPolicy", "schedulingPolicy", "minAvailable"});
   int64_t pods = 0;
-  for (const auto& [role, replica] : job["spec"]["pytorchReplicaSpecs"].members())
+  for (const auto& [role, replica] : job["spec"][kind.specs].members())
     pods += replica["replicas"].AsInt(1);
   if (wanted.AsInt(0) <= pods) return;
   out.push_back(fmt::format(
@@ -183,9 +186,11 @@ std::pair<const json::Value&, std::string> PodSpecOf(const Kind& kind, const jso
 
 std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
   std::vector<std::string> out;
-  if (kind.group == "kubeflow.org" && kind.kind == "PyTorchJob") {
-    AdviseOnNvlink(object, out);
-    AdviseOnMinAvailable(object, out);
+  const TrainingKind* training =
+      kind.group == "kubeflow.org" ? FindTrainingKind(kind.kind) : nullptr;
+  if (training != nullptr) {
+    AdviseOnNvlink(*training, object, out);
+    AdviseOnMinAvailable(*training, object, out);
     if (object["spec"].Has("elasticPolicy")) AdviseOnElastic(object, out);
   }
   const json::Value& spec = object["spec"];

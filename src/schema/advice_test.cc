@@ -85,7 +85,8 @@ TEST(Advice, AnElasticJobNeedsARendezvousAndAsManyPodsAsItsBounds) {
   const auto told = [](const std::string& policy) {
     return ToldOf("kubeflow.org", "PyTorchJob",
                   R"({"spec": {"pytorchReplicaSpecs": {"Master": {}, "Worker": {"replicas": 3}},
-                      "elasticPolicy": )" + policy + "}}");
+                      "elasticPolicy": )" +
+                      policy + "}}");
   };
   EXPECT_TRUE(told(R"({"minReplicas": 2, "maxReplicas": 8})").empty());
   const auto etcd = told(R"({"rdzvBackend": "etcd", "rdzvHost": "etcd-service"})");

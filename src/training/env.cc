@@ -1,9 +1,13 @@
 #include "training/env.h"
 
 #include "base/strings.h"
+#include "json/write.h"
 
 namespace muster::training {
 namespace {
+
+constexpr std::string_view kEvaluator = "Evaluator";
+constexpr std::string_view kParameterServer = "PS";
 
 void AddMaster(const Job& job, const Replica& replica, int64_t index, std::vector<EnvVar>& env) {
   const std::string port = std::to_string(job.PortOf(*job.Find(kMaster)));
@@ -23,7 +27,7 @@ void AddElastic(const Job& job, std::vector<EnvVar>& env) {
   const Replica* workers = job.Find(kWorker);
   const int64_t port = policy.port          ? *policy.port
                        : workers != nullptr ? job.PortOf(*workers)
-                                            : kDefaultPort;
+                                            : job.kind->port;
   const std::string host = policy.host.empty() ? ReplicaName(job.name, "worker", 0) : policy.host;
   env.emplace_back("PET_RDZV_ENDPOINT", fmt::format("{}:{}", host, port));
   env.emplace_back("PET_RDZV_BACKEND", policy.backend);
@@ -39,11 +43,9 @@ void AddElastic(const Job& job, std::vector<EnvVar>& env) {
   if (policy.standalone) env.emplace_back("PET_STANDALONE", "");
 }
 
-}  // namespace
-
-std::vector<EnvVar> EnvOf(const Job& job, const Replica& replica, int64_t index) {
+std::vector<EnvVar> PyTorchEnv(const Job& job, const Replica& replica, int64_t index) {
   std::vector<EnvVar> env{{"PYTHONUNBUFFERED", "1"}};
-  if (job.HasMaster()) AddMaster(job, replica, index, env);
+  if (job.Leader() != nullptr) AddMaster(job, replica, index, env);
   env.emplace_back("PET_NPROC_PER_NODE", job.nproc_per_node);
   if (job.elastic) {
     AddElastic(job, env);
@@ -51,6 +53,69 @@ std::vector<EnvVar> EnvOf(const Job& job, const Replica& replica, int64_t index)
     env.emplace_back("PET_NNODES", std::to_string(job.TotalReplicas()));
   }
   return env;
+}
+
+// "j-worker-0.ns.svc:2222"
+std::string TensorFlowAddress(const Job& job, const Replica& replica, int64_t index) {
+  return fmt::format("{}.{}.svc:{}", ReplicaName(job.name, replica.LowerType(), index), job.ns,
+                     job.PortOf(replica));
+}
+
+json::Value TensorFlowAddresses(const Job& job, const Replica& replica) {
+  json::Array addresses;
+  for (int64_t i = 0; i < replica.count; ++i)
+    addresses.emplace_back(TensorFlowAddress(job, replica, i));
+  return json::Value(std::move(addresses));
+}
+
+// The evaluator looks on: it is no member of the cluster.
+json::Value TensorFlowCluster(const Job& job) {
+  json::Object cluster;
+  for (const Replica& replica : job.replicas) {
+    if (replica.type != kEvaluator)
+      cluster.emplace_back(replica.LowerType(), TensorFlowAddresses(job, replica));
+  }
+  return json::Value(std::move(cluster));
+}
+
+// Nobody is told of the other workers, so that they may come and go.
+json::Value SparseCluster(const Job& job, const Replica& replica, int64_t index) {
+  json::Value servers{json::Array()};
+  json::Object worker;
+  if (replica.type == kParameterServer) {
+    servers = json::List({TensorFlowAddress(job, replica, index)});
+  } else if (replica.type == kWorker) {
+    if (const Replica* all = job.Find(kParameterServer)) servers = TensorFlowAddresses(job, *all);
+    worker.emplace_back(std::to_string(index), TensorFlowAddress(job, replica, index));
+  }
+  return json::Obj({{"worker", json::Value(std::move(worker))}, {"ps", servers}});
+}
+
+std::vector<EnvVar> TensorFlowEnv(const Job& job, const Replica& replica, int64_t index) {
+  if (job.TotalReplicas() <= 1) return {};
+  const json::Value task = json::Obj({{"type", replica.LowerType()}, {"index", index}});
+  const json::Value config =
+      job.dynamic_workers
+          ? json::Obj({{"sparseCluster", SparseCluster(job, replica, index)}, {"task", task}})
+          : json::Obj(
+                {{"cluster", TensorFlowCluster(job)}, {"task", task}, {"environment", "cloud"}});
+  return {{"TF_CONFIG", json::Write(config)}};
+}
+
+std::vector<EnvVar> JaxEnv(const Job& job, const Replica& replica, int64_t index) {
+  return {{"PYTHONUNBUFFERED", "1"},
+          {"COORDINATOR_PORT", std::to_string(job.PortOf(replica))},
+          {"COORDINATOR_ADDRESS", ReplicaName(job.name, "worker", 0)},
+          {"NUM_PROCESSES", std::to_string(job.TotalReplicas())},
+          {"PROCESS_ID", std::to_string(index)}};
+}
+
+}  // namespace
+
+std::vector<EnvVar> EnvOf(const Job& job, const Replica& replica, int64_t index) {
+  if (job.kind->kind == "TFJob") return TensorFlowEnv(job, replica, index);
+  if (job.kind->kind == "JAXJob") return JaxEnv(job, replica, index);
+  return PyTorchEnv(job, replica, index);
 }
 
 }  // namespace muster::training

@@ -64,6 +64,59 @@ TEST(Env, WithoutMasterThereAreNoRanks) {
             (Env{{"PYTHONUNBUFFERED", "1"}, {"PET_NPROC_PER_NODE", "auto"}, {"PET_NNODES", "2"}}));
 }
 
+TEST(Env, TensorFlowIsToldOfItsCluster) {
+  const json::Value job = TensorFlowJob("{Chief: 1, PS: 1, Worker: 2, Evaluator: 1}");
+  const std::string cluster =
+      R"({"cluster":{"chief":["tf-chief-0.d.svc:2222"],"ps":["tf-ps-0.d.svc:2222"],)"
+      R"("worker":["tf-worker-0.d.svc:2222","tf-worker-1.d.svc:2222"]},"task":)";
+  const struct {
+    const char* type;
+    int64_t index;
+    const char* task;
+  } rows[] = {{"Chief", 0, R"({"type":"chief","index":0})"},
+              {"PS", 0, R"({"type":"ps","index":0})"},
+              {"Worker", 1, R"({"type":"worker","index":1})"},
+              {"Evaluator", 0, R"({"type":"evaluator","index":0})"}};
+  for (const auto& row : rows) {
+    EXPECT_EQ(EnvFor(job, row.type, row.index),
+              (Env{{"TF_CONFIG", cluster + row.task + R"(,"environment":"cloud"})"}}))
+        << row.type;
+  }
+  EXPECT_EQ(EnvFor(TensorFlowJob("{Worker: 1}"), "Worker", 0), Env());
+}
+
+TEST(Env, TensorFlowPortsAreThoseOfTheContainers) {
+  json::Value job = TensorFlowJob("{Worker: 2}");
+  job = job.SetPath({"spec", "tfReplicaSpecs", "Worker", "template"}, Yaml(R"(
+spec: {containers: [{name: tensorflow, ports: [{name: tfjob-port, containerPort: 5000}]}]})"));
+  EXPECT_NE(EnvFor(job, "Worker", 0)["TF_CONFIG"].find("tf-worker-1.d.svc:5000"),
+            std::string::npos);
+}
+
+TEST(Env, DynamicWorkersAreToldOfThemselvesAndTheParameterServers) {
+  const json::Value job = TensorFlowJob("{PS: 2, Worker: 2}", "{enableDynamicWorker: true}");
+  EXPECT_EQ(
+      EnvFor(job, "Worker", 1)["TF_CONFIG"],
+      R"({"sparseCluster":{"worker":{"1":"tf-worker-1.d.svc:2222"},)"
+      R"("ps":["tf-ps-0.d.svc:2222","tf-ps-1.d.svc:2222"]},"task":{"type":"worker","index":1}})");
+  EXPECT_EQ(EnvFor(job, "PS", 1)["TF_CONFIG"],
+            R"({"sparseCluster":{"worker":{},"ps":["tf-ps-1.d.svc:2222"]},)"
+            R"("task":{"type":"ps","index":1}})");
+}
+
+TEST(Env, JaxProcessesMeetAtWorkerZero) {
+  const json::Value job = Yaml(R"(
+apiVersion: kubeflow.org/v1
+kind: JAXJob
+metadata: {name: jx, namespace: d, uid: u4, resourceVersion: "7"}
+spec: {jaxReplicaSpecs: {Worker: {replicas: 3, template: {spec: {containers: [{name: jax}]}}}}})");
+  EXPECT_EQ(EnvFor(job, "Worker", 2), (Env{{"PYTHONUNBUFFERED", "1"},
+                                           {"COORDINATOR_ADDRESS", "jx-worker-0"},
+                                           {"COORDINATOR_PORT", "6666"},
+                                           {"NUM_PROCESSES", "3"},
+                                           {"PROCESS_ID", "2"}}));
+}
+
 TEST(Env, ElasticJobsMeetAtWorkerZero) {
   EXPECT_EQ(EnvFor(ElasticJob(), "Worker", 2), (Env{{"PYTHONUNBUFFERED", "1"},
                                                     {"PET_NPROC_PER_NODE", "auto"},

@@ -7,7 +7,8 @@
 namespace muster::training {
 namespace {
 
-RestartPolicy RestartPolicyOf(std::string_view text) {
+RestartPolicy RestartPolicyOf(std::string_view text, const schema::TrainingKind& kind) {
+  if (text.empty()) text = kind.restart_policy;
   if (text == "Always") return RestartPolicy::kAlways;
   if (text == "Never") return RestartPolicy::kNever;
   if (text == "ExitCode") return RestartPolicy::kExitCode;
@@ -32,10 +33,11 @@ RunPolicy RunPolicyOf(const json::Value& from) {
   return policy;
 }
 
-const json::Value& DefaultContainer(const json::Value& pod_template) {
+const json::Value& DefaultContainer(const schema::TrainingKind& kind,
+                                    const json::Value& pod_template) {
   static const json::Value kNone;
   for (const json::Value& container : pod_template["spec"]["containers"].items()) {
-    if (container["name"].AsString() == kContainerName) return container;
+    if (container["name"].AsString() == kind.container) return container;
   }
   return kNone;
 }
@@ -66,37 +68,70 @@ void MeetAtWorkerZero(ElasticPolicy& policy) {
   policy.port.reset();
 }
 
-Result<Replica> ReplicaOf(const std::string& job, std::string_view key, const json::Value& from) {
+Result<Replica> ReplicaOf(const schema::TrainingKind& kind, const std::string& job,
+                          std::string_view key, const json::Value& from) {
   Replica replica;
-  for (const std::string_view type : {kMaster, kWorker}) {
-    if (EqualsIgnoreCase(key, type)) replica.type = type;
+  const schema::TrainingRole* role = kind.FindRole(key);
+  if (role == nullptr) {
+    std::vector<std::string> types;
+    for (const schema::TrainingRole& each : kind.roles) types.emplace_back(each.type);
+    return Error(Reason::kInvalid, "{} {:?}: spec.{} has the type {:?}; the types are {}",
+                 kind.kind, job, kind.specs, key, Join(types, ", "));
   }
-  if (replica.type.empty()) {
-    return Error(Reason::kInvalid,
-                 "PyTorchJob {:?}: spec.pytorchReplicaSpecs has the type {:?}; the types are "
-                 "Master and Worker",
-                 job, key);
-  }
+  replica.type = role->type;
+  replica.leads = role->leads;
   replica.count = from["replicas"].AsInt(1);
   if (replica.count < 0 || replica.count > kMaxReplicas) {
-    return Error(Reason::kInvalid,
-                 "PyTorchJob {:?}: {}.replicas is {}; it must be between 0 and {}", job,
-                 replica.type, replica.count, kMaxReplicas);
+    return Error(Reason::kInvalid, "{} {:?}: {}.replicas is {}; it must be between 0 and {}",
+                 kind.kind, job, replica.type, replica.count, kMaxReplicas);
   }
-  if (replica.type == kMaster && replica.count != 1) {
-    return Error(Reason::kInvalid,
-                 "PyTorchJob {:?}: Master.replicas is {}; there is exactly one master", job,
-                 replica.count);
+  if (role->single && replica.count != 1) {
+    return Error(Reason::kInvalid, "{} {:?}: {}.replicas is {}; there is exactly one {}", kind.kind,
+                 job, replica.type, replica.count, replica.LowerType());
   }
-  replica.restart_policy = RestartPolicyOf(from["restartPolicy"].AsString());
+  replica.restart_policy = RestartPolicyOf(from["restartPolicy"].AsString(), kind);
   replica.pod_template = from["template"];
-  if (DefaultContainer(replica.pod_template).IsNull()) {
+  if (DefaultContainer(kind, replica.pod_template).IsNull()) {
     return Error(Reason::kInvalid,
-                 "PyTorchJob {:?}: {}.template has no container named {:?}; name the container "
-                 "that trains so",
-                 job, replica.type, kContainerName);
+                 "{} {:?}: {}.template has no container named {:?}; name the container that trains "
+                 "so",
+                 kind.kind, job, replica.type, kind.container);
   }
   return replica;
+}
+
+Result<std::vector<Replica>> ReplicasOf(const schema::TrainingKind& kind, const std::string& job,
+                                        const json::Value& specs) {
+  std::vector<Replica> replicas;
+  for (const json::Member& member : specs.members()) {
+    ASSIGN_OR_RETURN(Replica replica, ReplicaOf(kind, job, member.first, member.second));
+    if (std::ranges::find(replicas, replica.type, &Replica::type) != replicas.end()) {
+      return Error(Reason::kInvalid, "{} {:?}: spec.{} names {} twice", kind.kind, job, kind.specs,
+                   replica.type);
+    }
+    replicas.push_back(std::move(replica));
+  }
+  if (replicas.empty()) {
+    return Error(Reason::kInvalid, "{} {:?}: spec.{} is empty; give it {}", kind.kind, job,
+                 kind.specs, kind.FindRole(kMaster) != nullptr ? "a Master or Workers" : "Workers");
+  }
+  // The kinds' roles are in the order of their names, too.
+  std::ranges::sort(replicas, {}, &Replica::type);
+  return replicas;
+}
+
+void ReadElastic(const json::Value& spec, Job& job) {
+  const json::Value& elastic = spec["elasticPolicy"];
+  job.nproc_per_node = spec["nprocPerNode"].Str("auto");
+  if (!elastic.IsObject()) return;
+  const Replica* workers = job.Find(kWorker);
+  job.elastic = ElasticPolicyOf(elastic, workers == nullptr ? 0 : workers->count);
+  job.success_rule = SuccessRule::kAnyWorker;
+  if (const std::optional<int64_t> nproc = elastic["nProcPerNode"].Int()) {
+    job.nproc_per_node = std::to_string(*nproc);
+  }
+  const json::Value& annotations = job.object["metadata"]["annotations"];
+  if (annotations[kRendezvousAnnotation].AsString() == kC10d) MeetAtWorkerZero(*job.elastic);
 }
 
 }  // namespace
@@ -118,6 +153,13 @@ const Replica* Job::Find(std::string_view type) const {
   return found == replicas.end() ? nullptr : &*found;
 }
 
+const Replica* Job::Leader() const {
+  const auto found = std::ranges::find_if(replicas, &Replica::leads);
+  return found == replicas.end() ? nullptr : &*found;
+}
+
+std::string Job::OperatorName() const { return ToLower(kind->kind) + "-controller"; }
+
 int64_t Job::MinReplicas() const {
   const Replica* workers = Find(kWorker);
   if (!elastic.has_value() || workers == nullptr) return TotalReplicas();
@@ -134,10 +176,10 @@ int64_t Job::TotalReplicas() const {
 int64_t Job::NprocPerNode() const { return ParseInt(nproc_per_node).value_or(1); }
 
 int64_t Job::PortOf(const Replica& replica) const {
-  for (const json::Value& port : DefaultContainer(replica.pod_template)["ports"].items()) {
-    if (port["name"].AsString() == kPortName) return port["containerPort"].AsInt(kDefaultPort);
+  for (const json::Value& port : DefaultContainer(*kind, replica.pod_template)["ports"].items()) {
+    if (port["name"].AsString() == kind->port_name) return port["containerPort"].AsInt(kind->port);
   }
-  return kDefaultPort;
+  return kind->port;
 }
 
 bool IsManagedElsewhere(const json::Value& object) {
@@ -145,41 +187,27 @@ bool IsManagedElsewhere(const json::Value& object) {
   return !manager.empty() && manager != kManagedByUs;
 }
 
-Result<Job> ParseJob(const json::Value& object) {
+Result<Job> ParseJob(const schema::TrainingKind& kind, const json::Value& object) {
   Job job;
+  job.kind = &kind;
   job.object = object;
   job.ns = object["metadata"]["namespace"].Str();
   job.name = object["metadata"]["name"].Str();
   job.uid = object["metadata"]["uid"].Str();
   const json::Value& spec = object["spec"];
-  for (const json::Member& member : spec["pytorchReplicaSpecs"].members()) {
-    ASSIGN_OR_RETURN(Replica replica, ReplicaOf(job.name, member.first, member.second));
-    if (job.Find(replica.type) != nullptr) {
-      return Error(Reason::kInvalid, "PyTorchJob {:?}: spec.pytorchReplicaSpecs names {} twice",
-                   job.name, replica.type);
-    }
-    job.replicas.push_back(std::move(replica));
-  }
-  if (job.replicas.empty()) {
-    return Error(Reason::kInvalid,
-                 "PyTorchJob {:?}: spec.pytorchReplicaSpecs is empty; give it a Master or Workers",
-                 job.name);
-  }
-  std::sort(job.replicas.begin(), job.replicas.end(), [](const Replica& a, const Replica& b) {
-    return a.type < b.type;
-  });  // "Master" < "Worker"
+  ASSIGN_OR_RETURN(job.replicas, ReplicasOf(kind, job.name, spec[kind.specs]));
   job.run_policy = RunPolicyOf(spec["runPolicy"]);
-  job.nproc_per_node = spec["nprocPerNode"].Str("auto");
-  if (const json::Value& elastic = spec["elasticPolicy"]; elastic.IsObject()) {
-    const Replica* workers = job.Find(kWorker);
-    job.elastic = ElasticPolicyOf(elastic, workers == nullptr ? 0 : workers->count);
-    if (const std::optional<int64_t> nproc = elastic["nProcPerNode"].Int()) {
-      job.nproc_per_node = std::to_string(*nproc);
-    }
-    const json::Value& annotations = object["metadata"]["annotations"];
-    if (annotations[kRendezvousAnnotation].AsString() == kC10d) MeetAtWorkerZero(*job.elastic);
+  if (kind.kind == "PyTorchJob") ReadElastic(spec, job);
+  if (kind.kind == "TFJob") {
+    job.dynamic_workers = spec["enableDynamicWorker"].AsBool();
+    if (spec["successPolicy"].AsString() != "AllWorkers")
+      job.success_rule = SuccessRule::kFirstWorker;
   }
   return job;
+}
+
+client::Resource ResourceOf(const schema::TrainingKind& kind) {
+  return {"kubeflow.org", "v1", std::string(kind.plural)};
 }
 
 std::string ReplicaName(std::string_view job, std::string_view lower_type, int64_t index) {

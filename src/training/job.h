@@ -1,8 +1,8 @@
 // src/training/job.h
 //
-// Job: a PyTorchJob (kubeflow.org/v1) as the controller reads it: defaults applied, replica types
-// in their canonical spelling. The API server validates and defaults too; a job that came another
-// way must not confuse us.
+// Job: a PyTorchJob, TFJob or JAXJob (kubeflow.org/v1) as the controller reads it: defaults
+// applied, replica types in their canonical spelling. The API server validates and defaults too; a
+// job that came another way must not confuse us.
 //
 // Thread:     any (values and pure functions).
 
@@ -16,16 +16,14 @@
 #include <vector>
 
 #include "base/status.h"
+#include "client/api_client.h"
 #include "json/value.h"
+#include "schema/training_kinds.h"
 
 namespace muster::training {
 
 inline constexpr std::string_view kMaster = "Master";
 inline constexpr std::string_view kWorker = "Worker";
-inline constexpr std::string_view kContainerName = "pytorch";
-inline constexpr std::string_view kPortName = "pytorchjob-port";
-inline constexpr int64_t kDefaultPort = 23456;
-inline constexpr std::string_view kOperatorName = "pytorchjob-controller";
 inline constexpr std::string_view kManagedByUs = "kubeflow.org/training-operator";
 // Replicas of one job; the pods of a pass are built in one go.
 inline constexpr int64_t kMaxReplicas = 10'000;
@@ -40,11 +38,17 @@ inline constexpr std::string_view kJobRoleLabel = "training.kubeflow.org/job-rol
 inline constexpr std::string_view kC10d = "c10d";
 inline constexpr std::string_view kRendezvousAnnotation = "training.muster.dev/rendezvous";
 
+inline constexpr std::string_view kApiVersion = "kubeflow.org/v1";
+client::Resource ResourceOf(const schema::TrainingKind& kind);
+
 enum class RestartPolicy : uint8_t { kAlways, kOnFailure, kNever, kExitCode };
+// Of a job without a leading role; with one, that role's end is the job's.
+enum class SuccessRule : uint8_t { kAllWorkers, kAnyWorker, kFirstWorker };
 enum class CleanPodPolicy : uint8_t { kAll, kRunning, kNone };
 
 struct Replica {
-  std::string type;  // "Master" or "Worker"
+  std::string type;  // "Worker"
+  bool leads = false;
   int64_t count = 1;
   RestartPolicy restart_policy = RestartPolicy::kOnFailure;
   json::Value pod_template;  // metadata and spec
@@ -80,30 +84,36 @@ struct RunPolicy {
 };
 
 struct Job {
+  const schema::TrainingKind* kind = nullptr;
   json::Value object;
   std::string ns, name, uid;
-  std::vector<Replica> replicas;  // Master first
+  std::vector<Replica> replicas;  // in the order of the kind's roles
   std::optional<ElasticPolicy> elastic;
   RunPolicy run_policy;
-  std::string nproc_per_node = "auto";
+  std::string nproc_per_node = "auto";  // of a PyTorchJob
+  bool dynamic_workers = false;         // of a TFJob
+  SuccessRule success_rule = SuccessRule::kAllWorkers;
 
   const Replica* Find(std::string_view type) const;
-  bool HasMaster() const { return Find(kMaster) != nullptr; }
+  // The one whose end is the job's; null if there is none.
+  const Replica* Leader() const;
   int64_t TotalReplicas() const;
   // The fewest with which it can train: all of them, or of an elastic job minReplicas workers.
   int64_t MinReplicas() const;
   // Processes per pod as a number; 1 where torchrun counts itself (auto, gpu, cpu).
   int64_t NprocPerNode() const;
-  // The port pytorchjob-port of the replica's default container.
+  // The kind's port of the replica's default container.
   int64_t PortOf(const Replica& replica) const;
   // Ranks restart together: without elastic training the peers of a lost rank hold a dead
   // collective.
-  bool RestartsAsGang() const { return !elastic.has_value(); }
+  bool RestartsAsGang() const { return !elastic.has_value() && !dynamic_workers; }
+  client::Resource Resource() const { return ResourceOf(*kind); }
+  std::string OperatorName() const;  // "pytorchjob-controller"
 };
 
-// Invalid when it cannot be run at all: no replicas, a type other than Master and Worker, no
-// container "pytorch", more than one master.
-Result<Job> ParseJob(const json::Value& object);
+// Invalid when it cannot be run at all: no replicas, a role that the kind does not have, no
+// container of the kind's name, more than one of a single role.
+Result<Job> ParseJob(const schema::TrainingKind& kind, const json::Value& object);
 // Whether another controller looks after the job. Asked before ParseJob.
 bool IsManagedElsewhere(const json::Value& object);
 

@@ -29,9 +29,9 @@ std::string_view UidOf(const json::Value& object) { return object["metadata"]["u
 
 // Of the container that trains; nullopt when the pod failed without one (evicted, lost with its
 // node).
-std::optional<int64_t> ExitCodeOf(const json::Value& pod) {
+std::optional<int64_t> ExitCodeOf(const schema::TrainingKind& kind, const json::Value& pod) {
   for (const json::Value& container : pod["status"]["containerStatuses"].items()) {
-    if (container["name"].AsString() == kContainerName)
+    if (container["name"].AsString() == kind.container)
       return container["state"]["terminated"]["exitCode"].Int();
   }
   return std::nullopt;
@@ -55,7 +55,7 @@ bool WentWithItsNode(const json::Value& pod) {
 
 constexpr int64_t kFirstRetryableExitCode = 128;
 
-bool IsRetryable(const Replica& replica, const json::Value& pod) {
+bool IsRetryable(const schema::TrainingKind& kind, const Replica& replica, const json::Value& pod) {
   switch (replica.restart_policy) {
     case RestartPolicy::kNever:
       return false;
@@ -63,7 +63,7 @@ bool IsRetryable(const Replica& replica, const json::Value& pod) {
     case RestartPolicy::kOnFailure:
       return true;
     case RestartPolicy::kExitCode:
-      return ExitCodeOf(pod).value_or(kFirstRetryableExitCode) >= kFirstRetryableExitCode;
+      return ExitCodeOf(kind, pod).value_or(kFirstRetryableExitCode) >= kFirstRetryableExitCode;
   }
   return false;
 }
@@ -92,8 +92,8 @@ class Pass {
       return std::move(out_);
     }
     if (status_["conditions"].empty()) {
-      SetCondition(kCreated, true, "PyTorchJobCreated",
-                   fmt::format("PyTorchJob {} is created.", job_.name));
+      SetCondition(kCreated, true, ReasonFor("Created"),
+                   fmt::format("{} {} is created.", Kind(), job_.name));
     }
     if (job_.run_policy.suspend) {
       Suspend();
@@ -104,7 +104,11 @@ class Pass {
   }
 
  private:
-  Target JobTarget() const { return {resources::kPyTorchJobs, job_.ns, job_.name, ""}; }
+  Target JobTarget() const { return {job_.Resource(), job_.ns, job_.name, ""}; }
+
+  std::string_view Kind() const { return job_.kind->kind; }
+  // ReasonFor("Running")
+  std::string ReasonFor(std::string_view what) const { return fmt::format("{}{}", Kind(), what); }
 
   void SetCondition(std::string_view type, bool holds, std::string reason, std::string message) {
     status_ = WithCondition(status_, {type, holds, std::move(reason), std::move(message)}, now_);
@@ -210,9 +214,9 @@ class Pass {
     DeletePodGroup();
     DeleteAutoscaler();
     if (!HasCondition(status_, kSuspended)) {
-      std::string message = fmt::format("PyTorchJob {} is suspended.", job_.name);
-      JobEvent(EventType::kNormal, "PyTorchJobSuspended", message);
-      SetCondition(kSuspended, true, "PyTorchJobSuspended", std::move(message));
+      std::string message = fmt::format("{} {} is suspended.", Kind(), job_.name);
+      JobEvent(EventType::kNormal, ReasonFor("Suspended"), message);
+      SetCondition(kSuspended, true, ReasonFor("Suspended"), std::move(message));
     }
     TakeCensus();
     for (Census& census : census_) census.counts.active = 0;
@@ -222,9 +226,9 @@ class Pass {
 
   void Resume() {
     if (!HasCondition(status_, kSuspended)) return;
-    std::string message = fmt::format("PyTorchJob {} is resumed.", job_.name);
-    JobEvent(EventType::kNormal, "PyTorchJobResumed", message);
-    SetCondition(kSuspended, false, "PyTorchJobResumed", std::move(message));
+    std::string message = fmt::format("{} {} is resumed.", Kind(), job_.name);
+    JobEvent(EventType::kNormal, ReasonFor("Resumed"), message);
+    SetCondition(kSuspended, false, ReasonFor("Resumed"), std::move(message));
     status_ = status_.Set("startTime", FormatTime(now_));
   }
 
@@ -244,9 +248,8 @@ class Pass {
     if (PastBackoffLimit(0)) return FailAtBackoffLimit();
     if (const auto [failures, type] = NewFailures(); failures > 0) {
       if (PastBackoffLimit(failures)) return FailAtBackoffLimit();
-      return Restart(failures,
-                     fmt::format("PyTorchJob {} is restarting because {} {} replica(s) failed.",
-                                 job_.name, failures, type));
+      return Restart(failures, fmt::format("{} {} is restarting because {} {} replica(s) failed.",
+                                           Kind(), job_.name, failures, type));
     }
     if (std::optional<std::string> why = WhyGangMustRestart()) return Restart(0, std::move(*why));
     RemoveOldPods();
@@ -309,14 +312,24 @@ class Pass {
     return nullptr;
   }
 
-  // The master's end is the job's; without one all workers must end well, or any of an elastic job.
+  // The end of the role that leads is the job's; without one the workers decide.
   bool Succeeded() const {
-    if (const Census* master = Of(kMaster))
-      return master->counts.succeeded == master->replica->count;
+    if (const Replica* leader = job_.Leader())
+      return Of(leader->type)->counts.succeeded == leader->count;
     const Census* workers = Of(kWorker);
     if (workers == nullptr) return false;
-    if (job_.elastic && workers->counts.succeeded > 0) return true;
-    return workers->counts.succeeded == workers->replica->count;
+    if (workers->counts.succeeded == workers->replica->count) return true;
+    switch (job_.success_rule) {
+      case SuccessRule::kAllWorkers:
+        return false;
+      case SuccessRule::kAnyWorker:
+        return workers->counts.succeeded > 0;
+      case SuccessRule::kFirstWorker: {
+        const auto first = workers->pods.find(0);
+        return first != workers->pods.end() && PhaseOf(*first->second) == "Succeeded";
+      }
+    }
+    return false;
   }
 
   void Succeed() {
@@ -325,7 +338,7 @@ class Pass {
     }
     WriteReplicaStatuses();
     Finish(kSucceeded, EventType::kNormal,
-           fmt::format("PyTorchJob {} is successfully completed.", job_.name));
+           fmt::format("{} {} is successfully completed.", Kind(), job_.name));
   }
 
   void Fail(std::string message) { Finish(kFailed, EventType::kWarning, std::move(message)); }
@@ -337,7 +350,7 @@ class Pass {
 
   // Every end has a completionTime: the TTL counts from it.
   void Finish(std::string_view type, EventType event, std::string message) {
-    const std::string reason = fmt::format("PyTorchJob{}", type);
+    const std::string reason = ReasonFor(type);
     JobEvent(event, reason, message);
     status_ = status_.Set("completionTime", FormatTime(now_));
     SetCondition(type, true, reason, std::move(message));
@@ -358,9 +371,9 @@ class Pass {
     for (const Census& census : census_) {
       const auto permanent = std::count_if(
           census.failed.begin(), census.failed.end(),
-          [&](const json::Value* pod) { return !IsRetryable(*census.replica, *pod); });
+          [&](const json::Value* pod) { return !IsRetryable(*job_.kind, *census.replica, *pod); });
       if (permanent == 0) continue;
-      return fmt::format("PyTorchJob {} is failed because {} {} replica(s) failed.", job_.name,
+      return fmt::format("{} {} is failed because {} {} replica(s) failed.", Kind(), job_.name,
                          permanent, census.replica->type);
     }
     return std::nullopt;
@@ -412,9 +425,8 @@ class Pass {
     for (const Census& census : census_) {
       for (const auto& [index, pod] : census.pods) {
         if ((*pod)["metadata"]["annotations"][kMembersAnnotation].AsString(members) != members) {
-          return fmt::format(
-              "PyTorchJob {} is restarting because its number of replicas is now {}.", job_.name,
-              members);
+          return fmt::format("{} {} is restarting because its number of replicas is now {}.",
+                             Kind(), job_.name, members);
         }
         if (was_whole && (IsTerminating(*pod) || WentWithItsNode(*pod)))
           return WhyLost(census, index);
@@ -442,7 +454,7 @@ class Pass {
   }
 
   std::string WhyLost(const Census& census, int64_t index) const {
-    return fmt::format("PyTorchJob {} is restarting because pod {} was lost.", job_.name,
+    return fmt::format("{} {} is restarting because pod {} was lost.", Kind(), job_.name,
                        ReplicaName(job_.name, census.replica->LowerType(), index));
   }
 
@@ -466,7 +478,7 @@ class Pass {
     for (const Census& census : census_) {
       for (const json::Value* pod : census.failed) ExitEvent(*pod);
     }
-    JobEvent(EventType::kWarning, "PyTorchJobRestarting", std::move(message));
+    JobEvent(EventType::kWarning, ReasonFor("Restarting"), std::move(message));
   }
 
   // Restarts in place vanish with the pods that are about to be replaced, so they go into the
@@ -484,7 +496,7 @@ class Pass {
   }
 
   void ExitEvent(const json::Value& pod) {
-    const std::optional<int64_t> code = ExitCodeOf(pod);
+    const std::optional<int64_t> code = ExitCodeOf(*job_.kind, pod);
     if (!code) return;
     JobEvent(EventType::kNormal, "ExitedWithCode",
              fmt::format("Pod: {}.{} exited with code {}", job_.ns, NameOf(pod), *code));
@@ -514,9 +526,8 @@ class Pass {
     for (const std::string& name : children_.taken) {
       JobEvent(
           EventType::kWarning, "FailedCreatePod",
-          fmt::format(
-              "{} exists already and does not belong to PyTorchJob {}; delete it or rename the job",
-              name, job_.name));
+          fmt::format("{} exists already and does not belong to {} {}; delete it or rename the job",
+                      name, Kind(), job_.name));
     }
     MakeMissingPodGroup();
     MakeMissingServices();
@@ -583,9 +594,9 @@ class Pass {
       return true;
     }
     const json::Value annotations = json::Obj({{std::string(kRendezvousAnnotation), kC10d}});
-    out_.PatchMerge(JobTarget(),
-                    json::Obj({{"metadata", json::Obj({{"uid", job_.uid},
-                                                       {"annotations", annotations}})}}));
+    out_.PatchMerge(
+        JobTarget(),
+        json::Obj({{"metadata", json::Obj({{"uid", job_.uid}, {"annotations", annotations}})}}));
     JobEvent(EventType::kWarning, "RendezvousReplaced",
              fmt::format("There is no Service {} for the rendezvous ({}) of elasticPolicy: the "
                          "workers meet by c10d at {} instead, as without rdzvBackend and rdzvHost",
@@ -632,16 +643,17 @@ class Pass {
     }
   }
 
-  // Running as soon as the master runs, or any worker of a job without one. Whose pods are all gone
-  // (with their nodes) begins anew without a restart of its own.
+  // Running as soon as the role that leads runs, or any worker of a job without one. Whose pods are
+  // all gone (with their nodes) begins anew without a restart of its own.
   void ReportProgress() {
-    const Census* leader = Of(kMaster) != nullptr ? Of(kMaster) : Of(kWorker);
-    if (leader->counts.active > 0) {
-      SetCondition(kRunning, true, "PyTorchJobRunning",
-                   fmt::format("PyTorchJob {} is running.", job_.name));
+    const Replica* leader = job_.Leader();
+    const Census* first = leader != nullptr ? Of(leader->type) : Of(kWorker);
+    if (first != nullptr && first->counts.active > 0) {
+      SetCondition(kRunning, true, ReasonFor("Running"),
+                   fmt::format("{} {} is running.", Kind(), job_.name));
     } else if (restarts_.epoch > 0 || restarts_.count > 0 || HasCondition(status_, kRunning)) {
-      SetCondition(kRestarting, true, "PyTorchJobRestarting",
-                   fmt::format("PyTorchJob {} is restarting.", job_.name));
+      SetCondition(kRestarting, true, ReasonFor("Restarting"),
+                   fmt::format("{} {} is restarting.", Kind(), job_.name));
     }
   }
 
@@ -677,14 +689,16 @@ Reconciled ReconcileJob(const Job& job, const JobChildren& children, Time now) {
   return Pass(job, children, now).Run();
 }
 
-Reconciled RefuseJob(const json::Value& object, const Status& why, Time now) {
+Reconciled RefuseJob(const schema::TrainingKind& kind, const json::Value& object, const Status& why,
+                     Time now) {
   Reconciled out;
   json::Value status = object["status"];
   if (IsFinished(status)) return out;
-  out.Event(object, EventType::kWarning, "PyTorchJobFailed", why.message());
+  const std::string reason = fmt::format("{}Failed", kind.kind);
+  out.Event(object, EventType::kWarning, reason, why.message());
   status = WithCondition(status.Set("completionTime", FormatTime(now)),
-                         {kFailed, true, "PyTorchJobFailed", why.message()}, now);
-  out.UpdateStatus({resources::kPyTorchJobs, object["metadata"]["namespace"].Str(),
+                         {kFailed, true, reason, why.message()}, now);
+  out.UpdateStatus({ResourceOf(kind), object["metadata"]["namespace"].Str(),
                     object["metadata"]["name"].Str(), ""},
                    object.Set("status", status));
   return out;

@@ -1,7 +1,7 @@
 // src/training/job_pass.h
 //
-// One pass over one PyTorchJob: from the job and its children to the writes that bring it nearer to
-// its end. Pure.
+// One pass over one training job: from the job and its children to the writes that bring it nearer
+// to its end. Pure.
 //
 //   finished?  clean up (cleanPodPolicy, TTL)
 //   suspended? remove all children
@@ -11,7 +11,8 @@
 // a lost rank hold a collective that never ends. Upstream recreates only the failed pod
 // (kubeflow/trainer#2000, #2185). It also happens, without counting against backoffLimit, when a
 // pod of a running job disappears (its node was lost) and when the number of replicas changes
-// (WORLD_SIZE is in every pod's environment). Elastic jobs replace single pods.
+// (it is in every pod's environment). Elastic jobs, and TFJobs with dynamic workers, replace single
+// pods.
 //
 // An elastic job whose rendezvous is an etcd that nobody serves could never begin: after
 // kRendezvousGrace it is told to meet at worker 0 (an annotation of the job, and an event).
@@ -53,6 +54,7 @@ const json::Fields& ChildPodFields();
 
 client::Reconciled ReconcileJob(const Job& job, const JobChildren& children, Time now);
 // For a job that ParseJob refuses: it fails and says why.
-client::Reconciled RefuseJob(const json::Value& object, const Status& why, Time now);
+client::Reconciled RefuseJob(const schema::TrainingKind& kind, const json::Value& object,
+                             const Status& why, Time now);
 
 }  // namespace muster::training

@@ -13,6 +13,7 @@ namespace {
 using client::Reconciled;
 using client::Write;
 
+const schema::TrainingKind& kPyTorch = *schema::FindTrainingKind("PyTorchJob");
 const Time kNow = *ParseTime("2026-01-02T03:04:05Z");
 
 std::string VerbOf(const Write& write) {
@@ -50,7 +51,7 @@ const json::Value& StatusIn(const Reconciled& out) {
 const json::Value& JobPatchIn(const Reconciled& out) {
   static const json::Value kNone;
   for (const Write& write : out.writes) {
-    if (VerbOf(write) == "patch" && write.target.resource.plural == "pytorchjobs")
+    if (VerbOf(write) == "patch" && write.target.resource.plural.ends_with("jobs"))
       return write.body;
   }
   return kNone;
@@ -171,6 +172,59 @@ TEST(JobPass, SuccessRules) {
     }
     EXPECT_TRUE(HasEvent(out, "PyTorchJobSucceeded"));
   }
+}
+
+TEST(JobPass, SuccessRulesOfTensorFlow) {
+  constexpr const char* kAll = "{successPolicy: AllWorkers}";
+  const struct {
+    const char* what;
+    const char* roles;
+    const char* more;
+    std::vector<size_t> succeeded;  // pods, in the order of the roles' names
+    bool succeeds;
+  } rows[] = {{"chief", "{Chief: 1, PS: 1, Worker: 1}", "{}", {0}, true},
+              {"master", "{Master: 1, Worker: 1}", "{}", {0}, true},
+              {"chief, whatever the policy", "{Chief: 1, Worker: 1}", kAll, {0}, true},
+              {"workers, with a chief", "{Chief: 1, Worker: 2}", "{}", {1, 2}, false},
+              {"worker 0", "{PS: 1, Worker: 2}", "{}", {1}, true},
+              {"worker 1", "{PS: 1, Worker: 2}", "{}", {2}, false},
+              {"worker 0 is not all", "{PS: 1, Worker: 2}", kAll, {1}, false},
+              {"all workers", "{PS: 1, Worker: 2}", kAll, {1, 2}, true}};
+  for (const auto& row : rows) {
+    Scene scene(TensorFlowJob(row.roles, row.more));
+    for (const size_t i : row.succeeded)
+      scene.SetPod(i, scene.children.pods[i].SetPath({"status", "phase"}, "Succeeded"));
+    EXPECT_EQ(HasCondition(StatusIn(scene.Run()), "Succeeded"), row.succeeds) << row.what;
+  }
+}
+
+TEST(JobPass, ATFJobSaysSoInItsReasonsAndIsToldApart) {
+  Scene scene(TensorFlowJob("{Chief: 1, Worker: 2}"));
+  EXPECT_EQ(ReasonOf(scene.object["status"], "Running"), "TFJobRunning");
+  const json::Value& pod = scene.children.pods[0];
+  EXPECT_EQ(pod["metadata"]["labels"], Yaml(R"({training.kubeflow.org/job-name: tf,
+    training.kubeflow.org/operator-name: tfjob-controller,
+    training.kubeflow.org/replica-type: chief, training.kubeflow.org/replica-index: "0",
+    training.kubeflow.org/job-role: master})"));
+  EXPECT_EQ(pod["metadata"]["ownerReferences"].At(0)["kind"].AsString(), "TFJob");
+  EXPECT_EQ(pod["spec"]["restartPolicy"].AsString(), "Never");
+  EXPECT_EQ(pod["spec"]["containers"].At(0)["ports"],
+            Yaml("[{containerPort: 2222, name: tfjob-port, protocol: TCP}]"));
+  scene.Fail(2, 1);
+  const Reconciled out = scene.Run();
+  EXPECT_EQ(ReasonOf(StatusIn(out), "Failed"), "TFJobFailed");
+  EXPECT_EQ(out.writes[0].target.resource.plural, "tfjobs");
+}
+
+TEST(JobPass, DynamicWorkersAreReplacedOneByOne) {
+  Scene scene(TensorFlowJob("{PS: 1, Worker: 2}", "{enableDynamicWorker: true}"));
+  scene.object = scene.object.SetPath({"spec", "tfReplicaSpecs", "Worker", "replicas"}, 3);
+  EXPECT_EQ(Lines(scene.Run(), "create", "pods"), (std::vector<std::string>{"tf-worker-2"}));
+  scene.object = scene.object.SetPath({"spec", "tfReplicaSpecs", "Worker", "replicas"}, 1);
+  EXPECT_EQ(Lines(scene.Run(), "delete", "pods"), (std::vector<std::string>{"tf-worker-1"}));
+  Scene fixed(TensorFlowJob("{PS: 1, Worker: 2}"));
+  fixed.object = fixed.object.SetPath({"spec", "tfReplicaSpecs", "Worker", "replicas"}, 3);
+  EXPECT_EQ(RestartsOf(JobPatchIn(fixed.Run())).epoch, 1) << "everybody is told of everybody";
 }
 
 TEST(JobPass, RestartPolicyTable) {
@@ -531,10 +585,10 @@ TEST(JobPass, ForeignObjectsOfOurNamesAreLeftAlone) {
 
 TEST(JobPass, RefusedJobFailsAndSaysWhy) {
   const Status why(Reason::kInvalid, "no container");
-  const Reconciled out = RefuseJob(DdpJob(), why, kNow);
+  const Reconciled out = RefuseJob(kPyTorch, DdpJob(), why, kNow);
   EXPECT_EQ(ReasonOf(StatusIn(out), "Failed"), "PyTorchJobFailed");
   EXPECT_TRUE(HasEvent(out, "PyTorchJobFailed"));
-  EXPECT_TRUE(RefuseJob(DdpJob().Set("status", StatusIn(out)), why, kNow).writes.empty());
+  EXPECT_TRUE(RefuseJob(kPyTorch, DdpJob().Set("status", StatusIn(out)), why, kNow).writes.empty());
 }
 
 }  // namespace

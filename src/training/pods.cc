@@ -11,8 +11,6 @@
 namespace muster::training {
 namespace {
 
-constexpr std::string_view kApiVersion = "kubeflow.org/v1";
-
 std::string_view PodRestartPolicy(RestartPolicy policy) {
   switch (policy) {
     case RestartPolicy::kAlways:
@@ -28,7 +26,7 @@ std::string_view PodRestartPolicy(RestartPolicy policy) {
 }
 
 bool IsMasterRole(const Job& job, const Replica& replica, int64_t index) {
-  return job.HasMaster() ? replica.type == kMaster : index == 0;
+  return job.Leader() != nullptr ? replica.leads : replica.type == kWorker && index == 0;
 }
 
 // Ours replace the user's of the same name: the later of two entries would win anyway.
@@ -45,12 +43,12 @@ json::Value WithEnv(const json::Value& container, const std::vector<EnvVar>& env
   return container.Set("env", json::Value(std::move(entries)));
 }
 
-json::Value WithDefaultPort(const json::Value& container) {
+json::Value WithDefaultPort(const schema::TrainingKind& kind, const json::Value& container) {
   for (const json::Value& port : container["ports"].items()) {
-    if (port["name"].AsString() == kPortName) return container;
+    if (port["name"].AsString() == kind.port_name) return container;
   }
   const json::Value port =
-      json::Obj({{"containerPort", kDefaultPort}, {"name", kPortName}, {"protocol", "TCP"}});
+      json::Obj({{"containerPort", kind.port}, {"name", kind.port_name}, {"protocol", "TCP"}});
   return container.Set("ports", container["ports"].Append(port));
 }
 
@@ -60,8 +58,10 @@ json::Value PodSpecOf(const Job& job, const Replica& replica, int64_t index) {
   const std::vector<EnvVar> env = EnvOf(job, replica, index);
   json::Array containers;
   for (const json::Value& container : spec["containers"].items()) {
-    const bool trains = container["name"].AsString() == kContainerName;
-    containers.push_back(WithEnv(trains ? WithDefaultPort(container) : container, env));
+    const bool trains = container["name"].AsString() == job.kind->container;
+    const bool told = trains || job.kind->kind != "TFJob";
+    const json::Value with_port = trains ? WithDefaultPort(*job.kind, container) : container;
+    containers.push_back(told ? WithEnv(with_port, env) : with_port);
   }
   return spec.Set("containers", json::Value(std::move(containers)));
 }
@@ -86,7 +86,7 @@ void AddRequests(const json::Value& pod_template, Amounts& sum) {
   }
 }
 
-// Of the first `members` pods, masters first.
+// Of the first `members` pods, in the order of the roles.
 json::Value MinResources(const Job& job, int64_t members) {
   Amounts sum;
   for (const Replica& replica : job.replicas) {
@@ -102,7 +102,7 @@ json::Value MinResources(const Job& job, int64_t members) {
 
 json::Value LabelsOf(const Job& job, const Replica& replica, int64_t index) {
   json::Value labels = json::Obj({{std::string(kJobNameLabel), job.name},
-                                  {std::string(kOperatorNameLabel), kOperatorName},
+                                  {std::string(kOperatorNameLabel), job.OperatorName()},
                                   {std::string(kReplicaIndexLabel), std::to_string(index)},
                                   {std::string(kReplicaTypeLabel), replica.LowerType()}});
   if (IsMasterRole(job, replica, index)) labels = labels.Set(kJobRoleLabel, "master");
@@ -111,12 +111,12 @@ json::Value LabelsOf(const Job& job, const Replica& replica, int64_t index) {
 
 std::string SelectorOf(const Job& job, const Replica& replica) {
   return fmt::format("{}={},{}={},{}={}", kJobNameLabel, job.name, kOperatorNameLabel,
-                     kOperatorName, kReplicaTypeLabel, replica.LowerType());
+                     job.OperatorName(), kReplicaTypeLabel, replica.LowerType());
 }
 
 json::Value OwnerReferencesTo(const Job& job) {
   return json::List({json::Obj({{"apiVersion", kApiVersion},
-                                {"kind", "PyTorchJob"},
+                                {"kind", job.kind->kind},
                                 {"name", job.name},
                                 {"uid", job.uid},
                                 {"controller", true},
@@ -148,8 +148,8 @@ json::Value MakeService(const Job& job, const Replica& replica, int64_t index) {
   json::Value selector = LabelsOf(job, replica, index);
   json::Array ports;
   for (const json::Value& container : replica.pod_template["spec"]["containers"].items()) {
-    if (container["name"].AsString() != kContainerName) continue;
-    const json::Value with_default = WithDefaultPort(container);
+    if (container["name"].AsString() != job.kind->container) continue;
+    const json::Value with_default = WithDefaultPort(*job.kind, container);
     for (const json::Value& port : with_default["ports"].items()) {
       // Two ports of a service need names; a nameless one gets its number.
       const int64_t number = port["containerPort"].AsInt();
@@ -176,8 +176,8 @@ json::Value PodGroupSpec(const Job& job) {
   const int64_t members = policy["minAvailable"].AsInt(job.MinReplicas());
   json::Value spec = json::Obj({{"minMember", members}, {"queue", policy["queue"].Str("default")}});
   // Without its master no part of the job can begin.
-  if (job.HasMaster() && members > 0 && members < job.TotalReplicas()) {
-    spec = spec.Set("minTaskMember", json::Obj({{job.Find(kMaster)->LowerType(), 1}}));
+  if (job.Leader() != nullptr && members > 0 && members < job.TotalReplicas()) {
+    spec = spec.Set("minTaskMember", json::Obj({{job.Leader()->LowerType(), 1}}));
   }
   if (const std::string priority = policy["priorityClass"].Str(); !priority.empty()) {
     spec = spec.Set("priorityClassName", priority);
@@ -195,7 +195,7 @@ json::Value MakeAutoscaler(const Job& job) {
                                             {"namespace", job.ns},
                                             {"ownerReferences", OwnerReferencesTo(job)}})},
                     {"spec", json::Obj({{"scaleTargetRef", json::Obj({{"apiVersion", kApiVersion},
-                                                                      {"kind", "PyTorchJob"},
+                                                                      {"kind", job.kind->kind},
                                                                       {"name", job.name}})},
                                         {"minReplicas", policy.min_replicas},
                                         {"maxReplicas", policy.max_replicas},

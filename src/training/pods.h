@@ -1,7 +1,7 @@
 // src/training/pods.h
 //
-// What a PyTorchJob is made of: one pod and one headless service per replica, and one PodGroup for
-// all.
+// What a training job is made of: one pod and one headless service per replica, and one PodGroup
+// for all.
 //
 // Thread:     any (pure).
 

@@ -152,7 +152,8 @@ TEST(Job, RefusesWhatCannotRun) {
        "twice"}};
   for (const auto& row : rows) {
     const Result<Job> job =
-        ParseJob(DdpJob().SetPath({"spec", "pytorchReplicaSpecs"}, Yaml(row.specs)));
+        ParseJob(*schema::FindTrainingKind("PyTorchJob"),
+                 DdpJob().SetPath({"spec", "pytorchReplicaSpecs"}, Yaml(row.specs)));
     ASSERT_FALSE(job.has_value()) << row.specs;
     EXPECT_EQ(job.error().reason(), Reason::kInvalid);
     EXPECT_NE(job.error().message().find(row.word), std::string::npos) << job.error().message();
@@ -163,7 +164,7 @@ TEST(Job, ReplicaTypesAreRecognisedInAnyCase) {
   const Job job = Parsed(
       DdpJob().SetPath({"spec", "pytorchReplicaSpecs"},
                        Yaml("{mAster: {template: {spec: {containers: [{name: pytorch}]}}}}")));
-  ASSERT_TRUE(job.HasMaster());
+  ASSERT_TRUE(job.Leader() != nullptr);
   EXPECT_EQ(job.TotalReplicas(), 1);
 }
 

@@ -61,8 +61,21 @@ spec:
 )");
 }
 
+// `roles`: "{Chief: 1, Worker: 2}"; `more`: other fields of the spec.
+inline json::Value TensorFlowJob(const char* roles, const char* more = "{}") {
+  const json::Value replica =
+      Yaml("{template: {spec: {containers: [{name: tensorflow, image: i}]}}}");
+  json::Value specs;
+  const json::Value counts = Yaml(roles);
+  for (const json::Member& role : counts.members())
+    specs = specs.Set(role.first, replica.Set("replicas", role.second));
+  return Yaml(R"({apiVersion: kubeflow.org/v1, kind: TFJob,
+                  metadata: {name: tf, namespace: d, uid: u3, resourceVersion: "7"}})")
+      .Set("spec", Yaml(more).Set("tfReplicaSpecs", specs));
+}
+
 inline Job Parsed(const json::Value& object) {
-  Result<Job> job = ParseJob(object);
+  Result<Job> job = ParseJob(*schema::FindTrainingKind(object["kind"].AsString()), object);
   CHECK(job.has_value());
   return std::move(*job);
 }
@@ -80,7 +93,7 @@ inline json::Value WithExitCode(const json::Value& pod, int64_t code) {
   return pod.SetPath(
       {"status", "containerStatuses"},
       json::List(
-          {json::Obj({{"name", "pytorch"},
+          {json::Obj({{"name", pod["spec"]["containers"].At(0)["name"]},
                       {"state", json::Obj({{"terminated", json::Obj({{"exitCode", code}})}})}})}));
 }
 

@@ -14,24 +14,30 @@
 #include "cli/explanation.h"
 #include "cli/resource_arguments.h"
 #include "json/write.h"
+#include "schema/training_kinds.h"
 
 namespace muster::cli {
 namespace {
 
 // What pods are made for.
 bool IsWorkload(const ApiResource& resource) {
-  static const std::set<std::string> kinds = {"PyTorchJob", "Job",         "JobSet",   "Deployment",
+  static const std::set<std::string> kinds = {"Job",        "JobSet",      "Deployment",
                                               "ReplicaSet", "StatefulSet", "DaemonSet"};
-  return kinds.contains(resource.kind);
+  return kinds.contains(resource.kind) || schema::FindTrainingKind(resource.kind) != nullptr;
 }
 
 // What a word may mean, in the order in which a name is looked for. Others mean what they say.
 std::vector<std::string> MeaningsOf(const std::string& word) {
   static const std::map<std::string, std::vector<std::string>> meanings = {
-      {"job", {"pytorchjobs.kubeflow.org", "jobs.batch", "jobsets.jobset.x-k8s.io"}},
       {"gang", {"podgroups.scheduling.volcano.sh", "podgroups.scheduling.x-k8s.io"}}};
   const std::string lower = ToLower(word);
-  if (lower == "job" || lower == "jobs") return meanings.at("job");
+  if (lower == "job" || lower == "jobs") {
+    std::vector<std::string> jobs;
+    for (const schema::TrainingKind& kind : schema::TrainingKinds())
+      jobs.push_back(fmt::format("{}.kubeflow.org", kind.plural));
+    for (const char* other : {"jobs.batch", "jobsets.jobset.x-k8s.io"}) jobs.emplace_back(other);
+    return jobs;
+  }
   if (lower == "gang" || lower == "gangs" || lower == "podgroup" || lower == "podgroups")
     return meanings.at("gang");
   return {word};
@@ -140,7 +146,7 @@ Command ExplainCommand() {
   command.flags = {{"output", 'o', "FORMAT", "json", "", {"json"}}};
   command.examples = {
       {"muster explain pod web-0", "which rule fails on how many nodes"},
-      {"muster explain job digits", "a PyTorchJob, Job or JobSet, with its gang"},
+      {"muster explain job digits", "a PyTorchJob, TFJob, Job or JobSet, with its gang"},
       {"muster explain gang team/digits", "a gang, by its PodGroup"},
       {"muster explain node gpu-1 -o json", "whose its GPUs are, and what is free"}};
   command.most_words = 2;

@@ -11,6 +11,7 @@
 #include "cli/waiting.h"
 #include "cluster/quantity.h"
 #include "schema/pod_phase.h"
+#include "schema/training_kinds.h"
 
 namespace muster::cli {
 namespace {
@@ -81,9 +82,9 @@ std::string StateOf(const json::Value& job) {
   return "New";
 }
 
-void PrintJobs(Console& console, const json::Value& jobs, const json::Value& pods) {
+void PrintJobs(Console& console, const json::Array& jobs, const json::Value& pods) {
   std::vector<std::vector<std::string>> rows = {{"JOB", "NAMESPACE", "STATE", "WHY"}};
-  for (const json::Value& job : jobs["items"].items()) {
+  for (const json::Value& job : jobs) {
     if (JobFinished(job)) continue;
     const std::string name = job["metadata"]["name"].Str();
     std::map<std::string, json::Value> own;
@@ -125,8 +126,14 @@ Result<int> Run(Invocation& invocation) {
   PrintHealth(console, session);
   PrintNodes(console, *answers[1], *answers[2]);
   PrintPods(console, *answers[2]);
-  Result<json::Value> jobs = session.List(client::resources::kPyTorchJobs, "");
-  if (jobs) PrintJobs(console, *jobs, *answers[2]);
+  json::Array jobs;
+  for (const schema::TrainingKind& kind : schema::TrainingKinds()) {
+    const Result<json::Value> list =
+        session.List({"kubeflow.org", "v1", std::string(kind.plural)}, "");
+    if (!list) continue;  // not served here
+    for (const json::Value& job : (*list)["items"].items()) jobs.push_back(job);
+  }
+  PrintJobs(console, jobs, *answers[2]);
   return 0;
 }
 

@@ -15,7 +15,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr std::array<KindDefaults, 31> kKindDefaults = {{
+constexpr auto kKindDefaults = std::to_array<KindDefaults>({
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -27,6 +27,8 @@ constexpr std::array<KindDefaults, 31> kKindDefaults = {{
     {"", "Endpoints", DefaultEndpoints},
     {"apiextensions.k8s.io", "CustomResourceDefinition", DefaultCustomResourceDefinition},
     {"kubeflow.org", "PyTorchJob", DefaultPyTorchJob},
+    {"kubeflow.org", "TFJob", DefaultTFJob},
+    {"kubeflow.org", "JAXJob", DefaultJAXJob},
     {"apps", "Deployment", DefaultDeployment},
     {"apps", "ReplicaSet", DefaultReplicaSet},
     {"apps", "StatefulSet", DefaultStatefulSet},
@@ -49,7 +51,7 @@ constexpr std::array<KindDefaults, 31> kKindDefaults = {{
     {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration",
      DefaultValidatingWebhookConfiguration},
     {"networking.k8s.io", "NetworkPolicy", DefaultNetworkPolicy},
-}};
+});
 
 std::optional<json::Value> Walk(const Schema& schema, const json::Value& value);
 

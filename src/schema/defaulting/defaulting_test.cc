@@ -196,6 +196,21 @@ TEST(Defaults, OfAPyTorchJob) {
                 "runPolicy":{"cleanPodPolicy":"None","suspend":false},"nprocPerNode":"auto"}})"));
 }
 
+TEST(Defaults, OfOtherTrainingJobs) {
+  Kind kind;
+  kind.group = "kubeflow.org";
+  kind.kind = "TFJob";
+  EXPECT_EQ(
+      ApplyDefaults(kind, J(R"({"spec":{"tfReplicaSpecs":{"ps":{},"WORKER":{"replicas":2}}}})")),
+      J(R"({"spec":{"tfReplicaSpecs":{"PS":{"replicas":1,"restartPolicy":"Never"},)"
+        R"("Worker":{"replicas":2,"restartPolicy":"Never"}},
+                "runPolicy":{"cleanPodPolicy":"None","suspend":false}}})"));
+  kind.kind = "JAXJob";
+  EXPECT_EQ(ApplyDefaults(kind, J(R"({"spec":{"jaxReplicaSpecs":{"worker":{}}}})")),
+            J(R"({"spec":{"jaxReplicaSpecs":{"Worker":{"replicas":1,"restartPolicy":"Never"}},
+                "runPolicy":{"cleanPodPolicy":"None","suspend":false}}})"));
+}
+
 TEST(Defaults, OfASchemaReachIntoDefaultedAndNestedValues) {
   Schema number;
   number.type = Type::kInteger;

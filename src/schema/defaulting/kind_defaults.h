@@ -22,6 +22,8 @@ json::Value DefaultEndpointSlice(json::Value slice);
 json::Value DefaultEndpoints(json::Value endpoints);
 json::Value DefaultCustomResourceDefinition(json::Value crd);
 json::Value DefaultPyTorchJob(json::Value job);
+json::Value DefaultTFJob(json::Value job);
+json::Value DefaultJAXJob(json::Value job);
 
 json::Value DefaultPodTemplate(json::Value pod_template);  // {metadata, spec}
 void DefaultTemplateOf(json::Value& spec);                 // spec.template

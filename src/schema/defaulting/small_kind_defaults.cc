@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "schema/defaulting/edit.h"
 #include "schema/defaulting/kind_defaults.h"
+#include "schema/training_kinds.h"
 
 namespace muster::schema {
 
@@ -113,23 +114,23 @@ Value DefaultCustomResourceDefinition(Value crd) {
   return crd;
 }
 
-// training-operator pkg/apis/kubeflow.org/v1/pytorch_defaults.go: role names in their proper case,
-// one replica, OnFailure.
-Value DefaultPyTorchJob(Value job) {
+namespace {
+
+// training-operator pkg/apis/kubeflow.org/v1/*_defaults.go: role names in their proper case, one
+// replica, the kind's restart policy.
+Value DefaultTrainingJob(const TrainingKind& kind, Value job) {
   Value spec = job["spec"];
-  EditMember(spec, "pytorchReplicaSpecs", [](const Value& roles) {
+  EditMember(spec, kind.specs, [&kind](const Value& roles) {
     Value result = json::Obj();
     bool differs = false;
     for (const auto& [role, replicas] : roles.members()) {
       Value filled = replicas;
       if (filled.IsObject()) {
         if (!filled.Has("replicas")) filled = std::move(filled).Set("replicas", 1);
-        SetDefault(filled, "restartPolicy", "OnFailure");
+        SetDefault(filled, "restartPolicy", kind.restart_policy);
       }
-      std::string name = role;
-      for (const std::string_view proper : {"Master", "Worker"}) {
-        if (EqualsIgnoreCase(role, proper)) name = proper;
-      }
+      const TrainingRole* known = kind.FindRole(role);
+      const std::string name = known != nullptr ? std::string(known->type) : role;
       differs = differs || name != role || !filled.SameAs(replicas);
       result = std::move(result).Set(name, std::move(filled));
     }
@@ -138,9 +139,23 @@ Value DefaultPyTorchJob(Value job) {
   if (IsUnset(spec["runPolicy"]["cleanPodPolicy"]))
     spec = spec.SetPath({"runPolicy", "cleanPodPolicy"}, "None");
   if (!spec["runPolicy"].Has("suspend")) spec = spec.SetPath({"runPolicy", "suspend"}, false);
-  SetDefault(spec, "nprocPerNode", "auto");
+  if (kind.kind == "PyTorchJob") SetDefault(spec, "nprocPerNode", "auto");
   if (!spec.SameAs(job["spec"])) job = std::move(job).Set("spec", std::move(spec));
   return job;
+}
+
+}  // namespace
+
+Value DefaultPyTorchJob(Value job) {
+  return DefaultTrainingJob(*FindTrainingKind("PyTorchJob"), std::move(job));
+}
+
+Value DefaultTFJob(Value job) {
+  return DefaultTrainingJob(*FindTrainingKind("TFJob"), std::move(job));
+}
+
+Value DefaultJAXJob(Value job) {
+  return DefaultTrainingJob(*FindTrainingKind("JAXJob"), std::move(job));
 }
 
 }  // namespace muster::schema

@@ -78,7 +78,9 @@ void ValidateCustomResourceDefinition(const json::Value& crd, FieldErrors& error
 void ValidateCustomResourceDefinitionUpdate(const json::Value& before, const json::Value& after,
                                             FieldErrors& errors);
 void ValidatePyTorchJob(const json::Value& job, FieldErrors& errors);
-void ValidatePyTorchJobUpdate(const json::Value& before, const json::Value& after,
+void ValidateTFJob(const json::Value& job, FieldErrors& errors);
+void ValidateJAXJob(const json::Value& job, FieldErrors& errors);
+void ValidateTrainingJobUpdate(const json::Value& before, const json::Value& after,
                               FieldErrors& errors);
 // Of one PodGroup.
 inline constexpr size_t kMaxSubGroupPolicies = 32;

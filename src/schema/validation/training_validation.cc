@@ -1,5 +1,5 @@
-// PyTorchJob and PodGroup. Rules: training-operator pkg/webhooks/pytorch, and what its pods must
-// satisfy later anyway.
+// Training jobs and PodGroups. Rules: training-operator pkg/webhooks, and what the pods of a job
+// must satisfy later anyway.
 
 #include <algorithm>
 #include <set>
@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "schema/defaulting.h"
+#include "schema/training_kinds.h"
 #include "schema/validation/kind_validation.h"
 
 namespace muster::schema {
@@ -14,54 +15,60 @@ namespace {
 
 using json::Value;
 
-constexpr std::string_view kContainerName = "pytorch";
-
-void ValidateTemplate(const Value& replica, const Path& path, FieldErrors& errors) {
+void ValidateTemplate(std::string_view container, const Value& replica, const Path& path,
+                      FieldErrors& errors) {
   const Path template_path = path.Child("template");
   const Path spec_path = template_path.Child("spec");
   const Value& spec = replica["template"]["spec"];
   const Path containers = spec_path.Child("containers");
   const auto& items = spec["containers"].items();
   if (items.empty()) return errors.Required(containers, "must be specified");
-  const bool named = std::any_of(items.begin(), items.end(), [](const Value& c) {
-    return c["name"].AsString() == kContainerName;
+  const bool named = std::any_of(items.begin(), items.end(), [container](const Value& c) {
+    return c["name"].AsString() == container;
   });
   if (!named)
     errors.Required(containers,
-                    fmt::format("must have at least one container with name {}", kContainerName));
+                    fmt::format("must have at least one container with name {}", container));
   ValidatePodSpec(DefaultPodSpec(spec), spec_path, errors);
 }
 
-void ValidateReplicas(const Value& spec, const Path& path, FieldErrors& errors) {
-  const Path list = path.Child("pytorchReplicaSpecs");
-  if (spec["pytorchReplicaSpecs"].empty()) errors.Required(list, "must be specified");
-  for (const auto& [role, replica] : spec["pytorchReplicaSpecs"].members()) {
-    const Path place = list.Key(role);
-    if (role != "Master" && role != "Worker") {
-      errors.NotSupported(place, role, {"Master", "Worker"});
+void ValidateReplicas(const TrainingKind& kind, const Value& spec, const Path& path,
+                      FieldErrors& errors) {
+  const Path list = path.Child(kind.specs);
+  if (spec[kind.specs].empty()) errors.Required(list, "must be specified");
+  std::vector<std::string_view> types;
+  for (const TrainingRole& role : kind.roles) types.push_back(role.type);
+  size_t leaders = 0;
+  for (const auto& [type, replica] : spec[kind.specs].members()) {
+    const Path place = list.Key(type);
+    const TrainingRole* role = kind.FindRole(type);
+    if (role == nullptr || role->type != type) {
+      errors.NotSupported(place, type, types);
       continue;
     }
     const Value& replicas = replica["replicas"];
-    if (role == "Master" && !replicas.IsNull() && replicas.AsInt() != 1) {
+    if (role->single && !replicas.IsNull() && replicas.AsInt() != 1) {
       errors.Forbidden(place.Child("replicas"), "must be 1");
     }
+    if (role->leads && ++leaders > 1)
+      errors.Forbidden(place, "must not be used with another role that leads the job");
     errors.NotNegative(place.Child("replicas"), replicas);
-    ValidateTemplate(replica, place, errors);
+    ValidateTemplate(kind.container, replica, place, errors);
   }
 }
 
 // The pods and services of a job carry its name; a service whose name is no DNS label would be
 // refused later, and the ranks would look for each other in vain.
-void ValidateNameLength(const Value& job, FieldErrors& errors) {
+void ValidateNameLength(const TrainingKind& kind, const Value& job, FieldErrors& errors) {
   const Value& name = job["metadata"]["name"];
   const Value& spec = job["spec"];
-  std::string_view longest;
+  std::string longest;
   size_t most = kMaxDnsLabelLength;
-  for (const auto& [role, replica] : spec["pytorchReplicaSpecs"].members()) {
-    if (role != "Master" && role != "Worker") continue;
+  for (const auto& [role, replica] : spec[kind.specs].members()) {
+    if (kind.FindRole(role) == nullptr) continue;
     int64_t count = replica["replicas"].AsInt(1);
     if (role == "Worker") count = std::max(count, spec["elasticPolicy"]["maxReplicas"].AsInt(0));
-    const std::string_view type = role == "Master" ? "master" : "worker";
+    const std::string type = ToLower(role);
     const size_t suffix = fmt::format("-{}-{}", type, std::max<int64_t>(count, 1) - 1).size();
     if (kMaxDnsLabelLength - suffix >= most) continue;
     most = kMaxDnsLabelLength - suffix;
@@ -149,9 +156,17 @@ void ValidateSubGroupPolicies(const Value& spec, const Path& path, FieldErrors& 
   }
 }
 
+void ValidateTrainingJob(const TrainingKind& kind, const Value& job, FieldErrors& errors) {
+  const Path path("spec");
+  ValidateRunPolicy(job["spec"]["runPolicy"], path.Child("runPolicy"), errors);
+  ValidateNameLength(kind, job, errors);
+  ValidateReplicas(kind, job["spec"], path, errors);
+}
+
 }  // namespace
 
 void ValidatePyTorchJob(const Value& job, FieldErrors& errors) {
+  const TrainingKind& kind = *FindTrainingKind("PyTorchJob");
   const Value& spec = job["spec"];
   const Path path("spec");
   ValidateRunPolicy(spec["runPolicy"], path.Child("runPolicy"), errors);
@@ -161,11 +176,19 @@ void ValidatePyTorchJob(const Value& job, FieldErrors& errors) {
                    "must be auto, cpu, gpu, or a number greater than 0");
   }
   ValidateElastic(spec, path, errors);
-  ValidateNameLength(job, errors);
-  ValidateReplicas(spec, path, errors);
+  ValidateNameLength(kind, job, errors);
+  ValidateReplicas(kind, spec, path, errors);
 }
 
-void ValidatePyTorchJobUpdate(const Value& before, const Value& after, FieldErrors& errors) {
+void ValidateTFJob(const Value& job, FieldErrors& errors) {
+  ValidateTrainingJob(*FindTrainingKind("TFJob"), job, errors);
+}
+
+void ValidateJAXJob(const Value& job, FieldErrors& errors) {
+  ValidateTrainingJob(*FindTrainingKind("JAXJob"), job, errors);
+}
+
+void ValidateTrainingJobUpdate(const Value& before, const Value& after, FieldErrors& errors) {
   const Path spec("spec");
   const Path policy = spec.Child("runPolicy");
   const Value& old = before["spec"]["runPolicy"];

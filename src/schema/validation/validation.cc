@@ -23,7 +23,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr std::array<KindRules, 47> kRules = {{
+constexpr auto kRules = std::to_array<KindRules>({
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -43,7 +43,10 @@ constexpr std::array<KindRules, 47> kRules = {{
      ValidateEndpointSliceUpdate},
     {"apiextensions.k8s.io", "CustomResourceDefinition", CheckDns1123Subdomain,
      ValidateCustomResourceDefinition, ValidateCustomResourceDefinitionUpdate},
-    {"kubeflow.org", "PyTorchJob", CheckDns1035Label, ValidatePyTorchJob, ValidatePyTorchJobUpdate},
+    {"kubeflow.org", "PyTorchJob", CheckDns1035Label, ValidatePyTorchJob,
+     ValidateTrainingJobUpdate},
+    {"kubeflow.org", "TFJob", CheckDns1035Label, ValidateTFJob, ValidateTrainingJobUpdate},
+    {"kubeflow.org", "JAXJob", CheckDns1035Label, ValidateJAXJob, ValidateTrainingJobUpdate},
     {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"scheduling.x-k8s.io", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"", "Binding", CheckDns1123Subdomain, nullptr},
@@ -101,7 +104,7 @@ constexpr std::array<KindRules, 47> kRules = {{
     {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration", CheckDns1123Subdomain,
      ValidateValidatingWebhookConfiguration},
     {"networking.k8s.io", "NetworkPolicy", CheckDns1123Subdomain, ValidateNetworkPolicy},
-}};
+});
 
 const KindRules* RulesOf(const Kind& kind) {
   for (const KindRules& rules : kRules) {

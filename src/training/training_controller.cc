@@ -1,7 +1,8 @@
-#include "training/pytorchjob_controller.h"
+#include "training/training_controller.h"
 
 #include <memory>
 
+#include "base/strings.h"
 #include "training/job.h"
 #include "training/job_pass.h"
 #include "training/training.h"
@@ -58,33 +59,39 @@ JobChildren FindChildren(const client::View& view, const Job& job) {
 
 }  // namespace
 
-std::vector<client::Trigger> PyTorchJobController::Setup(client::InformerSet& informers) {
-  informers.Get(resources::kPyTorchJobs, json::Fields::Whole());
+TrainingController::TrainingController(const schema::TrainingKind& kind)
+    : kind_(kind), resource_(ResourceOf(kind)), name_(ToLower(kind.kind) + "-controller") {}
+
+std::vector<client::Trigger> TrainingController::Setup(client::InformerSet& informers) {
+  informers.Get(resource_, json::Fields::Whole());
   client::IndexByController(informers.Get(resources::kPods, ChildPodFields()));
   client::IndexByController(informers.Get(resources::kServices));
   informers.Get(resources::kPodGroups, {{"spec"}});
   informers.Get(resources::kHorizontalPodAutoscalers, {{"spec"}});
-  return {client::OnSelf(resources::kPyTorchJobs),
-          client::OnControlledBy(resources::kPods, "PyTorchJob", "kubeflow.org"),
-          client::OnControlledBy(resources::kServices, "PyTorchJob", "kubeflow.org"),
-          client::OnControlledBy(resources::kPodGroups, "PyTorchJob", "kubeflow.org"),
-          client::OnControlledBy(resources::kHorizontalPodAutoscalers, "PyTorchJob",
-                                 "kubeflow.org")};
+  std::vector<client::Trigger> triggers = {client::OnSelf(resource_)};
+  for (const client::Resource& child :
+       {resources::kPods, resources::kServices, resources::kPodGroups,
+        resources::kHorizontalPodAutoscalers}) {
+    triggers.push_back(client::OnControlledBy(child, std::string(kind_.kind), "kubeflow.org"));
+  }
+  return triggers;
 }
 
-client::Reconciled PyTorchJobController::Reconcile(const client::View& view,
-                                                   const client::Observations&,
-                                                   const client::ObjectKey& key, Time now,
-                                                   uint64_t) {
-  const json::Value* object = view.Of(resources::kPyTorchJobs).Find(key);
+client::Reconciled TrainingController::Reconcile(const client::View& view,
+                                                 const client::Observations&,
+                                                 const client::ObjectKey& key, Time now, uint64_t) {
+  const json::Value* object = view.Of(resource_).Find(key);
   if (object == nullptr || (*object)["metadata"].Has("deletionTimestamp") ||
       IsManagedElsewhere(*object))
     return {};
-  const Result<Job> job = ParseJob(*object);
-  if (!job) return RefuseJob(*object, job.error(), now);
+  const Result<Job> job = ParseJob(kind_, *object);
+  if (!job) return RefuseJob(kind_, *object, job.error(), now);
   return ReconcileJob(*job, FindChildren(view, *job), now);
 }
 
-void AddAll(client::Runtime& runtime) { runtime.Add(std::make_unique<PyTorchJobController>()); }
+void AddAll(client::Runtime& runtime) {
+  for (const schema::TrainingKind& kind : schema::TrainingKinds())
+    runtime.Add(std::make_unique<TrainingController>(kind));
+}
 
 }  // namespace muster::training

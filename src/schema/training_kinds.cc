@@ -12,6 +12,7 @@ constexpr TrainingRole kPyTorchRoles[] = {{"Master", true, true}, {"Worker"}};
 constexpr TrainingRole kTensorFlowRoles[] = {
     {"Chief", false, true}, {"Evaluator"}, {"Master", false, true}, {"PS"}, {"Worker"}};
 constexpr TrainingRole kJaxRoles[] = {{"Worker"}};
+constexpr TrainingRole kMpiRoles[] = {{"Launcher", true, true, true}, {"Worker"}};
 
 constexpr TrainingKind kKinds[] = {
     {"PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs", "pytorch", "pytorchjob-port", 23456,
@@ -19,6 +20,7 @@ constexpr TrainingKind kKinds[] = {
     {"TFJob", "tfjobs", "tfReplicaSpecs", "tensorflow", "tfjob-port", 2222, "Never",
      kTensorFlowRoles},
     {"JAXJob", "jaxjobs", "jaxReplicaSpecs", "jax", "jaxjob-port", 6666, "Never", kJaxRoles},
+    {"MPIJob", "mpijobs", "mpiReplicaSpecs", "mpi", "mpi-port", 9999, "Never", kMpiRoles, true},
 };
 
 }  // namespace

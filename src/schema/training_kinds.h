@@ -20,17 +20,19 @@ struct TrainingRole {
   std::string_view type;  // "Worker"
   bool single = false;    // exactly one
   bool leads = false;     // its end is the job's; at most one role of a job does
+  bool required = false;
 };
 
 struct TrainingKind {
-  std::string_view kind;            // "PyTorchJob"
-  std::string_view plural;          // "pytorchjobs"
-  std::string_view specs;           // spec.pytorchReplicaSpecs
-  std::string_view container;       // the one that trains
-  std::string_view port_name;       // of its port by which the ranks meet
-  int64_t port = 0;                 // where the container names none
+  std::string_view kind;       // "PyTorchJob"
+  std::string_view plural;     // "pytorchjobs"
+  std::string_view specs;      // spec.pytorchReplicaSpecs
+  std::string_view container;  // the one that trains; of an MPIJob the first, if none is so called
+  std::string_view port_name;  // of its port by which the ranks meet
+  int64_t port = 0;            // where the container names none
   std::string_view restart_policy;  // where a role names none
   std::span<const TrainingRole> roles;
+  bool any_container = false;  // may be called anything
 
   // "worker" is the Worker; null if there is no such role.
   const TrainingRole* FindRole(std::string_view type) const;

@@ -2,6 +2,7 @@
 
 #include "base/strings.h"
 #include "json/write.h"
+#include "training/mpi.h"
 
 namespace muster::training {
 namespace {
@@ -115,6 +116,7 @@ std::vector<EnvVar> JaxEnv(const Job& job, const Replica& replica, int64_t index
 std::vector<EnvVar> EnvOf(const Job& job, const Replica& replica, int64_t index) {
   if (job.kind->kind == "TFJob") return TensorFlowEnv(job, replica, index);
   if (job.kind->kind == "JAXJob") return JaxEnv(job, replica, index);
+  if (IsMpi(job)) return MpiEnv(replica);
   return PyTorchEnv(job, replica, index);
 }
 

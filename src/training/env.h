@@ -18,8 +18,8 @@ namespace muster::training {
 
 using EnvVar = std::pair<std::string, std::string>;
 
-// In the order in which they are appended to every container of the pod (of a TFJob: to the one
-// that trains). REQUIRES: `replica` is one of job.replicas.
+// In the order in which they are appended to every container of the pod (of a TFJob and an
+// MPIJob: to the one that trains). REQUIRES: `replica` is one of job.replicas.
 //
 // PyTorchJob:
 //   always                  PYTHONUNBUFFERED=1, PET_NPROC_PER_NODE
@@ -33,6 +33,7 @@ using EnvVar = std::pair<std::string, std::string>;
 //                           enableDynamicWorker only this one and the parameter servers
 // JAXJob:
 //   COORDINATOR_ADDRESS, COORDINATOR_PORT (worker 0), NUM_PROCESSES, PROCESS_ID, PYTHONUNBUFFERED=1
+// MPIJob: what mpi.h says
 std::vector<EnvVar> EnvOf(const Job& job, const Replica& replica, int64_t index);
 
 }  // namespace muster::training

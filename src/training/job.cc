@@ -33,13 +33,15 @@ RunPolicy RunPolicyOf(const json::Value& from) {
   return policy;
 }
 
-const json::Value& DefaultContainer(const schema::TrainingKind& kind,
-                                    const json::Value& pod_template) {
-  static const json::Value kNone;
-  for (const json::Value& container : pod_template["spec"]["containers"].items()) {
-    if (container["name"].AsString() == kind.container) return container;
+// "" if there is none.
+std::string MainContainerOf(const schema::TrainingKind& kind, const json::Value& pod_spec,
+                            std::string_view asked_for) {
+  const std::string_view wanted = asked_for.empty() ? kind.container : asked_for;
+  const json::Value& containers = pod_spec["containers"];
+  for (const json::Value& container : containers.items()) {
+    if (container["name"].AsString() == wanted) return std::string(wanted);
   }
-  return kNone;
+  return kind.any_container && asked_for.empty() ? containers.At(0)["name"].Str() : "";
 }
 
 ElasticPolicy ElasticPolicyOf(const json::Value& from, int64_t workers) {
@@ -69,7 +71,8 @@ void MeetAtWorkerZero(ElasticPolicy& policy) {
 }
 
 Result<Replica> ReplicaOf(const schema::TrainingKind& kind, const std::string& job,
-                          std::string_view key, const json::Value& from) {
+                          std::string_view key, const json::Value& from,
+                          std::string_view main_container) {
   Replica replica;
   const schema::TrainingRole* role = kind.FindRole(key);
   if (role == nullptr) {
@@ -91,20 +94,23 @@ Result<Replica> ReplicaOf(const schema::TrainingKind& kind, const std::string& j
   }
   replica.restart_policy = RestartPolicyOf(from["restartPolicy"].AsString(), kind);
   replica.pod_template = from["template"];
-  if (DefaultContainer(kind, replica.pod_template).IsNull()) {
+  replica.main_container = MainContainerOf(kind, replica.pod_template["spec"], main_container);
+  if (replica.main_container.empty()) {
     return Error(Reason::kInvalid,
                  "{} {:?}: {}.template has no container named {:?}; name the container that trains "
                  "so",
-                 kind.kind, job, replica.type, kind.container);
+                 kind.kind, job, replica.type,
+                 main_container.empty() ? kind.container : main_container);
   }
   return replica;
 }
 
 Result<std::vector<Replica>> ReplicasOf(const schema::TrainingKind& kind, const std::string& job,
-                                        const json::Value& specs) {
+                                        const json::Value& spec) {
   std::vector<Replica> replicas;
-  for (const json::Member& member : specs.members()) {
-    ASSIGN_OR_RETURN(Replica replica, ReplicaOf(kind, job, member.first, member.second));
+  for (const json::Member& member : spec[kind.specs].members()) {
+    ASSIGN_OR_RETURN(Replica replica, ReplicaOf(kind, job, member.first, member.second,
+                                                spec["mainContainer"].AsString()));
     if (std::ranges::find(replicas, replica.type, &Replica::type) != replicas.end()) {
       return Error(Reason::kInvalid, "{} {:?}: spec.{} names {} twice", kind.kind, job, kind.specs,
                    replica.type);
@@ -114,6 +120,12 @@ Result<std::vector<Replica>> ReplicasOf(const schema::TrainingKind& kind, const 
   if (replicas.empty()) {
     return Error(Reason::kInvalid, "{} {:?}: spec.{} is empty; give it {}", kind.kind, job,
                  kind.specs, kind.FindRole(kMaster) != nullptr ? "a Master or Workers" : "Workers");
+  }
+  for (const schema::TrainingRole& role : kind.roles) {
+    if (!role.required || std::ranges::find(replicas, role.type, &Replica::type) != replicas.end())
+      continue;
+    return Error(Reason::kInvalid, "{} {:?}: spec.{} has no {}", kind.kind, job, kind.specs,
+                 role.type);
   }
   // The kinds' roles are in the order of their names, too.
   std::ranges::sort(replicas, {}, &Replica::type);
@@ -132,6 +144,12 @@ void ReadElastic(const json::Value& spec, Job& job) {
   }
   const json::Value& annotations = job.object["metadata"]["annotations"];
   if (annotations[kRendezvousAnnotation].AsString() == kC10d) MeetAtWorkerZero(*job.elastic);
+}
+
+void ReadMpi(const json::Value& spec, Job& job) {
+  job.slots_per_worker = std::max<int64_t>(spec["slotsPerWorker"].AsInt(1), 1);
+  if (!spec["runPolicy"].Has("cleanPodPolicy"))
+    job.run_policy.clean_pod_policy = CleanPodPolicyOf(spec["cleanPodPolicy"].AsString());
 }
 
 }  // namespace
@@ -176,8 +194,12 @@ int64_t Job::TotalReplicas() const {
 int64_t Job::NprocPerNode() const { return ParseInt(nproc_per_node).value_or(1); }
 
 int64_t Job::PortOf(const Replica& replica) const {
-  for (const json::Value& port : DefaultContainer(*kind, replica.pod_template)["ports"].items()) {
-    if (port["name"].AsString() == kind->port_name) return port["containerPort"].AsInt(kind->port);
+  for (const json::Value& container : replica.pod_template["spec"]["containers"].items()) {
+    if (container["name"].AsString() != replica.main_container) continue;
+    for (const json::Value& port : container["ports"].items()) {
+      if (port["name"].AsString() == kind->port_name)
+        return port["containerPort"].AsInt(kind->port);
+    }
   }
   return kind->port;
 }
@@ -195,7 +217,7 @@ Result<Job> ParseJob(const schema::TrainingKind& kind, const json::Value& object
   job.name = object["metadata"]["name"].Str();
   job.uid = object["metadata"]["uid"].Str();
   const json::Value& spec = object["spec"];
-  ASSIGN_OR_RETURN(job.replicas, ReplicasOf(kind, job.name, spec[kind.specs]));
+  ASSIGN_OR_RETURN(job.replicas, ReplicasOf(kind, job.name, spec));
   job.run_policy = RunPolicyOf(spec["runPolicy"]);
   if (kind.kind == "PyTorchJob") ReadElastic(spec, job);
   if (kind.kind == "TFJob") {
@@ -203,6 +225,7 @@ Result<Job> ParseJob(const schema::TrainingKind& kind, const json::Value& object
     if (spec["successPolicy"].AsString() != "AllWorkers")
       job.success_rule = SuccessRule::kFirstWorker;
   }
+  if (kind.kind == "MPIJob") ReadMpi(spec, job);
   return job;
 }
 
@@ -211,6 +234,7 @@ client::Resource ResourceOf(const schema::TrainingKind& kind) {
 }
 
 std::string ReplicaName(std::string_view job, std::string_view lower_type, int64_t index) {
+  if (lower_type == "launcher") return fmt::format("{}-launcher", job);
   return fmt::format("{}-{}-{}", job, lower_type, index);
 }
 

@@ -49,6 +49,7 @@ enum class CleanPodPolicy : uint8_t { kAll, kRunning, kNone };
 struct Replica {
   std::string type;  // "Worker"
   bool leads = false;
+  std::string main_container;  // the one that trains
   int64_t count = 1;
   RestartPolicy restart_policy = RestartPolicy::kOnFailure;
   json::Value pod_template;  // metadata and spec
@@ -92,6 +93,7 @@ struct Job {
   RunPolicy run_policy;
   std::string nproc_per_node = "auto";  // of a PyTorchJob
   bool dynamic_workers = false;         // of a TFJob
+  int64_t slots_per_worker = 1;         // of an MPIJob
   SuccessRule success_rule = SuccessRule::kAllWorkers;
 
   const Replica* Find(std::string_view type) const;
@@ -117,6 +119,7 @@ Result<Job> ParseJob(const schema::TrainingKind& kind, const json::Value& object
 // Whether another controller looks after the job. Asked before ParseJob.
 bool IsManagedElsewhere(const json::Value& object);
 
+// Of a pod and its service: "j-worker-0"; a launcher has no number.
 std::string ReplicaName(std::string_view job, std::string_view lower_type, int64_t index);
 
 }  // namespace muster::training

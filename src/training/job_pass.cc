@@ -8,6 +8,7 @@
 
 #include "schema/conditions.h"
 #include "schema/pod_phase.h"
+#include "training/mpi.h"
 #include "training/pods.h"
 #include "training/restarts.h"
 #include "training/status.h"
@@ -29,9 +30,9 @@ std::string_view UidOf(const json::Value& object) { return object["metadata"]["u
 
 // Of the container that trains; nullopt when the pod failed without one (evicted, lost with its
 // node).
-std::optional<int64_t> ExitCodeOf(const schema::TrainingKind& kind, const json::Value& pod) {
+std::optional<int64_t> ExitCodeOf(const Replica& replica, const json::Value& pod) {
   for (const json::Value& container : pod["status"]["containerStatuses"].items()) {
-    if (container["name"].AsString() == kind.container)
+    if (container["name"].AsString() == replica.main_container)
       return container["state"]["terminated"]["exitCode"].Int();
   }
   return std::nullopt;
@@ -55,7 +56,7 @@ bool WentWithItsNode(const json::Value& pod) {
 
 constexpr int64_t kFirstRetryableExitCode = 128;
 
-bool IsRetryable(const schema::TrainingKind& kind, const Replica& replica, const json::Value& pod) {
+bool IsRetryable(const Replica& replica, const json::Value& pod) {
   switch (replica.restart_policy) {
     case RestartPolicy::kNever:
       return false;
@@ -63,7 +64,7 @@ bool IsRetryable(const schema::TrainingKind& kind, const Replica& replica, const
     case RestartPolicy::kOnFailure:
       return true;
     case RestartPolicy::kExitCode:
-      return ExitCodeOf(kind, pod).value_or(kFirstRetryableExitCode) >= kFirstRetryableExitCode;
+      return ExitCodeOf(replica, pod).value_or(kFirstRetryableExitCode) >= kFirstRetryableExitCode;
   }
   return false;
 }
@@ -371,7 +372,7 @@ class Pass {
     for (const Census& census : census_) {
       const auto permanent = std::count_if(
           census.failed.begin(), census.failed.end(),
-          [&](const json::Value* pod) { return !IsRetryable(*job_.kind, *census.replica, *pod); });
+          [&](const json::Value* pod) { return !IsRetryable(*census.replica, *pod); });
       if (permanent == 0) continue;
       return fmt::format("{} {} is failed because {} {} replica(s) failed.", Kind(), job_.name,
                          permanent, census.replica->type);
@@ -476,7 +477,7 @@ class Pass {
     }
     out_.PatchMerge(JobTarget(), RestartsPatch(job_.object, next));
     for (const Census& census : census_) {
-      for (const json::Value* pod : census.failed) ExitEvent(*pod);
+      for (const json::Value* pod : census.failed) ExitEvent(*census.replica, *pod);
     }
     JobEvent(EventType::kWarning, ReasonFor("Restarting"), std::move(message));
   }
@@ -495,8 +496,8 @@ class Pass {
     return sum;
   }
 
-  void ExitEvent(const json::Value& pod) {
-    const std::optional<int64_t> code = ExitCodeOf(*job_.kind, pod);
+  void ExitEvent(const Replica& replica, const json::Value& pod) {
+    const std::optional<int64_t> code = ExitCodeOf(replica, pod);
     if (!code) return;
     JobEvent(EventType::kNormal, "ExitedWithCode",
              fmt::format("Pod: {}.{} exited with code {}", job_.ns, NameOf(pod), *code));
@@ -532,6 +533,7 @@ class Pass {
     MakeMissingPodGroup();
     MakeMissingServices();
     KeepAutoscaler();
+    if (IsMpi(job_)) KeepMpiObjects();
     if (WaitsForRendezvous()) return;
     // One gang of one epoch at a time: the scheduler must not count yesterday's pods as members.
     const bool wait_for_old = job_.RestartsAsGang() && !(stale_.empty() && surplus_.empty());
@@ -583,6 +585,27 @@ class Pass {
     if (!changes.IsNull()) out_.PatchMerge(target, json::Obj({{"spec", changes}}));
   }
 
+  void KeepMpiObjects() {
+    std::vector<std::string> running;
+    if (const Census* workers = Of(kWorker)) {
+      for (const auto& [index, pod] : workers->pods) {
+        if (PhaseOf(*pod) == "Running" && !IsTerminating(*pod)) running.emplace_back(NameOf(*pod));
+      }
+    }
+    for (const MpiObject& wanted : MpiObjectsOf(job_, running)) {
+      const Target target{wanted.resource, job_.ns, std::string(NameOf(wanted.object)), ""};
+      const auto present = children_.mpi_objects.find(wanted.resource.plural);
+      if (present == children_.mpi_objects.end()) {
+        out_.Create(target, wanted.object);
+        continue;
+      }
+      const json::Value& is = present->second;
+      if (wanted.kept.empty() || is[wanted.kept] == wanted.object[wanted.kept]) continue;
+      if (client::ControllerOf(is)["uid"].AsString() != job_.uid || IsTerminating(is)) continue;
+      out_.PatchMerge(target, json::Obj({{wanted.kept, wanted.object[wanted.kept]}}));
+    }
+  }
+
   // True while the first pods wait for the Service of their rendezvous, or for the answer that
   // there will be none. Who trains already is left alone.
   bool WaitsForRendezvous() {
@@ -610,7 +633,9 @@ class Pass {
     return std::find(children_.taken.begin(), children_.taken.end(), text) != children_.taken.end();
   }
 
+  // Who is reached by name has a service; MPI's ranks are not.
   void MakeMissingServices() {
+    if (IsMpi(job_)) return;
     std::set<std::string_view> existing;
     for (const json::Value& service : children_.services) existing.insert(NameOf(service));
     for (const Replica& replica : job_.replicas) {
@@ -643,18 +668,28 @@ class Pass {
     }
   }
 
-  // Running as soon as the role that leads runs, or any worker of a job without one. Whose pods are
+  // Running as soon as the role that leads runs, or any worker of a job without one; of an MPIJob
+  // all. Whose pods are
   // all gone (with their nodes) begins anew without a restart of its own.
   void ReportProgress() {
-    const Replica* leader = job_.Leader();
-    const Census* first = leader != nullptr ? Of(leader->type) : Of(kWorker);
-    if (first != nullptr && first->counts.active > 0) {
+    if (Runs()) {
       SetCondition(kRunning, true, ReasonFor("Running"),
                    fmt::format("{} {} is running.", Kind(), job_.name));
     } else if (restarts_.epoch > 0 || restarts_.count > 0 || HasCondition(status_, kRunning)) {
       SetCondition(kRestarting, true, ReasonFor("Restarting"),
                    fmt::format("{} {} is restarting.", Kind(), job_.name));
     }
+  }
+
+  bool Runs() const {
+    if (IsMpi(job_)) {
+      return std::ranges::all_of(census_, [](const Census& census) {
+        return census.counts.active == census.replica->count;
+      });
+    }
+    const Replica* leader = job_.Leader();
+    const Census* first = leader != nullptr ? Of(leader->type) : Of(kWorker);
+    return first != nullptr && first->counts.active > 0;
   }
 
   const Job& job_;

@@ -24,6 +24,7 @@
 
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ struct JobChildren {
   // "namespace/name" of the Service that an elastic job's rendezvous (etcd) needs and that does not
   // exist.
   std::string missing_rendezvous;
+  std::map<std::string, json::Value> mpi_objects;  // of an MPIJob, by resource; mpi.h
 };
 
 // What ReconcileJob reads of a pod, besides identity fields.

@@ -7,6 +7,7 @@
 #include "cluster/pod_info.h"
 #include "cluster/quantity.h"
 #include "training/env.h"
+#include "training/mpi.h"
 
 namespace muster::training {
 namespace {
@@ -58,12 +59,13 @@ json::Value PodSpecOf(const Job& job, const Replica& replica, int64_t index) {
   const std::vector<EnvVar> env = EnvOf(job, replica, index);
   json::Array containers;
   for (const json::Value& container : spec["containers"].items()) {
-    const bool trains = container["name"].AsString() == job.kind->container;
-    const bool told = trains || job.kind->kind != "TFJob";
+    const bool trains = container["name"].AsString() == replica.main_container;
+    const bool told = trains || (job.kind->kind != "TFJob" && !IsMpi(job));
     const json::Value with_port = trains ? WithDefaultPort(*job.kind, container) : container;
     containers.push_back(told ? WithEnv(with_port, env) : with_port);
   }
-  return spec.Set("containers", json::Value(std::move(containers)));
+  spec = spec.Set("containers", json::Value(std::move(containers)));
+  return IsMpi(job) ? WithMpi(job, replica, std::move(spec)) : spec;
 }
 
 using Amounts = std::map<std::string, cluster::Quantity>;
@@ -148,7 +150,7 @@ json::Value MakeService(const Job& job, const Replica& replica, int64_t index) {
   json::Value selector = LabelsOf(job, replica, index);
   json::Array ports;
   for (const json::Value& container : replica.pod_template["spec"]["containers"].items()) {
-    if (container["name"].AsString() != job.kind->container) continue;
+    if (container["name"].AsString() != replica.main_container) continue;
     const json::Value with_default = WithDefaultPort(*job.kind, container);
     for (const json::Value& port : with_default["ports"].items()) {
       // Two ports of a service need names; a nameless one gets its number.

@@ -1,7 +1,7 @@
 // src/training/training.h
 //
-// The training layer: controllers of the training kinds (PyTorchJob, TFJob, JAXJob). See
-// controllers/controllers.h for how a process puts a runtime together.
+// The training layer: controllers of the training kinds (PyTorchJob, TFJob, JAXJob,
+// MPIJob). See controllers/controllers.h for how a process puts a runtime together.
 
 #pragma once
 

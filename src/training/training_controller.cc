@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "training/job.h"
 #include "training/job_pass.h"
+#include "training/mpi.h"
 #include "training/training.h"
 
 namespace muster::training {
@@ -22,6 +23,17 @@ std::vector<json::Value> ChildrenOf(const client::Informer& informer, const Job&
 
 bool BelongsTo(const json::Value& object, const Job& job) {
   return client::ControllerOf(object)["uid"].AsString() == job.uid;
+}
+
+void FindMpiObjects(const client::View& view, const Job& job, JobChildren& children) {
+  for (const client::Resource& resource : MpiResources()) {
+    const std::string name = MpiObjectName(job, resource);
+    const json::Value* object = view.Of(resource).Find({job.ns, name});
+    if (object == nullptr) continue;
+    children.mpi_objects.emplace(resource.plural, *object);
+    if (!BelongsTo(*object, job))
+      children.taken.push_back(fmt::format("{} {:?}", resource.plural, name));
+  }
 }
 
 JobChildren FindChildren(const client::View& view, const Job& job) {
@@ -42,6 +54,7 @@ JobChildren FindChildren(const client::View& view, const Job& job) {
     if (service && services.Find({service->first, service->second}) == nullptr)
       children.missing_rendezvous = fmt::format("{}/{}", service->first, service->second);
   }
+  if (IsMpi(job)) FindMpiObjects(view, job, children);
   for (const Replica& replica : job.replicas) {
     for (int64_t i = 0; i < replica.count; ++i) {
       const std::string name = ReplicaName(job.name, replica.LowerType(), i);
@@ -69,6 +82,14 @@ std::vector<client::Trigger> TrainingController::Setup(client::InformerSet& info
   informers.Get(resources::kPodGroups, {{"spec"}});
   informers.Get(resources::kHorizontalPodAutoscalers, {{"spec"}});
   std::vector<client::Trigger> triggers = {client::OnSelf(resource_)};
+  if (kind_.kind == "MPIJob") {
+    for (const client::Resource& resource : MpiResources()) {
+      informers.Get(
+          resource,
+          {{"data", "hostfile"}, {"data", "kubexec.sh"}, {"data", "discover_hosts.sh"}, {"rules"}});
+      triggers.push_back(client::OnControlledBy(resource, "MPIJob", "kubeflow.org"));
+    }
+  }
   for (const client::Resource& child :
        {resources::kPods, resources::kServices, resources::kPodGroups,
         resources::kHorizontalPodAutoscalers}) {

@@ -29,6 +29,7 @@ constexpr auto kKindDefaults = std::to_array<KindDefaults>({
     {"kubeflow.org", "PyTorchJob", DefaultPyTorchJob},
     {"kubeflow.org", "TFJob", DefaultTFJob},
     {"kubeflow.org", "JAXJob", DefaultJAXJob},
+    {"kubeflow.org", "MPIJob", DefaultMPIJob},
     {"apps", "Deployment", DefaultDeployment},
     {"apps", "ReplicaSet", DefaultReplicaSet},
     {"apps", "StatefulSet", DefaultStatefulSet},

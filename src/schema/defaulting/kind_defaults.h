@@ -24,6 +24,7 @@ json::Value DefaultCustomResourceDefinition(json::Value crd);
 json::Value DefaultPyTorchJob(json::Value job);
 json::Value DefaultTFJob(json::Value job);
 json::Value DefaultJAXJob(json::Value job);
+json::Value DefaultMPIJob(json::Value job);
 
 json::Value DefaultPodTemplate(json::Value pod_template);  // {metadata, spec}
 void DefaultTemplateOf(json::Value& spec);                 // spec.template

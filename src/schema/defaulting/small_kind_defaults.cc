@@ -154,6 +154,14 @@ Value DefaultTFJob(Value job) {
   return DefaultTrainingJob(*FindTrainingKind("TFJob"), std::move(job));
 }
 
+Value DefaultMPIJob(Value job) {
+  // The old place of the policy counts where the new one says nothing.
+  const std::string policy = job["spec"]["cleanPodPolicy"].Str();
+  if (!policy.empty() && IsUnset(job["spec"]["runPolicy"]["cleanPodPolicy"]))
+    job = job.SetPath({"spec", "runPolicy", "cleanPodPolicy"}, policy);
+  return DefaultTrainingJob(*FindTrainingKind("MPIJob"), std::move(job));
+}
+
 Value DefaultJAXJob(Value job) {
   return DefaultTrainingJob(*FindTrainingKind("JAXJob"), std::move(job));
 }

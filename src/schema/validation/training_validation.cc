@@ -23,9 +23,10 @@ void ValidateTemplate(std::string_view container, const Value& replica, const Pa
   const Path containers = spec_path.Child("containers");
   const auto& items = spec["containers"].items();
   if (items.empty()) return errors.Required(containers, "must be specified");
-  const bool named = std::any_of(items.begin(), items.end(), [container](const Value& c) {
-    return c["name"].AsString() == container;
-  });
+  const bool named =
+      container.empty() || std::any_of(items.begin(), items.end(), [container](const Value& c) {
+        return c["name"].AsString() == container;
+      });
   if (!named)
     errors.Required(containers,
                     fmt::format("must have at least one container with name {}", container));
@@ -53,7 +54,14 @@ void ValidateReplicas(const TrainingKind& kind, const Value& spec, const Path& p
     if (role->leads && ++leaders > 1)
       errors.Forbidden(place, "must not be used with another role that leads the job");
     errors.NotNegative(place.Child("replicas"), replicas);
-    ValidateTemplate(kind.container, replica, place, errors);
+    // The one that an MPIJob names; otherwise the first will do.
+    const std::string_view container =
+        kind.any_container ? spec["mainContainer"].AsString() : kind.container;
+    ValidateTemplate(container, replica, place, errors);
+  }
+  for (const TrainingRole& role : kind.roles) {
+    if (role.required && !spec[kind.specs].empty() && !spec[kind.specs].Has(role.type))
+      errors.Required(list.Key(role.type), "must be specified");
   }
 }
 
@@ -182,6 +190,15 @@ void ValidatePyTorchJob(const Value& job, FieldErrors& errors) {
 
 void ValidateTFJob(const Value& job, FieldErrors& errors) {
   ValidateTrainingJob(*FindTrainingKind("TFJob"), job, errors);
+}
+
+void ValidateMPIJob(const Value& job, FieldErrors& errors) {
+  const Value& slots = job["spec"]["slotsPerWorker"];
+  if (!slots.IsNull() && slots.AsInt() < 1) {
+    errors.Invalid(Path("spec").Child("slotsPerWorker"), slots,
+                   "must be greater than or equal to 1");
+  }
+  ValidateTrainingJob(*FindTrainingKind("MPIJob"), job, errors);
 }
 
 void ValidateJAXJob(const Value& job, FieldErrors& errors) {

@@ -47,6 +47,7 @@ constexpr auto kRules = std::to_array<KindRules>({
      ValidateTrainingJobUpdate},
     {"kubeflow.org", "TFJob", CheckDns1035Label, ValidateTFJob, ValidateTrainingJobUpdate},
     {"kubeflow.org", "JAXJob", CheckDns1035Label, ValidateJAXJob, ValidateTrainingJobUpdate},
+    {"kubeflow.org", "MPIJob", CheckDns1035Label, ValidateMPIJob, ValidateTrainingJobUpdate},
     {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"scheduling.x-k8s.io", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"", "Binding", CheckDns1123Subdomain, nullptr},

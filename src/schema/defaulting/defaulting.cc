@@ -1,7 +1,6 @@
 #include "schema/defaulting.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -15,7 +14,7 @@ struct KindDefaults {
   json::Value (*apply)(json::Value);
 };
 
-constexpr auto kKindDefaults = std::to_array<KindDefaults>({
+constexpr KindDefaults kKindDefaults[] = {
     {"", "Pod", DefaultPod},
     {"", "Service", DefaultService},
     {"", "Secret", DefaultSecret},
@@ -52,7 +51,7 @@ constexpr auto kKindDefaults = std::to_array<KindDefaults>({
     {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration",
      DefaultValidatingWebhookConfiguration},
     {"networking.k8s.io", "NetworkPolicy", DefaultNetworkPolicy},
-});
+};
 
 std::optional<json::Value> Walk(const Schema& schema, const json::Value& value);
 

@@ -1,7 +1,5 @@
 #include "schema/validation.h"
 
-#include <array>
-
 #include "base/check.h"
 #include "base/strings.h"
 #include "schema/crd.h"
@@ -23,7 +21,7 @@ struct KindRules {
   Rule create = nullptr;  // what only a new object must satisfy
 };
 
-constexpr auto kRules = std::to_array<KindRules>({
+constexpr KindRules kRules[] = {
     {"", "Pod", CheckDns1123Subdomain, ValidatePod, ValidatePodUpdate, ValidatePodStatusUpdate,
      ValidatePodCreate},
     {"", "Service", CheckDns1035Label, ValidateService, ValidateServiceUpdate,
@@ -105,7 +103,7 @@ constexpr auto kRules = std::to_array<KindRules>({
     {"admissionregistration.k8s.io", "ValidatingWebhookConfiguration", CheckDns1123Subdomain,
      ValidateValidatingWebhookConfiguration},
     {"networking.k8s.io", "NetworkPolicy", CheckDns1123Subdomain, ValidateNetworkPolicy},
-});
+};
 
 const KindRules* RulesOf(const Kind& kind) {
   for (const KindRules& rules : kRules) {

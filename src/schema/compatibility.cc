@@ -95,6 +95,11 @@ as the kubelet does, where muster runs as root; so far nobody has run that again
 server. `mountOptions` are for them alone: a hostPath or local volume that has some is refused.
 The option `bg` is refused, too. Provisioning them is for a provisioner of the cluster's own.
 
+A Service's `spec.trafficDistribution` becomes hints in its EndpointSlices, which follow the
+nodes' label `topology.kubernetes.io/zone`, and nodes go by hints as kube-proxy 1.34 does,
+whoever wrote them. The annotation before it, `service.kubernetes.io/topology-mode: Auto`, which
+upstream still acts on, is answered with a warning.
+
 NetworkPolicies are enforced where pods have a network of their own; elsewhere (plain processes
 of a user) pods that one selects are refused. Between a pod and its own node everything passes,
 as upstream: probes, pods on the node's network, and the cluster's DNS and API server, which are

@@ -38,7 +38,7 @@ std::optional<uint16_t> ParsePort(const json::Value& value);
 // For which node is planned.
 struct NodePlace {
   std::string name;
-  std::string zone = "";  // its label topology.kubernetes.io/zone; "" if it has none
+  std::string zone = {};  // its label topology.kubernetes.io/zone; "" if it has none
 };
 
 // `service` is a v1 Service, `slices` are its discovery.k8s.io/v1 EndpointSlices. At most

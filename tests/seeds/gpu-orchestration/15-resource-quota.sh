@@ -3,7 +3,7 @@
 source "$(dirname "$0")/../lib.sh"
 up_machine --simulate-nodes 3
 told=$(kubectl apply -f "$EXAMPLE" 2>&1)
-contains "$told" "Warning: spec.hard[nvidia.com/gpu]: nothing counts this name, so nothing is limited"
+contains "$told" "Warning: ResourceQuota gpu-quota: spec.hard[nvidia.com/gpu]: nothing counts this name, so nothing is limited"
 contains "$told" "limited as requests.nvidia.com/gpu"
 pod() { # pod NAME MEMORY
   kubectl apply -f - <<YAML

@@ -4,7 +4,7 @@ source "$(dirname "$0")/../lib.sh"
 a100 2
 up
 told=$(kubectl apply -f "$EXAMPLE" 2>&1)
-contains "$told" "Warning: spec.template.spec: muster offers nvidia.com/gpu itself and makes no pods of NVIDIA's device plugin"
+contains "$told" "Warning: DaemonSet nvidia-device-plugin-daemonset: spec.template.spec: muster offers nvidia.com/gpu itself and makes no pods of NVIDIA's device plugin"
 eventually 10 has_event nvidia-device-plugin-daemonset DevicePluginNotNeeded "muster offers nvidia.com/gpu itself"
 kubectl rollout status -n kube-system daemonset/nvidia-device-plugin-daemonset --timeout=10s
 equals "$(kubectl get pods -A -o name)" "" "pods"

@@ -7,7 +7,7 @@ up_machine
 node=$(real_node)
 taint nvidia.com/gpu=true:NoSchedule
 told=$(fit "$EXAMPLE" | kubectl apply -f - 2>&1)
-contains "$told" 'Warning: spec.containers[0].env[1].value: CUDA_VISIBLE_DEVICES knows no "all"'
+contains "$told" 'Warning: Pod gpu-training-pod: spec.containers[0].env[1].value: CUDA_VISIBLE_DEVICES knows no "all"'
 eventually 10 waits_for gpu-training-pod "didn't match Pod's node affinity/selector"
 kubectl label node "$node" accelerator=nvidia-a100
 eventually 30 pod_phase_is gpu-training-pod Succeeded

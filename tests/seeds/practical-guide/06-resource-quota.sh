@@ -3,7 +3,7 @@
 source "$(dirname "$0")/../lib.sh"
 up_machine --simulate-nodes 2
 told=$(kubectl apply -f "$EXAMPLE" 2>&1)
-contains "$told" "Warning: spec.hard[limits.nvidia.com/gpu]: nothing counts this name, so nothing is limited"
+contains "$told" "Warning: ResourceQuota ml-team-gpu-quota: spec.hard[limits.nvidia.com/gpu]: nothing counts this name, so nothing is limited"
 pod() { # pod NAME GPUS
   kubectl apply -n ml-research -f - <<YAML
 apiVersion: v1

@@ -24,7 +24,9 @@ cut_off() { ! reaches "$@"; }
 for from in coordinator stranger; do for to in worker other; do eventually 20 reaches $from $to; done; done
 kubectl apply -f "$EXAMPLE"
 eventually 10 cut_off stranger worker
-reaches coordinator worker || fail "the coordinator is cut off"
-reaches stranger other || fail "a pod that the policy does not select is cut off"
+# A connection may also fail because the machine is busy, so those that are allowed are tried again.
+eventually 10 reaches coordinator worker
+eventually 10 reaches stranger other
+for _ in 1 2 3; do cut_off stranger worker || fail "a stranger came in"; done
 kubectl delete -f "$EXAMPLE"
 eventually 10 reaches stranger worker

@@ -401,6 +401,29 @@ TEST_F(AggregationTest, WhoMayNotIsRefusedHere) {
   EXPECT_EQ(extensions_.Take(), nullptr);
 }
 
+TEST_F(AggregationTest, RedirectsAreRefused) {
+  Serve();
+  net::Headers elsewhere;
+  elsewhere.Add("Location", "https://elsewhere.example.com/");
+  for (const int status : {300, 302, 307, 399}) {
+    const TestServer::WriterPtr writer = test_.Begin("GET", kThings);
+    const FakeExtensions::QuestionPtr question = extensions_.Take();
+    question->Head(status, elsewhere);
+    test_.loop.RunReady();
+    EXPECT_FALSE(question->open);
+    EXPECT_EQ(writer->status, 502) << status;
+    EXPECT_EQ(writer->body,
+              "the backend attempted to redirect this request, which is not permitted");
+    EXPECT_FALSE(writer->headers.Has("Location"));
+  }
+  // Of something new, and of what has not changed.
+  for (const int status : {201, 304}) {
+    const TestServer::WriterPtr writer = test_.Begin("GET", kThings);
+    extensions_.Take()->Answer(status, "", status == 304 ? net::Headers() : elsewhere);
+    EXPECT_EQ(writer->status, status);
+  }
+}
+
 TEST_F(AggregationTest, AnswersWithoutABody) {
   Serve();
   const TestServer::WriterPtr head = test_.Begin("HEAD", kThings);

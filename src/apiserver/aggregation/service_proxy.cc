@@ -15,6 +15,11 @@ bool HasNoBody(std::string_view method, int status) {
   return method == "HEAD" || status == 204 || status == 304;
 }
 
+// A client would follow it with the credentials that it has for this server (CVE-2022-3172).
+bool IsRedirect(int status, const net::Headers& headers) {
+  return status >= 300 && status < 400 && !headers.Get("Location").empty();
+}
+
 // One answer on its way. The aggregator holds it until it has come.
 class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
  public:
@@ -39,6 +44,7 @@ class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
 
   void OnHead(int status, const net::Headers& headers) {
     if (state_ != State::kWaiting) return;
+    if (IsRedirect(status, headers)) return RefuseRedirect();
     if (collects_ && !HasNoBody(call_->info().method, status)) {
       state_ = State::kCollecting;
       answer_.status = status;
@@ -57,6 +63,12 @@ class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
     }
     state_ = State::kStreaming;
     call_->writer()->StartStream(status, std::move(all));
+  }
+
+  // In upstream's words.
+  void RefuseRedirect() {
+    call_->ReplyText(502, "the backend attempted to redirect this request, which is not permitted");
+    Finish();
   }
 
   void OnData(std::string_view bytes) {

@@ -18,6 +18,7 @@
 #include "agent/node/policy_publisher.h"
 #include "agent/node/policy_refuser.h"
 #include "agent/pod_workers/disk_guard.h"
+#include "agent/pod_workers/listeners.h"
 #include "agent/pod_workers/pod_manager.h"
 #include "agent/probes/node_handler_runner.h"
 #include "agent/runtime/files.h"
@@ -271,6 +272,7 @@ void Agent::Impl::FillContext(const Gathered& gathered) {
   context.node_memory_bytes = facts.memory_bytes;
   context.pod_max_pids = options.pod_max_pids;
   if (user_node.plain) context.plain_ports = std::make_unique<PortAllocator>();
+  if (!user_node.plain && !user_node.valid()) context.host_ports = HostPorts(MachineListeners);
   for (const NodeLimitation& limitation : user_node.limitations) {
     if (limitation.condition == kLimitsNotEnforced) context.limits_not_enforced = limitation.Text();
   }

@@ -79,7 +79,8 @@ first. Pod templates inside jobs follow the table of Pod.
 A `hostPort` leads from the node's addresses, and for the node's own programs from 127.0.0.1, to
 the pod, which sees the client's address (the node's, for 127.0.0.1 and for itself). The node of
 an ordinary user has a network of its own, and its addresses are reached from inside it alone;
-where pods are plain processes, it has to be the `containerPort`.
+where pods are plain processes, it has to be the `containerPort`. A pod whose hostPort a program of
+the node has already (the API server, sshd) waits until that ends, and an event says so.
 
 Acted on in part: a pod whose volumes name claims (`persistentVolumeClaim`, `ephemeral`) gets a
 node once all of them are bound or can be bound there, by kube-scheduler's rules. Claims get

@@ -80,6 +80,21 @@ contains "$(jsonpath pod/refused .status.message)" "Predicate NodePorts failed: 
 kubectl delete pod refused >/dev/null
 everywhere web
 
+# Nor does a pod take a port from a program of the node, such as the API server: it waits until that ends.
+says_not_free() { contains "$(kubectl get events --field-selector "involvedObject.name=$1" -o 'jsonpath={.items[*].message}')" "hostPort $2/TCP is not free: a program of the node itself listens at "; }
+server shadow '{containerPort: 8080, hostPort: 6443}'
+eventually 10 says_not_free shadow 6443
+pod_phase_is shadow Pending
+python3 -c 'import socket, time; kept = socket.create_server(("", 30801)); time.sleep(1000)' &
+program=$!
+read -rt 0.5 <> <(:) || true
+server later '{containerPort: 8080, hostPort: 30801}'
+eventually 10 says_not_free later 30801
+kill $program
+kubectl wait --for=condition=Ready pod/later --timeout=30s >/dev/null
+kubectl delete pod later >/dev/null
+kubectl delete pod shadow >/dev/null
+
 # Nothing stale: what ended while nobody looked is caught up with, and who waited has the port.
 kill -9 "$(control_plane_pid)"
 says "$TCP" 127.0.0.1 "web 10.42.0.1" env

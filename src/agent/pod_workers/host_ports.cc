@@ -4,19 +4,36 @@
 
 namespace muster::agent {
 
-bool HostPorts::Take(const json::Value& pod) {
+Status HostPorts::Take(const json::Value& pod) {
   const std::string uid = pod["metadata"]["uid"].Str();
-  if (Has(uid)) return true;
+  if (Has(uid)) return Status::Ok();
   std::vector<cluster::HostPort> wanted = cluster::ToPodRelations(pod).ports;
-  if (wanted.empty()) return true;
+  if (wanted.empty()) return Status::Ok();
   for (const auto& [other, taken] : holders_) {
     for (const cluster::HostPort& port : wanted) {
       const auto collides = [&](const cluster::HostPort& held) { return Collide(held, port); };
-      if (std::ranges::any_of(taken, collides)) return false;
+      if (std::ranges::any_of(taken, collides))
+        return Error(Reason::kConflict, "{}", kHostPortsTaken);
     }
   }
+  // On the node's network the pod's own program is told.
+  if (listeners_ != nullptr && !pod["spec"]["hostNetwork"].AsBool())
+    RETURN_IF_ERROR(CheckListeners(wanted));
   holders_.emplace(uid, std::move(wanted));
-  return true;
+  return Status::Ok();
+}
+
+Status HostPorts::CheckListeners(const std::vector<cluster::HostPort>& wanted) const {
+  for (const cluster::HostPort& port : wanted) {
+    for (const cluster::HostPort& listener : listeners_(port.protocol)) {
+      if (!Collide(listener, port)) continue;
+      return Error(Reason::kServiceUnavailable,
+                   "hostPort {}/{} is not free: a program of the node itself listens at {}:{}; end "
+                   "it, or give the pod another hostPort, or a hostIP at which nobody listens",
+                   port.port, port.protocol, listener.ip, listener.port);
+    }
+  }
+  return Status::Ok();
 }
 
 void HostPorts::Adopt(const std::string& pod_uid, const json::Value& ports) {

@@ -1,7 +1,8 @@
 // src/agent/pod_workers/host_ports.h
 //
 // HostPorts: which pod of this node has which hostPort. The scheduler keeps pods that want one port
-// apart; one that came past it is refused here.
+// apart; one that came past it is refused here. One that wants a port at which a program of the
+// node listens has to wait: that program, sshd or the API server, would hear nothing any more.
 //
 // Life cycle: one per agent. Ports of pods of an earlier run are adopted before a new pod may ask.
 // Thread:     the loop thread.
@@ -9,11 +10,14 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "cluster/pod_relations.h"
 #include "json/value.h"
 
@@ -25,8 +29,15 @@ inline constexpr std::string_view kHostPortsTaken =
 
 class HostPorts {
  public:
-  // False, and nothing is taken: another pod has one of the ports. May be repeated.
-  bool Take(const json::Value& pod);
+  // Of one protocol, in the node's network.
+  using Listeners = std::function<std::vector<cluster::HostPort>(const std::string& protocol)>;
+
+  HostPorts() = default;  // where the node's network is none of the machine's
+  explicit HostPorts(Listeners listeners) : listeners_(std::move(listeners)) {}
+
+  // Conflict, and nothing is taken: another pod has one of the ports. ServiceUnavailable: a program
+  // of the node has. May be repeated.
+  Status Take(const json::Value& pod);
   // What the pod had, as ToJson() said it.
   void Adopt(const std::string& pod_uid, const json::Value& ports);
   void Release(const std::string& pod_uid) { holders_.erase(pod_uid); }
@@ -34,6 +45,9 @@ class HostPorts {
   json::Value ToJson(const std::string& pod_uid) const;
 
  private:
+  Status CheckListeners(const std::vector<cluster::HostPort>& wanted) const;
+
+  Listeners listeners_;  // nullptr: not asked
   std::map<std::string, std::vector<cluster::HostPort>> holders_;  // by uid
 };
 

@@ -29,40 +29,61 @@ TEST(HostPorts, OneOfTwoPodsHasAPort) {
   };
   for (const auto& row : cases) {
     HostPorts ports;
-    EXPECT_TRUE(ports.Take(Pod("a", row.first)));
-    EXPECT_EQ(ports.Take(Pod("b", row.second)), row.both) << row.first << " " << row.second;
-    EXPECT_TRUE(ports.Take(Pod("a", row.first)));  // once more
+    EXPECT_TRUE(ports.Take(Pod("a", row.first)).ok());
+    EXPECT_EQ(ports.Take(Pod("b", row.second)).ok(), row.both) << row.first << " " << row.second;
+    EXPECT_TRUE(ports.Take(Pod("a", row.first)).ok());  // once more
     ports.Release("a");
-    EXPECT_TRUE(ports.Take(Pod("b", row.second)));
+    EXPECT_TRUE(ports.Take(Pod("b", row.second)).ok());
   }
 }
 
 TEST(HostPorts, OfSidecarsToo) {
   HostPorts ports;
-  EXPECT_TRUE(ports.Take(Pod("a", R"({"hostPort":80})", "initContainers")));
-  EXPECT_FALSE(ports.Take(Pod("b", R"({"hostPort":80})")));
+  EXPECT_TRUE(ports.Take(Pod("a", R"({"hostPort":80})", "initContainers")).ok());
+  EXPECT_FALSE(ports.Take(Pod("b", R"({"hostPort":80})")).ok());
 }
 
 TEST(HostPorts, WhoIsRefusedHasNone) {
   HostPorts ports;
-  EXPECT_TRUE(ports.Take(Pod("a", R"({"hostPort":80})")));
-  EXPECT_FALSE(ports.Take(Pod("b", R"({"hostPort":81},{"hostPort":80})")));
+  EXPECT_TRUE(ports.Take(Pod("a", R"({"hostPort":80})")).ok());
+  EXPECT_FALSE(ports.Take(Pod("b", R"({"hostPort":81},{"hostPort":80})")).ok());
   EXPECT_FALSE(ports.Has("b"));
-  EXPECT_TRUE(ports.Take(Pod("c", R"({"hostPort":81})")));
-  EXPECT_TRUE(ports.Take(Pod("d", R"({"containerPort":81})")));
+  EXPECT_TRUE(ports.Take(Pod("c", R"({"hostPort":81})")).ok());
+  EXPECT_TRUE(ports.Take(Pod("d", R"({"containerPort":81})")).ok());
   EXPECT_FALSE(ports.Has("d"));
 }
 
 TEST(HostPorts, AreAdoptedFromAnEarlierRun) {
   HostPorts before, after;
   const json::Value pod = Pod("a", R"({"hostPort":80,"hostIP":"192.0.2.1","protocol":"UDP"})");
-  EXPECT_TRUE(before.Take(pod));
+  EXPECT_TRUE(before.Take(pod).ok());
   after.Adopt("a", before.ToJson("a"));
   after.Adopt("none", before.ToJson("none"));
-  EXPECT_FALSE(after.Take(Pod("b", R"({"hostPort":80,"protocol":"UDP"})")));
-  EXPECT_TRUE(after.Take(Pod("c", R"({"hostPort":80,"hostIP":"192.0.2.2","protocol":"UDP"})")));
-  EXPECT_TRUE(after.Take(pod));
+  EXPECT_FALSE(after.Take(Pod("b", R"({"hostPort":80,"protocol":"UDP"})")).ok());
+  const json::Value other = Pod("c", R"({"hostPort":80,"hostIP":"192.0.2.2","protocol":"UDP"})");
+  EXPECT_TRUE(after.Take(other).ok());
+  EXPECT_TRUE(after.Take(pod).ok());
   EXPECT_FALSE(after.Has("none"));
+}
+
+TEST(HostPorts, ProgramsOfTheNodeKeepTheirs) {
+  HostPorts ports([](const std::string& protocol) {
+    using Ports = std::vector<cluster::HostPort>;
+    return protocol == "TCP" ? Ports{{"127.0.0.1", "TCP", 6443}, {"0.0.0.0", "TCP", 22}} : Ports{};
+  });
+  const Status refused = ports.Take(Pod("a", R"({"hostPort":80},{"hostPort":6443})"));
+  EXPECT_EQ(refused.reason(), Reason::kServiceUnavailable);
+  EXPECT_EQ(refused.message(),
+            "hostPort 6443/TCP is not free: a program of the node itself listens at "
+            "127.0.0.1:6443; end it, or give the pod another hostPort, or a hostIP at which nobody "
+            "listens");
+  EXPECT_FALSE(ports.Has("a"));
+  EXPECT_TRUE(ports.Take(Pod("b", R"({"hostPort":6443,"protocol":"UDP"})")).ok());
+  EXPECT_TRUE(ports.Take(Pod("c", R"({"hostPort":6443,"hostIP":"192.0.2.1"})")).ok());
+  EXPECT_FALSE(ports.Take(Pod("d", R"({"hostPort":22,"hostIP":"192.0.2.1"})")).ok());
+  // The port is its own program's, which is told when it cannot have it.
+  const json::Value on_host = Pod("e", R"({"hostPort":22})").SetPath({"spec", "hostNetwork"}, true);
+  EXPECT_TRUE(ports.Take(on_host).ok());
 }
 
 }  // namespace

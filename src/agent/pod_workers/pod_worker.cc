@@ -274,6 +274,20 @@ bool PodWorker::AdmitPlain(bool is_new) {
   return true;
 }
 
+// A pod that is refused makes place for another one at once, which helps where the scheduler knows
+// better by then. It knows nothing of programs of the node: whoever wants their ports waits.
+bool PodWorker::TakeHostPorts() {
+  const Status status = context_.host_ports.Take(pod_);
+  if (status.ok()) return true;
+  if (status.reason() != Reason::kServiceUnavailable) {
+    Reject("NodePorts", status.message());
+    return false;
+  }
+  ShowWait("FailedCreatePodSandBox", status.message());
+  ScheduleSync(kHostPortRetry);
+  return false;
+}
+
 void PodWorker::Admit() {
   const bool is_new = std::all_of(state_.containers.begin(), state_.containers.end(),
                                   [](const auto& container) { return container.attempt < 0; });
@@ -288,7 +302,7 @@ void PodWorker::Admit() {
             "field, or use a node with a container runtime",
             field));
   }
-  if (!context_.host_ports.Take(pod_)) return Reject("NodePorts", std::string(kHostPortsTaken));
+  if (!TakeHostPorts()) return;
   if (IsPlain() && !AdmitPlain(is_new)) return;
   if (!context_.devices.known() && context_.devices.Wants(pod_))
     return WaitForDevices("the GPU driver has not answered since the node agent was started");

@@ -61,6 +61,8 @@ inline constexpr Duration kSlowMount = seconds(10);
 inline constexpr Duration kVolumeRefreshPeriod = seconds(60);
 // While the driver has not answered, or a device is that of a pod that ends.
 inline constexpr Duration kDevicesRetry = milliseconds(50);
+// While a program of the node has the pod's hostPort.
+inline constexpr Duration kHostPortRetry = seconds(2);
 inline constexpr int64_t kDefaultGraceSeconds = 30;
 inline constexpr Duration kEvictionGrace = seconds(1);  // as upstream
 
@@ -154,6 +156,7 @@ class PodWorker {
   void TakeContainers(const RecoveredPod& recovered);
   void ReadWhatIsLeft();
   void RunInitContainersAgain();
+  bool TakeHostPorts();
   void ShowWait(std::string_view event_reason, const std::string& message);
   void RetryLater(std::string_view event_reason, const std::string& message);
   void Fail(std::string reason, std::string message);

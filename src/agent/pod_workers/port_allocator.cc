@@ -1,18 +1,15 @@
 #include "agent/pod_workers/port_allocator.h"
 
-#include <charconv>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "agent/pod_workers/listeners.h"
 #include "agent/pod_workers/pod_inputs.h"
-#include "base/files.h"
-#include "base/strings.h"
 
 namespace muster::agent {
 namespace {
 
-constexpr std::string_view kListens = "0A";  // TCP_LISTEN
 constexpr std::string_view kRemedy =
     "without user namespaces all pods share the machine's ports: give this one another port, or "
     "end the other first";
@@ -35,29 +32,9 @@ std::string OwnerOf(const json::Value& pod) {
 
 }  // namespace
 
-std::set<int64_t> ListeningPorts(std::string_view proc_net, bool tcp) {
-  std::set<int64_t> out;
-  for (std::string_view line : SplitNonEmpty(proc_net, '\n')) {
-    // "0: 0100007F:1F90 00000000:0000 0A ..."
-    const auto fields = SplitNonEmpty(line, ' ');
-    if (fields.size() < 4 || (tcp && fields[3] != kListens)) continue;
-    const size_t colon = fields[1].rfind(':');
-    if (colon == std::string_view::npos) continue;
-    const std::string_view digits = fields[1].substr(colon + 1);
-    int64_t port = 0;
-    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), port, 16);
-    if (end.ec == std::errc() && end.ptr == digits.data() + digits.size()) out.insert(port);
-  }
-  return out;
-}
-
 std::set<int64_t> PortAllocator::MachinePorts(const std::string& protocol) {
-  if (protocol != "TCP" && protocol != "UDP") return {};
   std::set<int64_t> out;
-  for (const char* version : {"", "6"}) {
-    const auto text = ReadSmallFile(fmt::format("/proc/net/{}{}", ToLower(protocol), version));
-    if (text) out.merge(ListeningPorts(*text, protocol == "TCP"));
-  }
+  for (const cluster::HostPort& each : MachineListeners(protocol)) out.insert(each.port);
   return out;
 }
 

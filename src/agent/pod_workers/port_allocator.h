@@ -26,9 +26,6 @@ namespace muster::agent {
 // ("TCP", 8000)
 using PortKey = std::pair<std::string, int64_t>;
 
-// Ports on which somebody listens: the text of /proc/net/tcp (or tcp6; udp: that are bound).
-std::set<int64_t> ListeningPorts(std::string_view proc_net, bool tcp);
-
 class PortAllocator {
  public:
   // `listening`: who listens on this machine, for one protocol.

@@ -55,16 +55,5 @@ TEST(PortAllocator, KnowsWhoElseListens) {
   EXPECT_TRUE(ports.Take(Pod("dns", 8000, "", "UDP"), true).ok());
 }
 
-TEST(PortAllocator, ReadsTheKernelsList) {
-  const std::string_view text =
-      "  sl  local_address rem_address   st tx_queue\n"
-      "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000\n"
-      "   1: 0100007F:0050 0200007F:C001 01 00000000:00000000 00:00000000\n"
-      "   2: 00000000000000000000000000000000:0016 0000:0000 0A 0:0\n"
-      "broken\n   3: nothing x 0A\n";
-  EXPECT_EQ(ListeningPorts(text, true), (std::set<int64_t>{22, 8080}));
-  EXPECT_EQ(ListeningPorts(text, false), (std::set<int64_t>{22, 80, 8080}));
-}
-
 }  // namespace
 }  // namespace muster::agent

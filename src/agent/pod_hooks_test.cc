@@ -86,6 +86,17 @@ TEST(PodHooks, TheStopSignalIsThePods) {
   });
 }
 
+TEST(PodHooks, APodForAnotherSystemIsRefused) {
+  InNetworkNamespace([] {
+    Machine m;
+    m.Create(OneContainer("p", "exit 0", "Never", "", R"("os":{"name":"linux"},)"));
+    EXPECT_TRUE(m.UntilPhase("p", "Succeeded"));
+    m.Create(OneContainer("q", "exit 0", "Never", "", R"("os":{"name":"windows"},)"));
+    ASSERT_TRUE(m.UntilPhase("q", "Failed"));
+    EXPECT_EQ(m.Pod("q")["status"]["reason"].AsString(), "PodOSNotSupported");
+  });
+}
+
 TEST(PodHooks, APreStopThatHangsCostsNoMoreThanTheGrace) {
   InNetworkNamespace([] {
     Machine m;

@@ -160,6 +160,12 @@ TEST(UnsupportedFields, ListsWhatAsksForSomething) {
   EXPECT_TRUE(found[2].restricts);
 }
 
+TEST(UnsupportedFields, SaysNothingOfWhatTheNodeFollows) {
+  const Schema& pod = *Registry::BuiltIn().Find("", "v1", "pods")->schema;
+  const char* spec = R"({"spec":{"os":{"name":"linux"},"dnsConfig":{"searches":["a"]}}})";
+  EXPECT_TRUE(FindUnsupported(pod, *json::Parse(spec)).empty());
+}
+
 // A field may be acted on for some of its values; others may ask for less than there is anyway.
 TEST(UnsupportedFields, ListsWhatTheValueAsksFor) {
   const Schema& pod = *Registry::BuiltIn().Find("", "v1", "pods")->schema;

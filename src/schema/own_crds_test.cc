@@ -102,9 +102,8 @@ TEST(OwnCrdsTest, TemplatesKeepLabelsAndGetNoPodDefaults) {
 TEST(OwnCrdsTest, KindsMadeFromThemKnowWhatIsNotActedOn) {
   const std::vector<KindPtr> kinds = KindsFromCrd(Crd("pytorchjobs.kubeflow.org")).value();
   ASSERT_EQ(kinds.size(), 1u);
-  const json::Value worker =
-      json::Obj({{"template",
-                  json::Obj({{"spec", json::Obj({{"dnsConfig", json::Obj({{"options", 1}})}})}})}});
+  const json::Value worker = json::Obj(
+      {{"template", json::Obj({{"spec", json::Obj({{"setHostnameAsFQDN", true}})}})}});
   const json::Value job = json::Obj(
       {{"spec",
         json::Obj({{"runPolicy", json::Obj({{"schedulingPolicy", json::Obj({{"queue", "a"}})},
@@ -113,9 +112,9 @@ TEST(OwnCrdsTest, KindsMadeFromThemKnowWhatIsNotActedOn) {
   std::vector<std::string> paths;
   for (const UnsupportedField& field : FindUnsupported(*kinds[0]->schema, job))
     paths.push_back(field.path);
-  EXPECT_EQ(paths,
-            (std::vector<std::string>{"spec.runPolicy.schedulingPolicy.queue",
-                                      "spec.pytorchReplicaSpecs.Worker.template.spec.dnsConfig"}));
+  EXPECT_EQ(paths, (std::vector<std::string>{
+                       "spec.runPolicy.schedulingPolicy.queue",
+                       "spec.pytorchReplicaSpecs.Worker.template.spec.setHostnameAsFQDN"}));
 }
 
 TEST(OwnCrdsTest, FitIntoOneRequest) {

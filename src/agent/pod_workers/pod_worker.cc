@@ -40,6 +40,10 @@ std::string RestrictingField(const json::Value& pod) {
   return "";
 }
 
+constexpr std::string_view kOs = "linux";
+// The kubelet's.
+constexpr std::string_view kOtherOs = "Failed to admit pod as the OS field doesn't match node OS";
+
 bool HasLimits(const json::Value& pod) {
   return std::ranges::any_of(AllContainers(pod), [](const json::Value& container) {
     const json::Value& limits = container["resources"]["limits"];
@@ -293,6 +297,8 @@ void PodWorker::Admit() {
                                   [](const auto& container) { return container.attempt < 0; });
   if (context_.disk_pressure && is_new)
     return Reject(std::string(kEvicted), "The node had condition: [DiskPressure]. ");
+  if (const std::string os = pod_["spec"]["os"]["name"].Str(kOs); os != kOs)
+    return Reject("PodOSNotSupported", std::string(kOtherOs));
   const std::string field = RestrictingField(pod_);
   if (!field.empty()) {
     return Reject(

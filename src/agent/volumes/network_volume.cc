@@ -1,5 +1,6 @@
 #include "agent/volumes/network_volume.h"
 
+#include <algorithm>
 #include <set>
 
 #include "agent/runtime/files.h"
@@ -17,7 +18,8 @@ Status CheckArguments(const NetworkVolume& volume) {
   if (volume.source.starts_with('-'))
     return Error(Reason::kInvalid, "nfs server {:?} is no name of a server", volume.server);
   for (const std::string& option : volume.options) {
-    if (option != "bg") continue;
+    const auto words = Split(option, ',');  // one option may be several to mount(8)
+    if (std::ranges::find(words, "bg") == words.end()) continue;
     return Error(Reason::kInvalid,
                  "mount option bg is not supported: it says that the volume is there before it is; "
                  "leave it out, the mount is tried again for as long as the pod is there");

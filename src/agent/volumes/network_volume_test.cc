@@ -116,8 +116,10 @@ TEST_F(NetworkMount, RefusesWhatItCannotDo) {
   tools_.refusal = "only root can";
   EXPECT_EQ(Fault(), "MountVolume.SetUp failed for volume \"v\" : only root can");
   tools_.refusal.clear();
-  volume_.options = {"bg"};
-  EXPECT_NE(Fault().find("mount option bg is not supported"), std::string::npos);
+  for (const char* option : {"bg", "hard,bg"}) {
+    volume_.options = {option};
+    EXPECT_NE(Fault().find("mount option bg is not supported"), std::string::npos);
+  }
   volume_.options.clear();
   volume_.source = NfsVolume("-oexec", "/e", {}, false).source;
   EXPECT_NE(Fault().find("is no name of a server"), std::string::npos);

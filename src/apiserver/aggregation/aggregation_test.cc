@@ -318,6 +318,27 @@ TEST_F(AggregationTest, AReaderThatFallsBehindIsCut) {
   EXPECT_FALSE(writer->ended);
 }
 
+TEST_F(AggregationTest, ReadersThatFallBehindShareABound) {
+  Serve();
+  std::vector<TestServer::WriterPtr> writers;
+  std::vector<FakeExtensions::QuestionPtr> questions;
+  const auto begin = [&](size_t behind) {
+    writers.push_back(test_.Begin("GET", std::string(kThings) + "?watch=true"));
+    questions.push_back(extensions_.Take());
+    questions.back()->Head(200);
+    writers.back()->buffered_bytes = behind;
+    questions.back()->Data("one\n");
+    test_.loop.RunReady();
+    return questions.back()->open;
+  };
+  for (size_t all = 0; all < kMaxExtensionBacklogOfAllBytes; all += kMaxExtensionBacklogBytes)
+    EXPECT_TRUE(begin(kMaxExtensionBacklogBytes));
+  EXPECT_TRUE(begin(kFairExtensionBacklogBytes));
+  EXPECT_FALSE(begin(kFairExtensionBacklogBytes + 1));
+  writers[0]->buffered_bytes = 0;
+  EXPECT_TRUE(begin(kFairExtensionBacklogBytes + 1));
+}
+
 TEST_F(AggregationTest, AnAnswerToAPartOfThisProcessHasABound) {
   Serve();
   const TestServer::WriterPtr writer = test_.Begin("GET", kThings);  // from no address

@@ -22,6 +22,14 @@ namespace muster::apiserver {
 
 struct Core;
 
+// A request that is passed on, until it has its answer (service_proxy.h).
+class PassedOn {
+ public:
+  virtual ~PassedOn() = default;
+  // Bytes of the answer that wait here for its reader.
+  virtual size_t Backlog() const = 0;
+};
+
 class Aggregator {
  public:
   explicit Aggregator(Core& core);
@@ -37,8 +45,7 @@ class Aggregator {
   // Grows with every change of what is served, or of what is known of it.
   uint64_t revision() const { return index_.revision() + checker_.revision(); }
 
-  // Requests that are being passed on, each until it has its answer (service_proxy.h).
-  std::set<std::shared_ptr<void>> under_way;
+  std::set<std::shared_ptr<PassedOn>> under_way;
 
  private:
   ApiServiceIndex index_;

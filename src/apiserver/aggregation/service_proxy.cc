@@ -21,7 +21,7 @@ bool IsRedirect(int status, const net::Headers& headers) {
 }
 
 // One answer on its way. The aggregator holds it until it has come.
-class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
+class AnswerRelay : public PassedOn, public std::enable_shared_from_this<AnswerRelay> {
  public:
   AnswerRelay(Core& core, CallPtr call, std::string host)
       : core_(core),
@@ -31,6 +31,9 @@ class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
         collects_(!watches_ && call_->request().peer.address.empty()) {}
 
   void Start(const ExtensionTarget& target, net::Request request);
+  size_t Backlog() const override {
+    return state_ == State::kStreaming ? call_->writer()->BufferedBytes() : answer_.body.size();
+  }
 
  private:
   // `what` of this relay, while it is there.
@@ -75,7 +78,15 @@ class AnswerRelay : public std::enable_shared_from_this<AnswerRelay> {
     if (state_ == State::kCollecting) return Collect(bytes);
     if (state_ != State::kStreaming) return;
     call_->writer()->Write(std::make_shared<const std::string>(bytes));
-    if (call_->writer()->BufferedBytes() > kMaxExtensionBacklogBytes) Finish();
+    if (IsFarBehind()) Finish();
+  }
+
+  bool IsFarBehind() const {
+    const size_t own = Backlog();
+    if (own <= kFairExtensionBacklogBytes) return false;
+    size_t all = 0;
+    for (const auto& each : core_.aggregator->under_way) all += each->Backlog();
+    return own > kMaxExtensionBacklogBytes || all > kMaxExtensionBacklogOfAllBytes;
   }
 
   void Collect(std::string_view bytes) {

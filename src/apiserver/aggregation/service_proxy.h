@@ -18,6 +18,9 @@ namespace muster::apiserver {
 inline constexpr Duration kExtensionPatience = seconds(60);
 // Unread by the client: its connection is cut.
 inline constexpr size_t kMaxExtensionBacklogBytes = 64 * 1024 * 1024;
+// Unread by all clients together: who has more than kFairExtensionBacklogBytes is cut.
+inline constexpr size_t kMaxExtensionBacklogOfAllBytes = 256 * 1024 * 1024;
+inline constexpr size_t kFairExtensionBacklogBytes = 1024 * 1024;
 // Of an answer to a part of this process.
 inline constexpr size_t kMaxExtensionAnswerBytes = 64 * 1024 * 1024;
 // Requests that are under way to servers behind APIServices, watches included.

@@ -1,6 +1,8 @@
 #include "schema/own_crds.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "schema/registry.h"
 #include "schema/type_names.h"
@@ -150,29 +152,41 @@ json::Value Names(const Kind& kind) {
   return out;
 }
 
-}  // namespace
-
-json::Value CrdOf(const Kind& kind) {
+json::Value Version(const Kind& kind, bool storage) {
   json::Object version;
   Put(version, "name", kind.version);
   Put(version, "served", true);
-  Put(version, "storage", true);
+  Put(version, "storage", storage);
   Put(version, "schema", json::Obj({{"openAPIV3Schema", RootSchema(kind)}}));
   Put(version, "subresources", Subresources(kind));
   Put(version, "additionalPrinterColumns", Columns(kind));
+  return json::Value(std::move(version));
+}
+
+}  // namespace
+
+json::Value CrdOf(const Kind& kind) {
+  json::Array versions;
+  for (const KindPtr& each : Registry::BuiltIn().own_custom_kinds()) {
+    if (each->QualifiedResource() == kind.QualifiedResource())
+      versions.push_back(Version(*each, versions.empty()));
+  }
   return json::Obj({{"apiVersion", "apiextensions.k8s.io/v1"},
                     {"kind", "CustomResourceDefinition"},
                     {"metadata", json::Obj({{"name", kind.QualifiedResource()}})},
                     {"spec", json::Obj({{"group", kind.group},
                                         {"names", Names(kind)},
                                         {"scope", kind.namespaced ? "Namespaced" : "Cluster"},
-                                        {"versions", json::Array{json::Value(std::move(version))}},
+                                        {"versions", json::Value(std::move(versions))},
                                         {"conversion", json::Obj({{"strategy", "None"}})}})}});
 }
 
 std::vector<json::Value> OwnCrds() {
   std::vector<json::Value> out;
-  for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) out.push_back(CrdOf(*kind));
+  std::set<std::string> names;
+  for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) {
+    if (names.insert(kind->QualifiedResource()).second) out.push_back(CrdOf(*kind));
+  }
   return out;
 }
 

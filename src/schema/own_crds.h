@@ -19,7 +19,8 @@ namespace muster::schema {
 // schemas. No status.
 std::vector<json::Value> OwnCrds();
 
-// The CRD of one kind of Registry::own_custom_kinds().
+// The CRD of one kind of Registry::own_custom_kinds(), with all its versions; the first of them in
+// the order of the .proto files is the one that is stored.
 json::Value CrdOf(const Kind& kind);
 
 }  // namespace muster::schema

@@ -1,6 +1,8 @@
 #include "schema/own_crds.h"
 
 #include <functional>
+#include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -49,6 +51,25 @@ TEST(OwnCrdsTest, DescribeTheTrainingOperatorsPyTorchJob) {
   for (const char* field : {"runPolicy", "elasticPolicy", "pytorchReplicaSpecs", "nprocPerNode"})
     EXPECT_TRUE(spec["properties"].Has(field)) << field;
   EXPECT_EQ(spec["required"], json::Strings({"pytorchReplicaSpecs"}));
+}
+
+// Nothing converts between them, so what one version keeps the other must not drop.
+TEST(OwnCrdsTest, BothMpiJobsHaveTheSameFields) {
+  const json::Value versions = Crd("mpijobs.kubeflow.org")["spec"]["versions"];
+  ASSERT_EQ(versions.size(), 2u);
+  const auto fields = [&versions](size_t i) {
+    std::set<std::string> names;
+    const json::Value& spec =
+        versions.At(i).Path({"schema", "openAPIV3Schema", "properties", "spec", "properties"});
+    for (const json::Member& field : spec.members()) names.insert(field.first);
+    return names;
+  };
+  EXPECT_EQ(versions.At(0)["name"].AsString(), "v1");
+  EXPECT_TRUE(versions.At(0)["storage"].AsBool());
+  EXPECT_EQ(versions.At(1)["name"].AsString(), "v2beta1");
+  EXPECT_FALSE(versions.At(1)["storage"].AsBool());
+  EXPECT_TRUE(fields(1).contains("mpiImplementation"));
+  EXPECT_EQ(fields(0), fields(1));
 }
 
 TEST(OwnCrdsTest, DescribeVolcanosPodGroup) {

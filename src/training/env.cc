@@ -116,7 +116,7 @@ std::vector<EnvVar> JaxEnv(const Job& job, const Replica& replica, int64_t index
 std::vector<EnvVar> EnvOf(const Job& job, const Replica& replica, int64_t index) {
   if (job.kind->kind == "TFJob") return TensorFlowEnv(job, replica, index);
   if (job.kind->kind == "JAXJob") return JaxEnv(job, replica, index);
-  if (IsMpi(job)) return MpiEnv(replica);
+  if (IsMpi(job)) return MpiEnv(job, replica);
   return PyTorchEnv(job, replica, index);
 }
 

@@ -150,6 +150,11 @@ void ReadMpi(const json::Value& spec, Job& job) {
   job.slots_per_worker = std::max<int64_t>(spec["slotsPerWorker"].AsInt(1), 1);
   if (!spec["runPolicy"].Has("cleanPodPolicy"))
     job.run_policy.clean_pod_policy = CleanPodPolicyOf(spec["cleanPodPolicy"].AsString());
+  // Only the later version has it, and always.
+  if (spec["mpiImplementation"].AsString().empty()) return;
+  job.ssh = SshPolicy{spec["mpiImplementation"].Str(), spec["sshAuthMountPath"].Str("/root/.ssh"),
+                      spec["launcherCreationPolicy"].AsString() == "WaitForWorkersReady",
+                      spec["runLauncherAsWorker"].AsBool()};
 }
 
 }  // namespace
@@ -176,10 +181,13 @@ const Replica* Job::Leader() const {
   return found == replicas.end() ? nullptr : &*found;
 }
 
-std::string Job::OperatorName() const { return ToLower(kind->kind) + "-controller"; }
+std::string Job::OperatorName() const {
+  return ssh ? "mpi-operator" : ToLower(kind->kind) + "-controller";
+}
 
 int64_t Job::MinReplicas() const {
   const Replica* workers = Find(kWorker);
+  if (ssh && ssh->waits_for_workers) return workers == nullptr ? 0 : workers->count;
   if (!elastic.has_value() || workers == nullptr) return TotalReplicas();
   return TotalReplicas() - workers->count +
          std::clamp<int64_t>(elastic->min_replicas, 0, workers->count);
@@ -206,7 +214,7 @@ int64_t Job::PortOf(const Replica& replica) const {
 
 bool IsManagedElsewhere(const json::Value& object) {
   const std::string_view manager = object["spec"]["runPolicy"]["managedBy"].AsString();
-  return !manager.empty() && manager != kManagedByUs;
+  return !manager.empty() && manager != kManagedByUs && manager != kManagedByMpiOperator;
 }
 
 Result<Job> ParseJob(const schema::TrainingKind& kind, const json::Value& object) {

@@ -25,6 +25,7 @@ namespace muster::training {
 inline constexpr std::string_view kMaster = "Master";
 inline constexpr std::string_view kWorker = "Worker";
 inline constexpr std::string_view kManagedByUs = "kubeflow.org/training-operator";
+inline constexpr std::string_view kManagedByMpiOperator = "kubeflow.org/mpi-operator";  // also us
 // Replicas of one job; the pods of a pass are built in one go.
 inline constexpr int64_t kMaxReplicas = 10'000;
 
@@ -74,6 +75,13 @@ struct ElasticPolicy {
   std::optional<std::pair<std::string, std::string>> ServiceFor(std::string_view ns) const;
 };
 
+struct SshPolicy {
+  std::string implementation;      // OpenMPI, Intel, MPICH
+  std::string mount_path;          // of the keys
+  bool waits_for_workers = false;  // the launcher is made when they are ready
+  bool launcher_works = false;     // ranks run beside mpirun, too
+};
+
 struct RunPolicy {
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kNone;
   std::optional<int64_t> ttl_seconds_after_finished;
@@ -94,13 +102,15 @@ struct Job {
   std::string nproc_per_node = "auto";  // of a PyTorchJob
   bool dynamic_workers = false;         // of a TFJob
   int64_t slots_per_worker = 1;         // of an MPIJob
+  std::optional<SshPolicy> ssh;         // of an MPIJob of kubeflow.org/v2beta1
   SuccessRule success_rule = SuccessRule::kAllWorkers;
 
   const Replica* Find(std::string_view type) const;
   // The one whose end is the job's; null if there is none.
   const Replica* Leader() const;
   int64_t TotalReplicas() const;
-  // The fewest with which it can train: all of them, or of an elastic job minReplicas workers.
+  // The fewest that must have a place at once: all of them, of an elastic job minReplicas workers,
+  // of one whose launcher is made later the workers.
   int64_t MinReplicas() const;
   // Processes per pod as a number; 1 where torchrun counts itself (auto, gpu, cpu).
   int64_t NprocPerNode() const;
@@ -111,6 +121,9 @@ struct Job {
   bool RestartsAsGang() const { return !elastic.has_value() && !dynamic_workers; }
   client::Resource Resource() const { return ResourceOf(*kind); }
   std::string OperatorName() const;  // "pytorchjob-controller"
+  std::string_view ApiVersion() const {
+    return ssh ? "kubeflow.org/v2beta1" : std::string_view(kApiVersion);
+  }
 };
 
 // Invalid when it cannot be run at all: no replicas, a role that the kind does not have, no

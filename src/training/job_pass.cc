@@ -432,11 +432,29 @@ class Pass {
         if (was_whole && (IsTerminating(*pod) || WentWithItsNode(*pod)))
           return WhyLost(census, index);
       }
+      if (MayComeLater(census)) continue;
       for (int64_t index = 0; was_whole && index < census.replica->count; ++index) {
         if (!census.pods.contains(index)) return WhyLost(census, index);
       }
     }
     return std::nullopt;
+  }
+
+  // A launcher that is made when its workers are ready, and has not run yet.
+  bool MayComeLater(const Census& census) const {
+    return job_.ssh && job_.ssh->waits_for_workers && census.replica->leads &&
+           !HasCondition(status_, kRunning);
+  }
+
+  bool IsAwaited(const Census& census) const {
+    const Census* workers = Of(kWorker);
+    if (!MayComeLater(census) || workers == nullptr) return false;
+    return static_cast<int64_t>(workers->pods.size()) < workers->replica->count ||
+           std::ranges::any_of(
+               workers->pods,
+               [](const auto& entry) {
+                 return !schema::ConditionHolds((*entry.second)["status"]["conditions"], "Ready");
+               });
   }
 
   // Whether all pods of this epoch existed at some time, so that one that is missing was lost and
@@ -514,6 +532,7 @@ class Pass {
 
   const std::set<std::string>& WantedNames() {
     if (wanted_names_.empty()) {
+      if (job_.ssh) wanted_names_.insert(job_.name);
       for (const Replica& replica : job_.replicas) {
         for (int64_t i = 0; i < replica.count; ++i) {
           wanted_names_.insert(ReplicaName(job_.name, replica.LowerType(), i));
@@ -592,7 +611,7 @@ class Pass {
         if (PhaseOf(*pod) == "Running" && !IsTerminating(*pod)) running.emplace_back(NameOf(*pod));
       }
     }
-    for (const MpiObject& wanted : MpiObjectsOf(job_, running)) {
+    for (const MpiObject& wanted : MpiObjectsOf(job_, running, children_.ssh_key)) {
       const Target target{wanted.resource, job_.ns, std::string(NameOf(wanted.object)), ""};
       const auto present = children_.mpi_objects.find(wanted.resource.plural);
       if (present == children_.mpi_objects.end()) {
@@ -654,7 +673,7 @@ class Pass {
       bool overwrites = false;
       for (int64_t i = 0; i < census.replica->count; ++i) {
         const std::string name = ReplicaName(job_.name, census.replica->LowerType(), i);
-        if (census.pods.contains(i) || IsTaken("pods", name)) continue;
+        if (census.pods.contains(i) || IsTaken("pods", name) || IsAwaited(census)) continue;
         out_.Create({resources::kPods, job_.ns, name, ""},
                     MakePod(job_, *census.replica, i, restarts_.epoch));
         JobEvent(EventType::kNormal, "SuccessfulCreatePod", fmt::format("Created pod: {}", name));

@@ -32,6 +32,7 @@
 #include "client/reconcile.h"
 #include "json/projection.h"
 #include "json/value.h"
+#include "net/ssh_key.h"
 #include "training/job.h"
 
 namespace muster::training {
@@ -49,6 +50,7 @@ struct JobChildren {
   // exist.
   std::string missing_rendezvous;
   std::map<std::string, json::Value> mpi_objects;  // of an MPIJob, by resource; mpi.h
+  net::SshKeyPair ssh_key;                         // a new one, where it has no Secret yet
 };
 
 // What ReconcileJob reads of a pod, besides identity fields.

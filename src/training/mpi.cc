@@ -1,6 +1,7 @@
 #include "training/mpi.h"
 
 #include "base/strings.h"
+#include "training/mpi_ssh.h"
 #include "training/pods.h"
 
 namespace muster::training {
@@ -15,21 +16,6 @@ constexpr std::string_view kConfigFolder = "/etc/mpi";
 constexpr std::string_view kKubectlFolder = "/opt/kube";
 constexpr std::string_view kConfigVolume = "mpi-job-config";
 constexpr std::string_view kKubectlVolume = "mpi-job-kubectl";
-
-json::Value MetadataOf(const Job& job, const std::string& name) {
-  return json::Obj({{"name", name},
-                    {"namespace", job.ns},
-                    {"labels", json::Obj({{std::string(kJobNameLabel), job.name}})},
-                    {"ownerReferences", OwnerReferencesTo(job)}});
-}
-
-std::vector<std::string> WorkerNames(const Job& job) {
-  std::vector<std::string> names;
-  const Replica* workers = job.Find(kWorker);
-  for (int64_t i = 0; workers != nullptr && i < workers->count; ++i)
-    names.push_back(ReplicaName(job.name, workers->LowerType(), i));
-  return names;
-}
 
 std::string Hostfile(const Job& job) {
   std::string text;
@@ -57,20 +43,23 @@ std::string DiscoverHostsScript(const Job& job, const std::vector<std::string>& 
   return text;
 }
 
+json::Value ExecHosts(const Job& job, const std::vector<std::string>& running) {
+  return json::Obj({{"hostfile", Hostfile(job)},
+                    {"kubexec.sh", KubexecScript(job)},
+                    {"discover_hosts.sh", DiscoverHostsScript(job, running)}});
+}
+
 json::Value ConfigMapOf(const Job& job, const std::vector<std::string>& running) {
-  return json::Obj(
-      {{"apiVersion", "v1"},
-       {"kind", "ConfigMap"},
-       {"metadata", MetadataOf(job, job.name + "-config")},
-       {"data", json::Obj({{"hostfile", Hostfile(job)},
-                           {"kubexec.sh", KubexecScript(job)},
-                           {"discover_hosts.sh", DiscoverHostsScript(job, running)}})}});
+  return json::Obj({{"apiVersion", "v1"},
+                    {"kind", "ConfigMap"},
+                    {"metadata", MpiMetadata(job, job.name + "-config")},
+                    {"data", job.ssh ? SshHosts(job, running) : ExecHosts(job, running)}});
 }
 
 json::Value ServiceAccountOf(const Job& job) {
   return json::Obj({{"apiVersion", "v1"},
                     {"kind", "ServiceAccount"},
-                    {"metadata", MetadataOf(job, job.name + "-launcher")}});
+                    {"metadata", MpiMetadata(job, job.name + "-launcher")}});
 }
 
 json::Value RoleOf(const Job& job) {
@@ -78,7 +67,7 @@ json::Value RoleOf(const Job& job) {
   return json::Obj(
       {{"apiVersion", "rbac.authorization.k8s.io/v1"},
        {"kind", "Role"},
-       {"metadata", MetadataOf(job, job.name + "-launcher")},
+       {"metadata", MpiMetadata(job, job.name + "-launcher")},
        {"rules", json::List({json::Obj({{"verbs", json::Strings({"get", "list", "watch"})},
                                         {"apiGroups", core},
                                         {"resources", json::Strings({"pods"})}}),
@@ -93,7 +82,7 @@ json::Value RoleBindingOf(const Job& job) {
   return json::Obj(
       {{"apiVersion", "rbac.authorization.k8s.io/v1"},
        {"kind", "RoleBinding"},
-       {"metadata", MetadataOf(job, name)},
+       {"metadata", MpiMetadata(job, name)},
        {"roleRef",
         json::Obj({{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", name}})},
        {"subjects", json::List({json::Obj(
@@ -195,26 +184,53 @@ json::Value WithIdleCommand(const Replica& worker, json::Value spec) {
 
 }  // namespace
 
+json::Value MpiMetadata(const Job& job, const std::string& name) {
+  return json::Obj({{"name", name},
+                    {"namespace", job.ns},
+                    {"labels", json::Obj({{std::string(kJobNameLabel), job.name}})},
+                    {"ownerReferences", OwnerReferencesTo(job)}});
+}
+
+std::vector<std::string> WorkerNames(const Job& job) {
+  std::vector<std::string> names;
+  const Replica* workers = job.Find(kWorker);
+  for (int64_t i = 0; workers != nullptr && i < workers->count; ++i)
+    names.push_back(ReplicaName(job.name, workers->LowerType(), i));
+  return names;
+}
+
 bool IsMpi(const Job& job) { return job.kind->kind == "MPIJob"; }
 
 const std::vector<client::Resource>& MpiResources() {
   static const std::vector<client::Resource> all = {
-      resources::kConfigMaps, resources::kServiceAccounts, kRoles, kRoleBindings};
+      resources::kConfigMaps, resources::kServiceAccounts, kRoles,
+      kRoleBindings,          resources::kSecrets,         resources::kServices};
   return all;
 }
 
 std::string MpiObjectName(const Job& job, const client::Resource& resource) {
-  return job.name + (resource == resources::kConfigMaps ? "-config" : "-launcher");
+  if (resource == resources::kConfigMaps) return job.name + "-config";
+  if (resource == resources::kSecrets) return job.ssh ? job.name + "-ssh" : "";
+  if (resource == resources::kServices) return job.ssh ? job.name : "";
+  return job.ssh ? "" : job.name + "-launcher";
 }
 
-std::vector<MpiObject> MpiObjectsOf(const Job& job, const std::vector<std::string>& running) {
-  return {{resources::kConfigMaps, ConfigMapOf(job, running), "data"},
+std::vector<MpiObject> MpiObjectsOf(const Job& job, const std::vector<std::string>& running,
+                                    const net::SshKeyPair& key) {
+  const MpiObject config{resources::kConfigMaps, ConfigMapOf(job, running), "data"};
+  if (job.ssh) {
+    return {config,
+            {resources::kSecrets, SshSecret(job, key), ""},
+            {resources::kServices, SshService(job), ""}};
+  }
+  return {config,
           {resources::kServiceAccounts, ServiceAccountOf(job), ""},
           {kRoles, RoleOf(job), "rules"},
           {kRoleBindings, RoleBindingOf(job), ""}};
 }
 
-std::vector<EnvVar> MpiEnv(const Replica& replica) {
+std::vector<EnvVar> MpiEnv(const Job& job, const Replica& replica) {
+  if (job.ssh) return SshEnv(job, replica);
   if (!replica.leads) return {};
   const std::string script = fmt::format("{}/kubexec.sh", kConfigFolder);
   const std::string hostfile = fmt::format("{}/hostfile", kConfigFolder);
@@ -230,9 +246,14 @@ std::vector<EnvVar> MpiEnv(const Replica& replica) {
           {"NVIDIA_DRIVER_CAPABILITIES", ""}};
 }
 
-json::Value WithMpi(const Job& job, const Replica& replica, json::Value spec) {
-  spec = replica.leads ? WithLauncher(job, replica, std::move(spec))
-                       : WithIdleCommand(replica, std::move(spec));
+json::Value WithMpi(const Job& job, const Replica& replica, int64_t index, json::Value spec) {
+  if (job.ssh) {
+    spec = WithSsh(job, replica, index, std::move(spec));
+    if (!replica.leads) return spec;
+  } else {
+    spec = replica.leads ? WithLauncher(job, replica, std::move(spec))
+                         : WithIdleCommand(replica, std::move(spec));
+  }
   // OpenMPI's daemons look for the script of the launcher, too.
   spec = spec.Set("volumes", spec["volumes"].Append(ConfigVolume(job)));
   return WithMainContainer(replica, std::move(spec), [](const json::Value& container) {

@@ -1,8 +1,9 @@
 // src/training/mpi.h
 //
-// What an MPIJob (kubeflow.org/v1) has beside pods: the launcher runs mpirun, which starts its
-// daemons in the workers through the API server (`kubectl exec`), from a script that is its rsh.
-// Contract: kubeflow/training-operator release-1.9, pkg/controller.v1/mpi.
+// What an MPIJob has beside pods. One of kubeflow.org/v2beta1: see mpi_ssh.h. Of kubeflow.org/v1:
+// the launcher runs mpirun, which starts its daemons in the workers through the API server
+// (`kubectl exec`), from a script that is its rsh. Contract: kubeflow/training-operator
+// release-1.9, pkg/controller.v1/mpi.
 //
 //   ConfigMap <job>-config   hostfile, kubexec.sh (the rsh), discover_hosts.sh (workers that run)
 //   ServiceAccount, Role, RoleBinding <job>-launcher   may execute in the workers, by name
@@ -20,6 +21,7 @@
 
 #include "client/api_client.h"
 #include "json/value.h"
+#include "net/ssh_key.h"
 #include "training/env.h"
 #include "training/job.h"
 
@@ -34,15 +36,20 @@ struct MpiObject {
 };
 
 bool IsMpi(const Job& job);
-// Kinds of which a job has one object each.
-const std::vector<client::Resource>& MpiResources();
-std::string MpiObjectName(const Job& job, const client::Resource& resource);
-// `running`: the workers' pods that run, by name.
-std::vector<MpiObject> MpiObjectsOf(const Job& job, const std::vector<std::string>& running);
+std::vector<std::string> WorkerNames(const Job& job);
+json::Value MpiMetadata(const Job& job, const std::string& name);
 
-// For the container that runs mpirun; workers need none.
-std::vector<EnvVar> MpiEnv(const Replica& replica);
+// Kinds of which jobs have one object each.
+const std::vector<client::Resource>& MpiResources();
+// "" if the job has none of the kind.
+std::string MpiObjectName(const Job& job, const client::Resource& resource);
+// `running`: the workers' pods that run, by name. `key`: for a Secret that is to be made.
+std::vector<MpiObject> MpiObjectsOf(const Job& job, const std::vector<std::string>& running,
+                                    const net::SshKeyPair& key = {});
+
+// For the container that MPI runs in.
+std::vector<EnvVar> MpiEnv(const Job& job, const Replica& replica);
 // The pod's spec with volumes, account, init container, and a worker's command if it has none.
-json::Value WithMpi(const Job& job, const Replica& replica, json::Value spec);
+json::Value WithMpi(const Job& job, const Replica& replica, int64_t index, json::Value spec);
 
 }  // namespace muster::training

@@ -65,7 +65,7 @@ json::Value PodSpecOf(const Job& job, const Replica& replica, int64_t index) {
     containers.push_back(told ? WithEnv(with_port, env) : with_port);
   }
   spec = spec.Set("containers", json::Value(std::move(containers)));
-  return IsMpi(job) ? WithMpi(job, replica, std::move(spec)) : spec;
+  return IsMpi(job) ? WithMpi(job, replica, index, std::move(spec)) : spec;
 }
 
 using Amounts = std::map<std::string, cluster::Quantity>;
@@ -107,6 +107,7 @@ json::Value LabelsOf(const Job& job, const Replica& replica, int64_t index) {
                                   {std::string(kOperatorNameLabel), job.OperatorName()},
                                   {std::string(kReplicaIndexLabel), std::to_string(index)},
                                   {std::string(kReplicaTypeLabel), replica.LowerType()}});
+  if (job.ssh) return labels.Set(kJobRoleLabel, replica.LowerType());
   if (IsMasterRole(job, replica, index)) labels = labels.Set(kJobRoleLabel, "master");
   return labels;
 }
@@ -117,7 +118,7 @@ std::string SelectorOf(const Job& job, const Replica& replica) {
 }
 
 json::Value OwnerReferencesTo(const Job& job) {
-  return json::List({json::Obj({{"apiVersion", kApiVersion},
+  return json::List({json::Obj({{"apiVersion", job.ApiVersion()},
                                 {"kind", job.kind->kind},
                                 {"name", job.name},
                                 {"uid", job.uid},
@@ -178,7 +179,8 @@ json::Value PodGroupSpec(const Job& job) {
   const int64_t members = policy["minAvailable"].AsInt(job.MinReplicas());
   json::Value spec = json::Obj({{"minMember", members}, {"queue", policy["queue"].Str("default")}});
   // Without its master no part of the job can begin.
-  if (job.Leader() != nullptr && members > 0 && members < job.TotalReplicas()) {
+  const bool together = !(job.ssh && job.ssh->waits_for_workers);
+  if (job.Leader() != nullptr && together && members > 0 && members < job.TotalReplicas()) {
     spec = spec.Set("minTaskMember", json::Obj({{job.Leader()->LowerType(), 1}}));
   }
   if (const std::string priority = policy["priorityClass"].Str(); !priority.empty()) {

@@ -28,6 +28,7 @@ bool BelongsTo(const json::Value& object, const Job& job) {
 void FindMpiObjects(const client::View& view, const Job& job, JobChildren& children) {
   for (const client::Resource& resource : MpiResources()) {
     const std::string name = MpiObjectName(job, resource);
+    if (name.empty()) continue;
     const json::Value* object = view.Of(resource).Find({job.ns, name});
     if (object == nullptr) continue;
     children.mpi_objects.emplace(resource.plural, *object);
@@ -107,7 +108,10 @@ client::Reconciled TrainingController::Reconcile(const client::View& view,
     return {};
   const Result<Job> job = ParseJob(kind_, *object);
   if (!job) return RefuseJob(kind_, *object, job.error(), now);
-  return ReconcileJob(*job, FindChildren(view, *job), now);
+  JobChildren children = FindChildren(view, *job);
+  if (job->ssh && !children.mpi_objects.contains(resources::kSecrets.plural))
+    children.ssh_key = net::GenerateSshKey();
+  return ReconcileJob(*job, children, now);
 }
 
 void AddAll(client::Runtime& runtime) {

@@ -4,6 +4,8 @@
 // the informers and hands them to job_pass.h.
 //
 // Thread:     the loop thread (see client/reconcile.h).
+// Invariants: pure but for one thing: the key of an MPIJob's Secret is random, because nobody may
+//             be able to work it out.
 
 #pragma once
 

@@ -205,6 +205,18 @@ TEST(Defaults, OfOtherTrainingJobs) {
       J(R"({"spec":{"tfReplicaSpecs":{"PS":{"replicas":1,"restartPolicy":"Never"},)"
         R"("Worker":{"replicas":2,"restartPolicy":"Never"}},
                 "runPolicy":{"cleanPodPolicy":"None","suspend":false}}})"));
+  kind.kind = "MPIJob";
+  EXPECT_EQ(
+      ApplyDefaults(kind, J(R"({"spec":{"cleanPodPolicy":"All",)"
+                            R"("mpiReplicaSpecs":{"launcher":{}}}})")),
+      J(R"({"spec":{"cleanPodPolicy":"All","mpiReplicaSpecs":{"Launcher":{"replicas":1,)"
+        R"("restartPolicy":"Never"}},"runPolicy":{"cleanPodPolicy":"All","suspend":false}}})"));
+  EXPECT_EQ(ApplyDefaults(kind, J(R"({"apiVersion":"kubeflow.org/v2beta1",)"
+                                  R"("spec":{"mpiReplicaSpecs":{"launcher":{}}}})")),
+            J(R"({"apiVersion":"kubeflow.org/v2beta1","spec":{"mpiReplicaSpecs":{"Launcher":{)"
+              R"("replicas":1,"restartPolicy":"OnFailure"}},"mpiImplementation":"OpenMPI",)"
+              R"("sshAuthMountPath":"/root/.ssh","launcherCreationPolicy":"AtStartup",)"
+              R"("runPolicy":{"cleanPodPolicy":"None","suspend":false}}})"));
   kind.kind = "JAXJob";
   EXPECT_EQ(ApplyDefaults(kind, J(R"({"spec":{"jaxReplicaSpecs":{"worker":{}}}})")),
             J(R"({"spec":{"jaxReplicaSpecs":{"Worker":{"replicas":1,"restartPolicy":"Never"}},

@@ -144,6 +144,26 @@ Value DefaultTrainingJob(const TrainingKind& kind, Value job) {
   return job;
 }
 
+// mpi-operator pkg/apis/kubeflow/v2beta1/default.go. Later only these fields tell in which version
+// the job was made.
+Value DefaultMPIJobOverSsh(Value job) {
+  Value spec = job["spec"];
+  SetDefault(spec, "mpiImplementation", "OpenMPI");
+  SetDefault(spec, "sshAuthMountPath", "/root/.ssh");
+  SetDefault(spec, "launcherCreationPolicy", "AtStartup");
+  EditMember(spec, "mpiReplicaSpecs", [](const Value& roles) {
+    Value result = roles;
+    for (const auto& [role, replicas] : roles.members()) {
+      if (!EqualsIgnoreCase(role, "Launcher") || !replicas.IsObject()) continue;
+      Value filled = replicas;
+      SetDefault(filled, "restartPolicy", "OnFailure");
+      result = result.Set(role, std::move(filled));
+    }
+    return result;
+  });
+  return std::move(job).Set("spec", std::move(spec));
+}
+
 }  // namespace
 
 Value DefaultPyTorchJob(Value job) {
@@ -159,6 +179,10 @@ Value DefaultMPIJob(Value job) {
   const std::string policy = job["spec"]["cleanPodPolicy"].Str();
   if (!policy.empty() && IsUnset(job["spec"]["runPolicy"]["cleanPodPolicy"]))
     job = job.SetPath({"spec", "runPolicy", "cleanPodPolicy"}, policy);
+  if (job["apiVersion"].AsString() == "kubeflow.org/v2beta1" ||
+      !job["spec"]["mpiImplementation"].AsString().empty()) {
+    job = DefaultMPIJobOverSsh(std::move(job));
+  }
   return DefaultTrainingJob(*FindTrainingKind("MPIJob"), std::move(job));
 }
 

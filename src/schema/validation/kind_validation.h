@@ -81,8 +81,9 @@ void ValidatePyTorchJob(const json::Value& job, FieldErrors& errors);
 void ValidateTFJob(const json::Value& job, FieldErrors& errors);
 void ValidateJAXJob(const json::Value& job, FieldErrors& errors);
 void ValidateMPIJob(const json::Value& job, FieldErrors& errors);
+void ValidateMPIJobUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidateTrainingJobUpdate(const json::Value& before, const json::Value& after,
-                              FieldErrors& errors);
+                               FieldErrors& errors);
 // Of one PodGroup.
 inline constexpr size_t kMaxSubGroupPolicies = 32;
 void ValidatePodGroup(const json::Value& group, FieldErrors& errors);

@@ -89,14 +89,14 @@ void ValidateNameLength(const TrainingKind& kind, const Value& job, FieldErrors&
                              most, longest, kMaxDnsLabelLength));
 }
 
-void ValidateRunPolicy(const Value& policy, const Path& path, FieldErrors& errors) {
+void ValidateRunPolicy(const Value& policy, const Path& path, FieldErrors& errors,
+                       std::string_view us = "kubeflow.org/training-operator") {
   for (const char* key : {"ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"}) {
     errors.NotNegative(path.Child(key), policy[key]);
   }
   const Value& manager = policy["managedBy"];
   if (!manager.IsNull()) {
-    errors.OneOf(path.Child("managedBy"), manager,
-                 {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"});
+    errors.OneOf(path.Child("managedBy"), manager, {us, "kueue.x-k8s.io/multikueue"});
   }
   const Path scheduling = path.Child("schedulingPolicy");
   errors.NotNegative(scheduling.Child("minAvailable"), policy["schedulingPolicy"]["minAvailable"]);
@@ -166,7 +166,9 @@ void ValidateSubGroupPolicies(const Value& spec, const Path& path, FieldErrors& 
 
 void ValidateTrainingJob(const TrainingKind& kind, const Value& job, FieldErrors& errors) {
   const Path path("spec");
-  ValidateRunPolicy(job["spec"]["runPolicy"], path.Child("runPolicy"), errors);
+  const bool over_ssh = !job["spec"]["mpiImplementation"].AsString().empty();
+  ValidateRunPolicy(job["spec"]["runPolicy"], path.Child("runPolicy"), errors,
+                    over_ssh ? "kubeflow.org/mpi-operator" : "kubeflow.org/training-operator");
   ValidateNameLength(kind, job, errors);
   ValidateReplicas(kind, job["spec"], path, errors);
 }
@@ -216,6 +218,19 @@ void ValidateTrainingJobUpdate(const Value& before, const Value& after, FieldErr
     const Path scheduling = policy.Child("schedulingPolicy");
     errors.Invalid(scheduling.Child("queue"), now["schedulingPolicy"]["queue"], kImmutable);
   }
+}
+
+// Each of the two versions would be run in its own way, and a job is run in one.
+void ValidateMPIJobUpdate(const Value& before, const Value& after, FieldErrors& errors) {
+  const Value& old = before["spec"]["mpiImplementation"];
+  const Value& now = after["spec"]["mpiImplementation"];
+  if (!(old == now)) {
+    errors.Invalid(Path("spec").Child("mpiImplementation"), now,
+                   old.IsNull() ? "must not be set: the job was made as kubeflow.org/v1, change it "
+                                  "through that version"
+                                : kImmutable);
+  }
+  ValidateTrainingJobUpdate(before, after, errors);
 }
 
 void ValidatePodGroup(const Value& group, FieldErrors& errors) {

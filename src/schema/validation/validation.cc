@@ -45,7 +45,7 @@ constexpr KindRules kRules[] = {
      ValidateTrainingJobUpdate},
     {"kubeflow.org", "TFJob", CheckDns1035Label, ValidateTFJob, ValidateTrainingJobUpdate},
     {"kubeflow.org", "JAXJob", CheckDns1035Label, ValidateJAXJob, ValidateTrainingJobUpdate},
-    {"kubeflow.org", "MPIJob", CheckDns1035Label, ValidateMPIJob, ValidateTrainingJobUpdate},
+    {"kubeflow.org", "MPIJob", CheckDns1035Label, ValidateMPIJob, ValidateMPIJobUpdate},
     {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"scheduling.x-k8s.io", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"", "Binding", CheckDns1123Subdomain, nullptr},

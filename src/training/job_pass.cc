@@ -289,7 +289,8 @@ class Pass {
     census.pods[index] = &pod;
     if (PhaseOf(pod) == "Failed") {
       ++census.counts.failed;
-      if (!WentWithItsNode(pod)) census.failed.push_back(&pod);
+      // Who was told to go (deleted, drained, evicted for others) did not fail by itself.
+      if (!WentWithItsNode(pod) && !IsTerminating(pod)) census.failed.push_back(&pod);
     } else if (PhaseOf(pod) == "Succeeded") {
       ++census.counts.succeeded;
     } else if (PhaseOf(pod) == "Running" && !IsTerminating(pod)) {

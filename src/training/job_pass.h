@@ -10,9 +10,9 @@
 // A restart of a job without elasticPolicy restarts all of its pods, once per failure: the peers of
 // a lost rank hold a collective that never ends. Upstream recreates only the failed pod
 // (kubeflow/trainer#2000, #2185). It also happens, without counting against backoffLimit, when a
-// pod of a running job disappears (its node was lost) and when the number of replicas changes
-// (it is in every pod's environment). Elastic jobs, and TFJobs with dynamic workers, replace single
-// pods.
+// pod of a running job disappears (its node was lost, it was deleted) and when the number of
+// replicas changes (it is in every pod's environment). Elastic jobs, and TFJobs with dynamic
+// workers, replace single pods.
 //
 // An elastic job whose rendezvous is an etcd that nobody serves could never begin: after
 // kRendezvousGrace it is told to meet at worker 0 (an annotation of the job, and an event).

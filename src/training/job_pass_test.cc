@@ -277,6 +277,28 @@ TEST(JobPass, APodWhoseNodeIsGoneIsLostNotFailed) {
   }
 }
 
+TEST(JobPass, APodThatIsDeletedWhileItRunsIsLostNotFailed) {
+  for (const char* policy : {"Never", "OnFailure", "ExitCode"}) {
+    Scene scene(DdpJob(policy));
+    scene.RunPolicy("{backoffLimit: 0}");
+    scene.Fail(1, 1);
+    scene.SetPod(1, scene.children.pods[1].SetPath({"metadata", "deletionTimestamp"},
+                                                   "2026-01-02T03:04:05Z"));
+    const Reconciled out = scene.Run();
+    EXPECT_FALSE(HasCondition(StatusIn(out), "Failed")) << policy;
+    EXPECT_EQ(RestartsOf(JobPatchIn(out)).epoch, 1) << "its peers hold a dead collective";
+    EXPECT_EQ(RestartsOf(JobPatchIn(out)).count, 0);
+  }
+  Scene elastic(ElasticJob());
+  elastic.RunPolicy("{backoffLimit: 0}");
+  elastic.Fail(1, 1);
+  elastic.SetPod(1, elastic.children.pods[1].SetPath({"metadata", "deletionTimestamp"},
+                                                     "2026-01-02T03:04:05Z"));
+  EXPECT_FALSE(HasCondition(StatusIn(elastic.Run()), "Failed"));
+  elastic.children.pods.erase(elastic.children.pods.begin() + 1);
+  EXPECT_EQ(Lines(elastic.Run(), "create", "pods"), (std::vector<std::string>{"el-worker-1"}));
+}
+
 TEST(JobPass, GangRestartsWhole) {
   Scene scene(DdpJob());
   scene.Fail(1, 1);

@@ -60,12 +60,17 @@ def processes(name):
     return found
 
 
+kinds = []  # of the next pods
+
+
 class Pod:
     """What a pod does and what must become of it."""
 
     def __init__(self, number):
         self.name = f"fire-{number}"
-        self.kind = rng.choice(["count", "count", "count", "retry", "deleted", "two"])
+        if not kinds:  # of six in a row one is of each sort
+            kinds.extend(rng.sample(["count", "count", "count", "retry", "deleted", "two"], 6))
+        self.kind = kinds.pop()
         self.lines = rng.randint(1, 400)
         self.code = rng.choice([0, 0, 1, 2, 3, 42, 255])
         self.uid = None

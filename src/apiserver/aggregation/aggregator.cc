@@ -8,7 +8,8 @@ Aggregator::Aggregator(Core& core)
     : index_(core.store,
              [this](const std::string& name, const ApiServicePtr& service) {
                service == nullptr ? checker_.Forget(name) : checker_.Check(name);
-             }),
+             },
+             [this](const std::string& name) { local_.OnDeleted(name); }),
       checker_(core, index_),
       local_(core) {}
 

@@ -27,7 +27,9 @@ void ApiServiceIndex::Start() {
           if (event.type == store::WatchEvent::Type::kPut) {
             Put(*event.entry);
           } else {
-            Remove(std::string(ParseKey(event.entry->key).name));
+            const std::string name(ParseKey(event.entry->key).name);
+            Remove(name);
+            on_deleted_(name);
           }
         }
       });

@@ -25,10 +25,12 @@ class ApiServiceIndex {
  public:
   // Of an APIService that appeared or whose spec changed; nullptr as second: it is gone.
   using OnChange = std::function<void(const std::string& name, const ApiServicePtr& service)>;
+  // Of any APIService that was deleted.
+  using OnDeleted = std::function<void(const std::string& name)>;
 
   // REQUIRES: `store` outlives it.
-  ApiServiceIndex(store::Store& store, OnChange on_change)
-      : store_(store), on_change_(std::move(on_change)) {}
+  ApiServiceIndex(store::Store& store, OnChange on_change, OnDeleted on_deleted)
+      : store_(store), on_change_(std::move(on_change)), on_deleted_(std::move(on_deleted)) {}
   ~ApiServiceIndex() {
     if (watch_ != 0) store_.CancelWatch(watch_);
   }
@@ -50,6 +52,7 @@ class ApiServiceIndex {
 
   store::Store& store_;
   OnChange on_change_;
+  OnDeleted on_deleted_;
   store::Store::WatchId watch_ = 0;
   std::map<std::string, ApiServicePtr, std::less<>> by_name_;  // VERSION.GROUP
   uint64_t revision_ = 0;

@@ -112,9 +112,20 @@ void LocalApiServices::SyncCustom() {
   }));
 }
 
+void LocalApiServices::OnDeleted(const std::string& name) {
+  deleted_.insert(name);
+  SyncCustom();
+}
+
 void LocalApiServices::Sync() {
   const ResourcePtr resource = core_.registry.Find("apiregistration.k8s.io", "v1", "apiservices");
   std::map<std::string, json::Value> wanted;
+  if (const auto deleted = std::exchange(deleted_, {}); !deleted.empty()) {
+    for (json::Value& service : BuiltInApiServices()) {
+      const std::string name = service["metadata"]["name"].Str();
+      if (deleted.contains(name)) wanted[name] = std::move(service);
+    }
+  }
   for (const ResourcePtr& served : core_.registry.All()) {
     if (served->crd.empty() || served->terminating) continue;
     const schema::Kind& kind = *served->kind;

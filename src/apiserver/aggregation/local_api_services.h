@@ -11,6 +11,8 @@
 #pragma once
 
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "json/value.h"
@@ -28,11 +30,14 @@ class LocalApiServices {
 
   // CustomResourceDefinitions changed: makes and removes what follows from it, soon.
   void SyncCustom();
+  // Makes it anew, soon, if it says what is served here.
+  void OnDeleted(const std::string& name);
 
  private:
   void Sync();
 
   Core& core_;
+  std::set<std::string> deleted_;  // since the last pass
   bool soon_ = false;
 };
 

@@ -22,6 +22,7 @@ using cluster::NodeIndex;
 
 // Holders that the text names; the JSON has all pods.
 constexpr size_t kMaxHoldersShown = 10;
+constexpr int64_t kSharesOfAGpu = 1000;
 
 std::string SentenceForNode(const json::Value& node) {
   const json::Value& ready = FindCondition(node, "Ready");
@@ -92,10 +93,24 @@ class NodeView {
     return std::max<int64_t>(snapshot_.Free(node_, snapshot_.FindResource(resource)), 0);
   }
 
+  // Of all GPUs together, where Free() tells what there is of one.
+  int64_t FreeShares() const {
+    int64_t free = cluster::AmountOf(info_.allocatable, cluster::resource::kGpuMilli);
+    for (const PodHere& pod : pods_) {
+      const cluster::ResourceList& requests =
+          snapshot_.Shape(pod.placement->shape).constraints.requests;
+      free -= cluster::AmountOf(requests, cluster::resource::kGpuMilli) +
+              kSharesOfAGpu * cluster::AmountOf(requests, cluster::resource::kNvidiaGpu);
+    }
+    return std::max<int64_t>(free, 0);
+  }
+
   void AddAmounts(Explanation& out) const {
     json::Array amounts;
     for (const auto& [resource, offered] : info_.allocatable) {
-      const std::string free = cluster::AmountText(resource, Free(resource));
+      const bool is_share = resource == cluster::resource::kGpuMilli;
+      const std::string free =
+          cluster::AmountText(resource, is_share ? FreeShares() : Free(resource));
       const std::string all = cluster::AmountText(resource, offered);
       out.lines.push_back(fmt::format("free: {} of {} {}", free, all, resource));
       amounts.push_back(json::Obj({{"resource", resource}, {"free", free}, {"allocatable", all}}));

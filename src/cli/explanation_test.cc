@@ -366,6 +366,8 @@ TEST_F(ExplainTest, AShareOfAGpuIsNoPartOfTheLargestPod) {
                           milli + "}}}]}}"));
   };
   share("a", "300");
+  EXPECT_NE(Text({"node", "n0"}).find("free: 1700 of 2000 muster.dev/gpu-milli\n"),
+            std::string::npos);
   EXPECT_NE(Text({"node", "n0"})
                 .find("  the largest pod that fits: 1 nvidia.com/gpu, 8 cpu\n"
                       "  the largest share of a GPU that fits: 1000 muster.dev/gpu-milli\n"),
@@ -377,6 +379,8 @@ TEST_F(ExplainTest, AShareOfAGpuIsNoPartOfTheLargestPod) {
   const json::Value facts = Json({"node", "n0"});
   EXPECT_EQ(json::Write(facts["largestPod"]), R"({"cpu":"8"})");
   EXPECT_EQ(facts["largestShare"].AsString(), "700");
+  EXPECT_NE(Text({"node", "n0"}).find("free: 700 of 2000 muster.dev/gpu-milli\n"),
+            std::string::npos);
 }
 
 TEST_F(ExplainTest, OtherKindsSayWhatTheirStatusSays) {

@@ -2,14 +2,14 @@
 # Issue 7: an MPIJob of kubeflow.org/v2beta1: real OpenMPI over real ssh, with a key that was made for the job, computes
 # pi with two workers of two ranks; both versions of the kind live beside each other.
 source "$(dirname "$0")/lib.sh"
-SSHD=${SSHD:-/usr/sbin/sshd}
-[ -x "$SSHD" ] || skip "no openssh-server"
+SSHD=${SSHD:-$ROOT/build/tools/openssh/sshd}
+[ -x "$SSHD" ] || skip "no sshd: run tests/tools/fetch-sshd"
 command -v mpirun ssh >/dev/null || skip "no openmpi-bin or openssh-client"
 /usr/bin/python3 -c 'import mpi4py' 2>/dev/null || skip "no python3-mpi4py"
 up
 SHARED=$SCRATCH/shared
 mkdir -p "$SHARED" && chmod 755 "$SHARED"
-cp "$SSHD" "$SHARED/sshd"
+cp -P "$(dirname "$SSHD")"/* "$SHARED/" # with libraries that a machine may lack
 cat >"$SHARED/pi.py" <<'PY'
 from mpi4py import MPI
 
@@ -26,6 +26,7 @@ cat >"$SHARED/worker.sh" <<'SH'
 ssh-keygen -q -t ecdsa -N '' -f /tmp/host_key
 grep -q ^sshd: /etc/passwd || echo 'sshd:x:74:65534::/run/sshd:/usr/sbin/nologin' >>/etc/passwd
 mkdir -p /run/sshd
+export LD_LIBRARY_PATH=/shared
 exec /shared/sshd -De -f /dev/null -h /tmp/host_key -o StrictModes=no -o UsePAM=no
 SH
 job() { # job NAME POLICY

@@ -288,12 +288,12 @@ Finding CheckImages(const HostFacts& facts) {
 
 // Few need it: what is missing is no warning.
 Finding CheckNfs(const HostFacts& facts) {
-  const char* subject = "NFS volumes";
+  const char* subject = "volumes";
   if (!facts.user.is_root() || facts.user.in_user_namespace)
-    return Ok(subject, "cannot be mounted, which only the machine's root may; others can");
+    return Ok(subject, "of all kinds but NFS, which only the machine's root may mount");
   const std::string missing = agent::MissingForNfs(facts.nfs);
-  if (missing.empty()) return Ok(subject, "can be mounted");
-  return Ok(subject, fmt::format("cannot be mounted, others can: {}", missing));
+  if (missing.empty()) return Ok(subject, "of all kinds, NFS too");
+  return Ok(subject, fmt::format("of all kinds but NFS: {}", missing));
 }
 
 Finding CheckOutside(const HostFacts& facts) {

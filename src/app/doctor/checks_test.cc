@@ -351,19 +351,17 @@ TEST(Doctor, ProgramsForImages) {
 
 TEST(Doctor, VolumesOfServersAreAHint) {
   const auto nfs = [](bool kernel, bool helper) {
-    return After("NFS volumes", [&](HostFacts& f) { f.nfs = {kernel, helper, "6.1.0"}; });
+    return After("volumes", [&](HostFacts& f) { f.nfs = {kernel, helper, "6.1.0"}; });
   };
-  EXPECT_EQ(nfs(true, true), "OK can be mounted | ");
+  EXPECT_EQ(nfs(true, true), "OK of all kinds, NFS too | ");
   EXPECT_TRUE(
       nfs(false, true)
-          .starts_with(
-              "OK cannot be mounted, others can: the kernel 6.1.0 has no NFS client: install"));
+          .starts_with("OK of all kinds but NFS: the kernel 6.1.0 has no NFS client: install"));
   EXPECT_TRUE(
       nfs(true, false)
-          .starts_with(
-              "OK cannot be mounted, others can: mount.nfs is missing: install nfs-common"));
-  EXPECT_EQ(After("NFS volumes", [](HostFacts& f) { f.user.in_user_namespace = true; }),
-            "OK cannot be mounted, which only the machine's root may; others can | ");
+          .starts_with("OK of all kinds but NFS: mount.nfs is missing: install nfs-common"));
+  EXPECT_EQ(After("volumes", [](HostFacts& f) { f.user.in_user_namespace = true; }),
+            "OK of all kinds but NFS, which only the machine's root may mount | ");
 }
 
 TEST(Doctor, Gpus) {

@@ -1,5 +1,6 @@
 #include "apiserver/answer.h"
 
+#include "apiserver/protobuf_answer.h"
 #include "apiserver/stored_object.h"
 #include "json/write.h"
 #include "schema/conversion.h"
@@ -67,17 +68,18 @@ void AppendTableHead(std::string& out, const AnswerFormat& format, const ListFac
 
 bool AnswerFormat::Same(const AnswerFormat& other) const {
   return kind == other.kind && form == other.form && meta_version == other.meta_version &&
-         (form != AnswerForm::kTable || include == other.include);
+         (form != AnswerForm::kTable || include == other.include) &&
+         (encoding == Encoding::kProtobuf) == (other.encoding == Encoding::kProtobuf);
 }
 
 Result<AnswerFormat> MakeFormat(schema::KindPtr kind, std::string_view accept,
                                 const RequestInfo& info) {
-  ASSIGN_OR_RETURN(const Negotiated negotiated, Negotiate(accept));
+  ASSIGN_OR_RETURN(const Negotiated negotiated, Negotiate(accept, HasProtobuf(*kind)));
   AnswerFormat format;
   format.kind = std::move(kind);
   format.form = negotiated.form;
   format.meta_version = negotiated.meta_version;
-  format.yaml = negotiated.yaml;
+  format.encoding = negotiated.encoding;
   if (format.form == AnswerForm::kTable) format.printer = PrinterFor(format.kind);
   const std::string_view include = info.query.Get("includeObject");
   if (include == "None") {
@@ -90,21 +92,23 @@ Result<AnswerFormat> MakeFormat(schema::KindPtr kind, std::string_view accept,
   return format;
 }
 
-void AppendObject(std::string& out, const AnswerFormat& format, const store::Entry& entry,
-                  Time now) {
+Status AppendObject(std::string& out, const AnswerFormat& format, const store::Entry& entry,
+                    Time now) {
+  if (format.encoding == Encoding::kProtobuf) return AppendProtobufObject(out, format, entry);
   switch (format.form) {
     case AnswerForm::kObject:
       AppendWire(out, *format.kind, *entry.value);
-      return;
+      break;
     case AnswerForm::kPartialMetadata:
       AppendPartialMetadata(out, format, entry);
-      return;
+      break;
     case AnswerForm::kTable:
       AppendTableHead(out, format, {.revision = entry.mod_revision});
       AppendRow(out, format, entry, now);
       AppendListTail(out);
-      return;
+      break;
   }
+  return Status::Ok();
 }
 
 void AppendListHead(std::string& out, const AnswerFormat& format, const ListFacts& facts) {

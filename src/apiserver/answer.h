@@ -28,7 +28,7 @@ struct AnswerFormat {
   AnswerForm form = AnswerForm::kObject;
   std::string meta_version = "v1";
   IncludeObject include = IncludeObject::kMetadata;
-  bool yaml = false;
+  Encoding encoding = Encoding::kJson;
   std::shared_ptr<const TablePrinter> printer;  // set for kTable
 
   // Equal formats render equal bytes (for the same object and time).
@@ -40,11 +40,13 @@ struct AnswerFormat {
 Result<AnswerFormat> MakeFormat(schema::KindPtr kind, std::string_view accept,
                                 const RequestInfo& info);
 
-// One object as a whole answer (or as the object of a watch event).
-void AppendObject(std::string& out, const AnswerFormat& format, const store::Entry& entry,
-                  Time now);
+// One object as a whole answer (or as the object of a watch event): JSON text, of which YAML is
+// made later, or protobuf with its envelope, which alone can fail.
+Status AppendObject(std::string& out, const AnswerFormat& format, const store::Entry& entry,
+                    Time now);
 
-// {"kind":"PodList",...,"items":[ + items separated by ',' + ]}: or the Table that stands for it.
+// As text: {"kind":"PodList",...,"items":[ + items separated by ',' + ]}: or the Table that stands
+// for it.
 struct ListFacts {
   store::Revision revision = 0;
   std::string continue_token;

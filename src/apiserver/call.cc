@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "json/parse.h"
 #include "json/write.h"
+#include "schema/protobuf_codec.h"
 
 namespace muster::apiserver {
 
@@ -35,21 +36,33 @@ void Call::AnswerExactly(const Status& status, int code, std::string reason) {
 void Call::Fail(const Status& status) {
   for (const ExactAnswer& exact : exact_) {
     if (exact.message != status.message()) continue;
-    net::Response response = ErrorResponse(status);
-    response.status = exact.code;
     json::Value object = StatusObject(status).Set("code", exact.code);
     object = exact.reason.empty() ? object.Remove("reason") : object.Set("reason", exact.reason);
-    response.body = json::Write(object) + "\n";
+    net::Response response = ErrorResponse(status, object, PrefersProtobuf());
+    response.status = exact.code;
     return Send(std::move(response));
   }
-  if (spoken_ == nullptr) return Send(ErrorResponse(status));
-  Send(ErrorResponse(schema::InSpokenFields(*spoken_, moved_, status)));
+  if (spoken_ == nullptr) return Send(ErrorResponse(status, PrefersProtobuf()));
+  Send(ErrorResponse(schema::InSpokenFields(*spoken_, moved_, status), PrefersProtobuf()));
 }
 
-void Call::Reply(int code, std::string json) {
+void Call::Reply(int code, std::string body) {
+  if (encoding_ == Encoding::kProtobuf) return ReplyProtobuf(code, std::move(body));
+  ReplyAs(encoding_, code, std::move(body));
+}
+
+void Call::ReplyProtobuf(int code, std::string bytes) {
   net::Response response;
   response.status = code;
-  if (yaml_) {
+  response.headers.Add("Content-Type", std::string(schema::kProtobufMediaType));
+  response.body = std::move(bytes);
+  Send(std::move(response));
+}
+
+void Call::ReplyAs(Encoding encoding, int code, std::string json) {
+  net::Response response;
+  response.status = code;
+  if (encoding == Encoding::kYaml) {
     Result<json::Value> value = json::Parse(json);
     CHECK_MSG(value.has_value(), "an answer is not JSON");
     response.headers.Add("Content-Type", "application/yaml");
@@ -63,7 +76,14 @@ void Call::Reply(int code, std::string json) {
 }
 
 void Call::Reply(int code, const json::Value& value) {
-  if (yaml_ || !writer_->TakesValues()) return Reply(code, json::Write(value));
+  if (encoding_ == Encoding::kYaml) return ReplyAs(encoding_, code, json::Write(value));
+  if (!writer_->TakesValues()) {
+    // What has no message (the version, discovery) is JSON for everybody.
+    Result<std::string> bytes;
+    if (PrefersProtobuf() && (bytes = schema::EncodeProtobuf(value)))
+      return ReplyProtobuf(code, *std::move(bytes));
+    return ReplyAs(Encoding::kJson, code, json::Write(value));
+  }
   net::Response response;
   response.status = code;
   response.value = value;
@@ -91,6 +111,10 @@ net::Headers Call::StreamHeaders(int code, std::string_view content_type) {
   AddWarnings(headers);
   Answered(code);
   return headers;
+}
+
+bool Call::PrefersProtobuf() const {
+  return apiserver::PrefersProtobuf(request_.headers.Get("Accept"));
 }
 
 void Call::AddWarnings(net::Headers& headers) {

@@ -48,9 +48,10 @@ class Call {
   void Fail(const Status& status);
   // Should `status` be what fails it, the answer has this code and reason ("": none).
   void AnswerExactly(const Status& status, int code, std::string reason);
-  // `json` is the body; YAML is made from it when the client asked for that.
-  void Reply(int code, std::string json);
-  // A caller in this process gets the tree itself.
+  // `body` is JSON, of which YAML is made when the client asked for that; or protobuf, if that is
+  // the encoding that was set.
+  void Reply(int code, std::string body);
+  // A caller in this process gets the tree itself, one that prefers it protobuf.
   void Reply(int code, const json::Value& value);
   void ReplyText(int code, std::string text);
   void Send(net::Response response);
@@ -67,9 +68,13 @@ class Call {
   void set_moved(std::vector<schema::MovedField> moved) { moved_ = std::move(moved); }
 
   void set_user(User user) { user_ = std::move(user); }
-  void set_yaml(bool yaml) { yaml_ = yaml; }
+  void set_encoding(Encoding encoding) { encoding_ = encoding; }
 
  private:
+  // Of a Status, a Scale and the like.
+  bool PrefersProtobuf() const;
+  void ReplyAs(Encoding encoding, int code, std::string json);
+  void ReplyProtobuf(int code, std::string bytes);
   void AddWarnings(net::Headers& headers);
   void Answered(int code);
 
@@ -82,7 +87,7 @@ class Call {
   std::vector<schema::MovedField> moved_;
   std::vector<std::string> warnings_;
   size_t warning_bytes_ = 0;
-  bool yaml_ = false;
+  Encoding encoding_ = Encoding::kJson;
 
   struct ExactAnswer {
     std::string message;

@@ -4,6 +4,7 @@
 #include "apiserver/admitted_write.h"
 #include "apiserver/errors.h"
 #include "apiserver/handlers.h"
+#include "apiserver/list_body.h"
 #include "apiserver/list_parameters.h"
 #include "apiserver/reply.h"
 #include "apiserver/selection.h"
@@ -87,14 +88,10 @@ struct CollectionDeletion : std::enable_shared_from_this<CollectionDeletion> {
     if (in_flight > 0 || next < entries.size() || finished) return;
     finished = true;
     if (!failure.ok()) return call->Fail(failure);
-    std::string body;
-    AppendListHead(body, format, {.revision = core.store.CommittedRevision()});
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (i > 0) body += ',';
-      AppendListItem(body, format, *entries[i], core.loop.Now());
-    }
-    AppendListTail(body);
-    call->Reply(200, std::move(body));
+    ListFacts facts;
+    facts.revision = core.store.CommittedRevision();
+    ReplyList(core, call,
+              ListBody(format, std::exchange(entries, {}), facts, nullptr, core.loop.Now()));
   }
 
   Core& core;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "json/write.h"
+#include "schema/protobuf_codec.h"
 #include "schema/validation.h"
 
 namespace muster::apiserver {
@@ -107,9 +108,12 @@ Status UnsupportedMediaTypeError() {
                 "application/yaml, application/vnd.kubernetes.protobuf");
 }
 
-Status NotAcceptableError() {
-  return Status(Reason::kNotAcceptable,
-                "only the following media types are accepted: application/json, application/yaml");
+Status NotAcceptableError(bool protobuf) {
+  return Status(
+      Reason::kNotAcceptable,
+      fmt::format(
+          "only the following media types are accepted: application/json, application/yaml{}",
+          protobuf ? ", application/vnd.kubernetes.protobuf" : ""));
 }
 
 Status ResourceVersionTooLargeError(int64_t requested, int64_t current) {
@@ -190,18 +194,27 @@ json::Value SuccessObject(const schema::Kind& kind, std::string_view name, std::
                     {"details", json::Value(std::move(details))}});
 }
 
-net::Response ErrorResponse(const Status& status) {
+net::Response ErrorResponse(const Status& status, bool protobuf) {
+  return ErrorResponse(status, StatusObject(status), protobuf);
+}
+
+net::Response ErrorResponse(const Status& status, const json::Value& object, bool protobuf) {
   net::Response response;
   response.status = status.code();
-  response.headers.Add("Content-Type", "application/json");
   int retry = status.details().retry_after_seconds;
   // Without this header clients give up where they should only slow down. A disruption budget that
   // has nothing to give says so by a cause, and nobody knows when that ends.
   if (retry == 0 && status.reason() == Reason::kTooManyRequests && status.details().causes.empty())
     retry = 1;
   if (retry > 0) response.headers.Add("Retry-After", std::to_string(retry));
-  response.body = json::Write(StatusObject(status));
-  response.body += '\n';
+  Result<std::string> bytes;
+  if (protobuf && (bytes = schema::EncodeProtobuf(object))) {
+    response.headers.Add("Content-Type", std::string(schema::kProtobufMediaType));
+    response.body = *std::move(bytes);
+  } else {
+    response.headers.Add("Content-Type", "application/json");
+    response.body = json::Write(object) + "\n";
+  }
   return response;
 }
 

@@ -30,7 +30,7 @@ Status UnservedSubresourceError(const schema::Kind& kind, std::string_view subre
 Status TooManyRequestsError();
 Status MethodNotAllowedError();
 Status UnsupportedMediaTypeError();
-Status NotAcceptableError();
+Status NotAcceptableError(bool protobuf);
 // resourceVersion in the future: 504 with cause ResourceVersionTooLarge.
 Status ResourceVersionTooLargeError(int64_t requested, int64_t current);
 Status InternalError(std::string_view why);
@@ -48,6 +48,8 @@ Status InvalidOptionsError(std::string_view options, std::vector<StatusCause> ca
 // {"status": "Success"} as DELETE answers it.
 json::Value SuccessObject(const schema::Kind& kind, std::string_view name, std::string_view uid);
 // The whole response, with Retry-After where the status has one.
-net::Response ErrorResponse(const Status& status);
+net::Response ErrorResponse(const Status& status, bool protobuf);
+// The same with `object` as what is said.
+net::Response ErrorResponse(const Status& status, const json::Value& object, bool protobuf);
 
 }  // namespace muster::apiserver

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "apiserver/errors.h"
 #include "base/strings.h"
+#include "schema/protobuf_codec.h"
 
 namespace muster::apiserver {
 namespace {
@@ -12,6 +14,15 @@ namespace {
 double Quality(const MediaType& type) {
   const std::string q(type.Parameter("q"));
   return q.empty() ? 1.0 : std::strtod(q.c_str(), nullptr);
+}
+
+// nullopt for what is never written.
+std::optional<Encoding> EncodingOf(std::string_view type) {
+  if (type == "application/json" || type == "application/*" || type == "*/*")
+    return Encoding::kJson;
+  if (type == "application/yaml") return Encoding::kYaml;
+  if (type == schema::kProtobufMediaType) return Encoding::kProtobuf;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -48,22 +59,23 @@ std::vector<MediaType> ParseAccept(std::string_view header) {
   return types;
 }
 
-Result<Negotiated> Negotiate(std::string_view accept) {
+Result<Negotiated> Negotiate(std::string_view accept, bool protobuf) {
   if (Trim(accept).empty()) return Negotiated{};
   for (const MediaType& type : ParseAccept(accept)) {
+    const std::optional<Encoding> encoding = EncodingOf(type.type);
+    if (!encoding) continue;
     Negotiated answer;
-    const bool any = type.type == "*/*" || type.type == "application/*";
-    if (type.type == "application/yaml") {
-      answer.yaml = true;
-    } else if (type.type != "application/json" && !any) {
-      continue;
-    }
+    answer.encoding = *encoding;
+    const bool is_protobuf = *encoding == Encoding::kProtobuf;
     const std::string_view as = type.Parameter("as");
-    if (as.empty()) return answer;
+    if (as.empty()) {
+      if (is_protobuf && !protobuf) continue;
+      return answer;
+    }
     if (type.Parameter("g") != "meta.k8s.io") continue;
     answer.meta_version = type.Parameter("v");
     if (answer.meta_version != "v1" && answer.meta_version != "v1beta1") continue;
-    if (as == "Table") {
+    if (as == "Table" && !is_protobuf) {
       answer.form = AnswerForm::kTable;
     } else if (as == "PartialObjectMetadata" || as == "PartialObjectMetadataList") {
       answer.form = AnswerForm::kPartialMetadata;
@@ -72,7 +84,17 @@ Result<Negotiated> Negotiate(std::string_view accept) {
     }
     return answer;
   }
-  return Error(NotAcceptableError());
+  return Error(NotAcceptableError(protobuf));
+}
+
+bool PrefersProtobuf(std::string_view accept) {
+  if (accept.find(schema::kProtobufMediaType) == std::string_view::npos) return false;
+  for (const MediaType& type : ParseAccept(accept)) {
+    if (!type.Parameter("as").empty()) continue;
+    if (const std::optional<Encoding> encoding = EncodingOf(type.type))
+      return *encoding == Encoding::kProtobuf;
+  }
+  return false;
 }
 
 }  // namespace muster::apiserver

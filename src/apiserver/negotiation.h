@@ -1,7 +1,7 @@
 // src/apiserver/negotiation.h
 //
-// Negotiation: what form of an answer the Accept header asks for. We write JSON (YAML on request);
-// protobuf answers are never needed, since every client that asks for them also takes JSON.
+// Negotiation: what form of an answer the Accept header asks for: JSON, YAML, or protobuf for what
+// has messages (not for Tables and custom resources, as upstream; their metadata has).
 //
 // Thread: any.
 
@@ -33,13 +33,19 @@ enum class AnswerForm : uint8_t {
   kPartialMetadata,  // meta.k8s.io PartialObjectMetadata(List)
 };
 
+enum class Encoding : uint8_t { kJson, kYaml, kProtobuf };
+
 struct Negotiated {
   AnswerForm form = AnswerForm::kObject;
   std::string meta_version = "v1";  // of meta.k8s.io, for the last two: v1 or v1beta1
-  bool yaml = false;
+  Encoding encoding = Encoding::kJson;
 };
 
-// NotAcceptable when nothing that the client takes can be written.
-Result<Negotiated> Negotiate(std::string_view accept);
+// NotAcceptable when nothing that the client takes can be written. `protobuf`: whether the objects
+// asked for have a message.
+Result<Negotiated> Negotiate(std::string_view accept, bool protobuf);
+// Whether what is no object of the resource (a Status, a Scale) is written as protobuf. Never
+// fails: who takes nothing that we write gets JSON.
+bool PrefersProtobuf(std::string_view accept);
 
 }  // namespace muster::apiserver

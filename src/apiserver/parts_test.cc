@@ -28,19 +28,54 @@ TEST(Errors, AlwaysHaveDetails) {
 }
 
 TEST(Negotiation, TakesTheFirstFormThatWeWrite) {
-  EXPECT_EQ(Negotiate("")->form, AnswerForm::kObject);
-  EXPECT_EQ(Negotiate("*/*")->form, AnswerForm::kObject);
-  EXPECT_EQ(Negotiate("application/vnd.kubernetes.protobuf,application/json")->form,
-            AnswerForm::kObject);
+  EXPECT_EQ(Negotiate("", true)->form, AnswerForm::kObject);
+  EXPECT_EQ(Negotiate("*/*", true)->encoding, Encoding::kJson);
   const Result<Negotiated> table = Negotiate(
       "application/json;as=Table;v=v1;g=meta.k8s.io,application/"
-      "json;as=Table;v=v1beta1;g=meta.k8s.io,application/json");
+      "json;as=Table;v=v1beta1;g=meta.k8s.io,application/json",
+      true);
   EXPECT_EQ(table->form, AnswerForm::kTable);
   EXPECT_EQ(table->meta_version, "v1");
-  EXPECT_TRUE(Negotiate("application/yaml")->yaml);
-  EXPECT_FALSE(Negotiate("application/json;q=0.9, application/yaml;q=0.1")->yaml);
-  EXPECT_FALSE(Negotiate("application/json;as=Table;v=v9;g=meta.k8s.io").has_value());
-  EXPECT_FALSE(Negotiate("application/vnd.kubernetes.protobuf").has_value());
+  EXPECT_EQ(Negotiate("application/yaml", true)->encoding, Encoding::kYaml);
+  EXPECT_EQ(Negotiate("application/json;q=0.9, application/yaml;q=0.1", true)->encoding,
+            Encoding::kJson);
+  EXPECT_FALSE(Negotiate("application/json;as=Table;v=v9;g=meta.k8s.io", true).has_value());
+}
+
+TEST(Negotiation, ProtobufOnlyForWhatHasAMessage) {
+  constexpr std::string_view kBoth = "application/vnd.kubernetes.protobuf,application/json";
+  EXPECT_EQ(Negotiate(kBoth, true)->encoding, Encoding::kProtobuf);
+  EXPECT_EQ(Negotiate(kBoth, false)->encoding, Encoding::kJson);
+  EXPECT_EQ(Negotiate("application/json,application/vnd.kubernetes.protobuf", true)->encoding,
+            Encoding::kJson);
+  EXPECT_EQ(
+      Negotiate("application/json;q=0.5, application/vnd.kubernetes.protobuf", true)->encoding,
+      Encoding::kProtobuf);
+  EXPECT_EQ(Negotiate("application/vnd.kubernetes.protobuf;stream=watch", true)->encoding,
+            Encoding::kProtobuf);
+  EXPECT_FALSE(Negotiate("application/vnd.kubernetes.protobuf", false).has_value());
+  // A Table is text, metadata is never custom.
+  constexpr std::string_view kTable =
+      "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io";
+  EXPECT_FALSE(Negotiate(kTable, true).has_value());
+  EXPECT_EQ(Negotiate(std::string(kTable) + ",application/json;as=Table;v=v1;g=meta.k8s.io", true)
+                ->encoding,
+            Encoding::kJson);
+  const Result<Negotiated> metadata = Negotiate(
+      "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", false);
+  EXPECT_EQ(metadata->encoding, Encoding::kProtobuf);
+  EXPECT_EQ(metadata->form, AnswerForm::kPartialMetadata);
+}
+
+TEST(Negotiation, WhatIsNoObjectOfTheResourceIsWrittenAsTheAnswerWouldBe) {
+  EXPECT_TRUE(PrefersProtobuf("application/vnd.kubernetes.protobuf,application/json"));
+  EXPECT_FALSE(PrefersProtobuf("application/json,application/vnd.kubernetes.protobuf"));
+  EXPECT_FALSE(PrefersProtobuf("*/*, application/vnd.kubernetes.protobuf;q=0.5"));
+  EXPECT_FALSE(PrefersProtobuf(""));
+  EXPECT_TRUE(PrefersProtobuf("image/png, application/vnd.kubernetes.protobuf"));
+  EXPECT_FALSE(
+      PrefersProtobuf("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,"
+                      "application/json"));
 }
 
 TEST(Metrics, RendersPrometheusText) {

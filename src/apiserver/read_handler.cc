@@ -4,10 +4,10 @@
 #include "apiserver/handlers.h"
 #include "apiserver/list_body.h"
 #include "apiserver/list_parameters.h"
+#include "apiserver/negotiation.h"
 #include "apiserver/reply.h"
 #include "apiserver/selection.h"
 #include "apiserver/stored_object.h"
-#include "json/write.h"
 
 namespace muster::apiserver {
 namespace {
@@ -101,13 +101,13 @@ void FailExpired(Call& call, const Status& status, const ListParameters& list,
       "The provided continue parameter is too old to display a consistent list result. Start a new "
       "list without it, or go on with the token in this answer: the rest is then not from the same "
       "moment as what you have.");
-  net::Response response = ErrorResponse(expired);
+  json::Value object = StatusObject(expired);
   if (Result<ContinueToken> token = DecodeContinue(list.continue_token, selection.prefix())) {
     token->revision = ContinueToken::kLatest;
-    response.body = json::Write(
-        StatusObject(expired).SetPath({"metadata", "continue"}, EncodeContinue(*token)));
+    object = object.SetPath({"metadata", "continue"}, EncodeContinue(*token));
   }
-  call.Send(std::move(response));
+  const bool protobuf = PrefersProtobuf(call.request().headers.Get("Accept"));
+  call.Send(ErrorResponse(expired, object, protobuf));
 }
 
 // One LIST, from its start to its answer.
@@ -122,7 +122,7 @@ struct Listing {
     if (!page) return FailExpired(*call, page.error(), list, *selection);
     ListBody body(std::move(format), std::move(page->entries), page->facts, std::move(page->filter),
                   core.loop.Now());
-    ReplyList(*call, std::move(body));
+    ReplyList(core, call, std::move(body));
   }
 };
 

@@ -6,7 +6,7 @@ Result<AnswerFormat> FormatOf(Call& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(
       AnswerFormat format,
       MakeFormat(call.Spoken(resource->kind), call.request().headers.Get("Accept"), call.info()));
-  call.set_yaml(format.yaml);
+  call.set_encoding(format.encoding);
   return format;
 }
 
@@ -17,7 +17,8 @@ void ReplyEntry(Core& core, Call& call, const AnswerFormat& format, int code,
     return call.Reply(code, core.trees.Of(*format.kind, **entry));
   }
   std::string body;
-  AppendObject(body, format, **entry, core.loop.Now());
+  const Status written = AppendObject(body, format, **entry, core.loop.Now());
+  if (!written.ok()) return call.Fail(written);
   call.Reply(code, std::move(body));
 }
 

@@ -14,7 +14,7 @@
 
 namespace muster::apiserver {
 
-// What the client accepts; also tells the call whether to write YAML.
+// What the client accepts; also tells the call how to write it.
 Result<AnswerFormat> FormatOf(Call& call, const ResourcePtr& resource);
 // The object in that form, or the error.
 void ReplyEntry(Core& core, Call& call, const AnswerFormat& format, int code,

@@ -250,10 +250,11 @@ Function<void(int)> ApiServer::Impl::Observer(const RequestInfo& info) {
 
 void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer) {
   Result<RequestInfo> info = ParseRequestInfo(request);
-  if (!info) return writer->Send(ErrorResponse(info.error()));
+  const bool protobuf = PrefersProtobuf(request.headers.Get("Accept"));
+  if (!info) return writer->Send(ErrorResponse(info.error(), protobuf));
   Result<User> user = Authenticate(request, core.tokens, core.loop.Now());
   if (user) user = Impersonate(*std::move(user), request, core.authorizer);
-  if (!user) return writer->Send(ErrorResponse(user.error()));
+  if (!user) return writer->Send(ErrorResponse(user.error(), protobuf));
   const Status allowed = core.authorizer.Authorize(*user, *info);
   Function<void(int)> observer = Observer(*info);
   const bool from_outside = !request.peer.address.empty();

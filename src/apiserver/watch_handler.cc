@@ -8,6 +8,7 @@
 #include "apiserver/stored_object.h"
 #include "apiserver/watch/event_hub.h"
 #include "apiserver/watch/watcher.h"
+#include "schema/protobuf_codec.h"
 
 namespace muster::apiserver {
 namespace {
@@ -46,13 +47,16 @@ Status Watch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
                                        : core.rng.Between(kMinWatchSeconds, 2 * kMinWatchSeconds));
   RETURN_IF_ERROR(PlanStart(core, list, spec));
 
+  std::string content_type = "application/json";
+  if (spec.format.encoding == Encoding::kProtobuf)
+    content_type = std::string(schema::kProtobufMediaType) + ";stream=watch";
   EventHub& hub = core.hubs.For(KeyPrefix(*resource->kind));
   Task on_close = [&hub, weak = std::weak_ptr<int>(core.alive)] {
     if (weak.lock()) hub.SweepLater();
   };
   auto watcher = std::make_shared<Watcher>(core.loop, call->writer(), core.hubs.budget(),
                                            std::move(spec), std::move(on_close));
-  call->writer()->StartStream(200, call->StreamHeaders(200, "application/json"));
+  call->writer()->StartStream(200, call->StreamHeaders(200, content_type));
   if (const Status status = hub.Add(watcher); !status.ok()) {
     watcher->Close(status);
     return Status::Ok();

@@ -81,14 +81,20 @@ Result<std::string> EncodeProtobuf(const json::Value& object) {
                  api_version);
   }
   ASSIGN_OR_RETURN(const std::string raw, EncodeMessage(*schema, object));
+  std::string out = ProtobufEnvelopeHead(api_version, kind, raw.size());
+  out += raw;
+  out += kProtobufEnvelopeTail;  // no contentEncoding, no contentType
+  return out;
+}
+
+std::string ProtobufEnvelopeHead(std::string_view api_version, std::string_view kind,
+                                 size_t raw_bytes) {
   std::string type_meta;
   PutBytesField(type_meta, kApiVersion, api_version);
   PutBytesField(type_meta, kKind, kind);
   std::string out(kProtobufMagic);
   PutBytesField(out, kTypeMeta, type_meta);
-  PutBytesField(out, kRaw, raw);
-  PutBytesField(out, kContentEncoding, "");
-  PutBytesField(out, kContentType, "");
+  PutBytesHead(out, kRaw, raw_bytes);
   return out;
 }
 

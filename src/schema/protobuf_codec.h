@@ -48,6 +48,11 @@ Result<json::Value> DecodeProtobuf(std::string_view body);
 // The reverse. BadRequest if the kind has no message here (custom resources have none).
 Result<std::string> EncodeProtobuf(const json::Value& object);
 
+// What stands in an envelope before and after the object's own bytes, `raw_bytes` of them.
+std::string ProtobufEnvelopeHead(std::string_view api_version, std::string_view kind,
+                                 size_t raw_bytes);
+inline constexpr std::string_view kProtobufEnvelopeTail{"\x1a\0\x22\0", 4};
+
 // The bytes of one message without an envelope.
 Result<json::Value> DecodeMessage(const Schema& schema, std::string_view bytes);
 Result<std::string> EncodeMessage(const Schema& schema, const json::Value& value);

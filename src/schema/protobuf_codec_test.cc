@@ -1,14 +1,11 @@
 #include "schema/protobuf_codec.h"
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
 #include "json/parse.h"
 #include "json/write.h"
+#include "schema/golden_vectors_testing.h"
 #include "schema/registry.h"
 #include "schema/wire.h"
 
@@ -17,13 +14,6 @@ namespace {
 
 using json::List;
 using json::Obj;
-
-std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream buffer;
-  buffer << in.rdbuf();
-  return buffer.str();
-}
 
 json::Value MustParse(std::string_view text) {
   Result<json::Value> value = json::Parse(text);
@@ -42,45 +32,6 @@ std::string Hex(std::string_view bytes) {
 }
 
 const Schema& PodSchema() { return *Registry::BuiltIn().FindSchema("io.k8s.api.core.v1.Pod"); }
-
-// Upstream's own encodings: unpacked by the test from ../shared/vectors.
-class GoldenVectorsTest : public testing::Test {
- protected:
-  void SetUp() override {
-    const std::filesystem::path archive = "../shared/vectors/k8s-api-testdata.tar.xz";
-    if (!std::filesystem::exists(archive))
-      GTEST_SKIP() << "golden vectors not present: " << archive;
-    directory_ = testing::TempDir() + "muster-golden-vectors";
-    std::filesystem::create_directories(directory_);
-    const std::string command = "tar -C '" + directory_ + "' -xJf '" + archive.string() + "'";
-    if (std::system(command.c_str()) != 0)
-      GTEST_SKIP() << "cannot unpack the golden vectors (needs tar and xz)";
-  }
-  void TearDown() override {
-    if (!directory_.empty()) std::filesystem::remove_all(directory_);
-  }
-
-  // Every vector whose kind we have a message for: (name, JSON, protobuf).
-  struct Vector {
-    std::string name, json, protobuf;
-  };
-  std::vector<Vector> Known() const {
-    std::vector<Vector> known;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_)) {
-      if (entry.path().extension() != ".pb") continue;
-      Vector vector{entry.path().stem().string(), "", ReadFile(entry.path())};
-      const Result<ProtobufEnvelope> envelope = ReadProtobufEnvelope(vector.protobuf);
-      if (!envelope.has_value()) continue;
-      if (Registry::BuiltIn().FindMessage(envelope->api_version, envelope->kind) == nullptr)
-        continue;
-      vector.json = ReadFile(std::filesystem::path(entry.path()).replace_extension(".json"));
-      known.push_back(std::move(vector));
-    }
-    return known;
-  }
-
-  std::string directory_;
-};
 
 TEST_F(GoldenVectorsTest, DecodeToUpstreamsJsonAndEncodeToItsBytes) {
   const std::vector<Vector> known = Known();

@@ -88,9 +88,13 @@ void PutDoubleField(std::string& out, int number, double value) {
 }
 
 void PutBytesField(std::string& out, int number, std::string_view bytes) {
-  PutTag(out, number, WireType::kBytes);
-  PutVarint(out, bytes.size());
+  PutBytesHead(out, number, bytes.size());
   out += bytes;
+}
+
+void PutBytesHead(std::string& out, int number, size_t size) {
+  PutTag(out, number, WireType::kBytes);
+  PutVarint(out, size);
 }
 
 }  // namespace muster::schema

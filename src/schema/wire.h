@@ -53,5 +53,7 @@ void PutVarint(std::string& out, uint64_t value);
 void PutVarintField(std::string& out, int number, uint64_t value);
 void PutDoubleField(std::string& out, int number, double value);
 void PutBytesField(std::string& out, int number, std::string_view bytes);
+// What stands before `size` bytes of that field.
+void PutBytesHead(std::string& out, int number, size_t size);
 
 }  // namespace muster::schema

@@ -142,12 +142,13 @@ void Reply(Core& core, const Question& question, std::vector<store::EntryPtr> an
   if (!question.one) {
     ListFacts facts;
     facts.revision = question.revision;
-    return ReplyList(call,
+    return ReplyList(core, question.call,
                      ListBody(question.format, std::move(answers), facts, nullptr, question.now));
   }
   if (answers.empty()) return call.Fail(NotFoundError(*question.format.kind, call.info().name));
   std::string body;
-  AppendObject(body, question.format, *answers.front(), core.loop.Now());
+  const Status written = AppendObject(body, question.format, *answers.front(), core.loop.Now());
+  if (!written.ok()) return call.Fail(written);
   call.Reply(200, std::move(body));
 }
 

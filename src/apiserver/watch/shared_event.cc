@@ -1,7 +1,9 @@
 #include "apiserver/watch/shared_event.h"
 
 #include "apiserver/errors.h"
+#include "apiserver/protobuf_answer.h"
 #include "apiserver/stored_object.h"
+#include "base/check.h"
 #include "json/write.h"
 
 namespace muster::apiserver {
@@ -36,16 +38,30 @@ store::EntryPtr AtRevision(const store::Entry& entry, store::Revision revision) 
   return copy;
 }
 
+std::string TreeFrame(const AnswerFormat& format, std::string_view type,
+                      const json::Value& object) {
+  if (format.encoding == Encoding::kProtobuf) {
+    const Result<std::string> bytes = EncodeProtobufTree(object);
+    CHECK_MSG(bytes.has_value(), "what the server itself says has no message");
+    return ProtobufFrame(type, *bytes);
+  }
+  return json::Write(json::Obj({{"type", type}, {"object", object}})) + "\n";
+}
+
 }  // namespace
 
 std::string EncodeFrame(EventType type, const AnswerFormat& format, const store::Entry& entry,
                         Time now) {
   std::string out;
+  if (format.encoding == Encoding::kProtobuf) {
+    const Status written = AppendObject(out, format, entry, now);
+    return written.ok() ? ProtobufFrame(NameOf(type), out) : EncodeErrorFrame(format, written);
+  }
   out.reserve(entry.value->size() + 128);
   out += "{\"type\":\"";
   out += NameOf(type);
   out += "\",\"object\":";
-  AppendObject(out, format, entry, now);
+  (void)AppendObject(out, format, entry, now);  // text never fails
   out += "}\n";
   return out;
 }
@@ -75,11 +91,11 @@ std::string EncodeBookmark(const AnswerFormat& format, store::Revision revision,
     metadata = json::Obj({{"resourceVersion", std::to_string(revision)}});
   }
   object = object.Set("metadata", metadata);
-  return json::Write(json::Obj({{"type", "BOOKMARK"}, {"object", object}})) + "\n";
+  return TreeFrame(format, "BOOKMARK", object);
 }
 
-std::string EncodeErrorFrame(const Status& status) {
-  return json::Write(json::Obj({{"type", "ERROR"}, {"object", StatusObject(status)}})) + "\n";
+std::string EncodeErrorFrame(const AnswerFormat& format, const Status& status) {
+  return TreeFrame(format, "ERROR", StatusObject(status));
 }
 
 SharedEvent::SharedEvent(store::WatchEvent event, Time now, RecentTrees& trees)

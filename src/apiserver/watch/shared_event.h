@@ -31,14 +31,15 @@ using FramePtr = std::shared_ptr<const std::string>;
 
 enum class EventType : uint8_t { kAdded, kModified, kDeleted };
 
-// {"type":"ADDED","object":...} and a line feed.
+// {"type":"ADDED","object":...} and a line feed; in protobuf the size in four bytes and a
+// WatchEvent.
 std::string EncodeFrame(EventType type, const AnswerFormat& format, const store::Entry& entry,
                         Time now);
 // A bookmark at `revision`; `initial_events_end` adds the annotation that ends a WatchList's first
 // part.
 std::string EncodeBookmark(const AnswerFormat& format, store::Revision revision,
                            bool initial_events_end);
-std::string EncodeErrorFrame(const Status& status);
+std::string EncodeErrorFrame(const AnswerFormat& format, const Status& status);
 
 class SharedEvent {
  public:

@@ -108,7 +108,8 @@ void Watcher::Send(FramePtr frame) {
 }
 
 bool Watcher::SendsValues() const {
-  return writer_->TakesValues() && spec_.format.form == AnswerForm::kObject && !spec_.format.yaml;
+  return writer_->TakesValues() && spec_.format.form == AnswerForm::kObject &&
+         spec_.format.encoding == Encoding::kJson;
 }
 
 void Watcher::SendValue(SharedEvent& event) {
@@ -122,6 +123,7 @@ void Watcher::SendValue(SharedEvent& event) {
 void Watcher::Cut() {
   if (closed_) return;
   writer_->CutWith(std::make_shared<const std::string>(EncodeErrorFrame(
+      spec_.format,
       Status(Reason::kExpired,
              fmt::format("too old resource version: this watch was read too slowly, more than {} "
                          "bytes waited for it; list again",
@@ -131,7 +133,9 @@ void Watcher::Cut() {
 
 void Watcher::Close(const Status& status) {
   if (closed_) return;
-  if (!status.ok()) writer_->Write(std::make_shared<const std::string>(EncodeErrorFrame(status)));
+  if (!status.ok()) {
+    writer_->Write(std::make_shared<const std::string>(EncodeErrorFrame(spec_.format, status)));
+  }
   writer_->End();
   Finish();
 }

@@ -174,6 +174,19 @@ TEST(ProtobufAnswers, ALongListIsEncodedPieceByPieceAndSaysItsLength) {
   EXPECT_EQ(Decode(rest->body)["items"].size(), 25u);
 }
 
+TEST(ProtobufAnswers, ALongListIsMeasuredOnThePool) {
+  SimPool pool;
+  ServerOptions options;
+  options.pool = &pool;
+  TestServer test(std::move(options));
+  for (size_t i = 0; i <= kMeasuredOnLoop; ++i) Create(test, "c" + std::to_string(i), "x");
+  const auto writer = test.Begin("GET", kConfigMaps, "", Accept(kProtobuf));
+  test.loop.RunReady();
+  EXPECT_EQ(Decode(writer->body)["items"].size(), kMeasuredOnLoop + 1);
+  ExpectSame(test, kConfigMaps);
+  ExpectSame(test, std::string(kConfigMaps) + "?labelSelector=odd%3Dy");
+}
+
 TEST(ProtobufAnswers, MetadataAloneAlsoOfCustomResources) {
   TestServer test;
   Create(test, "a", "x");
@@ -191,6 +204,23 @@ TEST(ProtobufAnswers, MetadataAloneAlsoOfCustomResources) {
   EXPECT_EQ((*schema::DecodeMessage(configmap, envelope->raw))["metadata"],
             test.Json(*text)["metadata"]);
   EXPECT_FALSE(schema::DecodeMessage(configmap, envelope->raw)->Has("data"));
+  const auto list = test.Send("GET", kConfigMaps, "", Accept(kProtobuf + partial));
+  const Result<schema::ProtobufEnvelope> items = schema::ReadProtobufEnvelope(list->body);
+  ASSERT_TRUE(items.has_value()) << list->body;
+  EXPECT_EQ(items->kind, "PartialObjectMetadataList");
+  const schema::Schema* message = schema::Registry::BuiltIn().FindMessage("v1", "ConfigMapList");
+  ASSERT_NE(message, nullptr);
+  const json::Value listed = *schema::DecodeMessage(*message, items->raw);
+  ASSERT_EQ(listed["items"].size(), 1u);
+  EXPECT_EQ(listed["items"].items()[0]["metadata"]["name"].Str(), "a");
+  EXPECT_FALSE(listed["items"].items()[0].Has("data"));
+  // A custom kind has no message, and its objects' metadata has.
+  const std::string custom = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs";
+  EXPECT_EQ(test.Send("GET", custom, "", Accept(kProtobuf))->status, 406);
+  const auto jobs = test.Send("GET", custom, "", Accept(kProtobuf + partial));
+  const Result<schema::ProtobufEnvelope> answer = schema::ReadProtobufEnvelope(jobs->body);
+  ASSERT_TRUE(answer.has_value()) << jobs->body;
+  EXPECT_EQ(answer->kind, "PartialObjectMetadataList");
 }
 
 TEST(ProtobufAnswers, WatchesSendTheEventsThatJsonHas) {

@@ -49,7 +49,9 @@ void Watcher::PumpInitial() {
     return;
   }
   std::string slice;
-  const size_t end = std::min(spec_.initial.size(), next_initial_ + kInitialSliceObjects);
+  const size_t objects = spec_.format.encoding == Encoding::kProtobuf ? kInitialProtobufSliceObjects
+                                                                      : kInitialSliceObjects;
+  const size_t end = std::min(spec_.initial.size(), next_initial_ + objects);
   for (; next_initial_ < end; ++next_initial_) {
     const store::Entry& entry = *spec_.initial[next_initial_];
     if (!spec_.selection->Matches(entry)) continue;

@@ -53,7 +53,9 @@ std::string Enveloped(std::string_view api_version, std::string_view kind, std::
 }  // namespace
 
 bool HasProtobuf(const schema::Kind& kind) {
-  return !kind.custom &&
+  const bool is_vouched_for = !kind.computed && kind.group != "apiextensions.k8s.io" &&
+                              kind.group != "apiregistration.k8s.io";
+  return !kind.custom && is_vouched_for &&
          schema::Registry::BuiltIn().FindMessage(kind.GroupVersion(), kind.kind) != nullptr;
 }
 

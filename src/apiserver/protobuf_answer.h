@@ -19,7 +19,8 @@
 
 namespace muster::apiserver {
 
-// Whether objects of this kind can be written. Custom kinds cannot, as upstream.
+// Whether objects of this kind can be written. Custom kinds cannot, as upstream; nor those for
+// which there are no vectors of upstream's to compare with: definitions, APIServices, metrics.
 bool HasProtobuf(const schema::Kind& kind);
 
 // The whole object with its envelope. REQUIRES of all below: format.encoding is kProtobuf.

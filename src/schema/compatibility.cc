@@ -68,7 +68,8 @@ Written by `tools/schema/compatibility` from the `support` options in `schema/`;
 there.
 
 Every kind below is served with all of upstream's fields: they are stored, validated and given
-back, in JSON, YAML and protobuf (custom resources, ours among them, have no protobuf). Fields
+back, in JSON, YAML and protobuf (custom resources, ours among them, have no protobuf, nor do
+answers of definitions, APIServices and metrics). Fields
 that have an effect upstream and none here yet are listed. Setting one is answered with
 `Warning: <object>: <field> is not acted on yet`. A field that *restricts* a pod (user,
 capabilities, seccomp, ...) makes the pod fail with a reason rather than run without the

@@ -160,7 +160,8 @@ void WorkloadOracle::OnPod(const json::Value& object, bool deleted) {
   const auto owner = owners_.find(pod.owner);
   if (owner != owners_.end()) {
     if (pod.succeeded) owner->second.succeeded.insert(uid);
-    if (pod.succeeded && !pod.index.empty())
+    // A pod that the Job let go before, as one that is suspended does, counts for nothing.
+    if (pod.succeeded && pod.tracked && !pod.index.empty())
       owner->second.completed.emplace(pod.index, loop_.Steady());
     if (!pod.succeeded && (pod.finished || pod.deleting || deleted))
       owner->second.failed.insert(uid);

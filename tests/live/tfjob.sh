@@ -5,7 +5,8 @@ source "$(dirname "$0")/lib.sh"
 up
 SHARED=$SCRATCH/shared
 mkdir -p "$SHARED" && chmod 777 "$SHARED"
-# The parameter server adds up what it is sent; workers send their number; the chief asks until all have.
+# The parameter server adds up what it is sent; workers send their number; the chief asks until all have, and stays
+# until it may end: with its end all that still run are removed.
 cat >"$SHARED/rank.py" <<'PY'
 import json
 import os
@@ -44,7 +45,7 @@ elif task["type"] == "worker":
     print("sent", task["index"] + 1, flush=True)
 elif task["type"] == "chief":
     wanted = sum(range(1, len(cluster["worker"]) + 1))
-    while (total := int(ask("0"))) != wanted:
+    while (total := int(ask("0"))) != wanted or not os.path.exists("/shared/end"):
         time.sleep(0.1)
     print("total", total, flush=True)
 else:
@@ -76,6 +77,11 @@ spec:
 YAML
   role chief 1; role PS 1; role Worker 3; role Evaluator 1
 } | kubectl apply -f -
+for pod in sum-worker-0 sum-worker-1 sum-worker-2 sum-evaluator-0; do
+  kubectl wait --for=create "pod/$pod" --timeout=30s
+  kubectl wait --for=jsonpath='{.status.phase}'=Succeeded "pod/$pod" --timeout=60s
+done
+touch "$SHARED/end"
 kubectl wait --for=condition=Succeeded tfjob/sum --timeout=60s
 equals "$(kubectl logs sum-chief-0)" "total 6" "the chief"
 equals "$(kubectl logs sum-evaluator-0)" "looks at ['chief', 'ps', 'worker']" "the evaluator"
@@ -85,7 +91,27 @@ contains "$("$MUSTER" describe tfjob sum)" "PS" "muster describe"
 contains "$("$MUSTER" explain job sum)" "TFJob sum succeeded" "muster explain job"
 equals "$(jsonpath tfjob/sum .status.replicaStatuses.Worker.succeeded)" 3 "workers that succeeded"
 
-kubectl apply -f - <<'YAML'
+# Rank 0 listens where the others call, and ends after them, as JAX does: its name holds until then.
+cat >"$SHARED/jax.py" <<'PY'
+import os
+import socket
+import time
+
+rank, ranks = int(os.environ["PROCESS_ID"]), int(os.environ["NUM_PROCESSES"])
+host, port = os.environ["COORDINATOR_ADDRESS"], int(os.environ["COORDINATOR_PORT"])
+if rank == 0:
+    server = socket.create_server(("", port))
+    for _ in range(1, ranks):
+        server.accept()[0].close()
+while rank > 0:
+    try:
+        socket.create_connection((host, port), 5).close()
+        break
+    except OSError:
+        time.sleep(0.1)
+print(f"{rank} of {ranks} at {host}:{port}", flush=True)
+PY
+kubectl apply -f - <<YAML
 apiVersion: kubeflow.org/v1
 kind: JAXJob
 metadata: {name: jx}
@@ -98,7 +124,9 @@ spec:
           containers:
             - name: jax
               image: none
-              command: [sh, -c, 'getent hosts $COORDINATOR_ADDRESS >/dev/null && echo $PROCESS_ID of $NUM_PROCESSES at $COORDINATOR_ADDRESS:$COORDINATOR_PORT']
+              command: [python3, /shared/jax.py]
+              volumeMounts: [{name: shared, mountPath: /shared}]
+          volumes: [{name: shared, hostPath: {path: $SHARED, type: Directory}}]
 YAML
 kubectl wait --for=condition=Succeeded jaxjob/jx --timeout=60s
 equals "$(kubectl logs jx-worker-1)" "1 of 2 at jx-worker-0:6666" "rank 1"

@@ -3,8 +3,11 @@
 # rank and all.
 source "$(dirname "$0")/../lib.sh"
 up_machine
+SHARED=$SCRATCH/shared
+mkdir -p "$SHARED" && chmod 777 "$SHARED"
 pods="master-0 worker-0 worker-1 worker-2"
-role() { # role NAME REPLICAS: each prints its rank, resolves the master, and rank 2 dies once
+# Each resolves the master, whose name holds until it ends, and prints its rank; rank 2 dies once; the master ends after all.
+role() { # role NAME REPLICAS
   cat <<YAML
     $1:
       replicas: $2
@@ -14,20 +17,23 @@ role() { # role NAME REPLICAS: each prints its rank, resolves the master, and ra
           containers:
             - name: pytorch
               image: pytorch/pytorch:latest
-              volumeMounts: [{name: tries, mountPath: /tries}]
+              volumeMounts: [{name: shared, mountPath: /shared}]
               command:
                 - sh
                 - -c
                 - |
-                  getent hosts \$MASTER_ADDR >/dev/null && echo "rank \$RANK of \$WORLD_SIZE"
-                  [ \$RANK != 2 ] || [ -e /tries/one ] || { touch /tries/one; exit 1; }
-                  sleep 2
-          volumes: [{name: tries, emptyDir: {}}]
+                  until getent hosts \$MASTER_ADDR >/dev/null; do sleep 0.1; done
+                  echo "rank \$RANK of \$WORLD_SIZE"
+                  [ \$RANK != 2 ] || [ -e /shared/one ] || { touch /shared/one; exit 1; }
+                  touch /shared/met-\$RANK
+                  [ \$RANK != 0 ] || while [ "\$(ls /shared | grep -c met)" != 4 ]; do sleep 0.1; done
+          volumes: [{name: shared, hostPath: {path: $SHARED, type: Directory}}]
 YAML
 }
 { printf 'apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: ranks}\nspec:\n  pytorchReplicaSpecs:\n'
   role Master 1; role Worker 3; } | kubectl apply -f -
 eventually 60 job_is ranks Succeeded
+for pod in $pods; do kubectl wait --for=jsonpath='{.status.phase}'=Succeeded "pod/ranks-$pod" --timeout=30s; done
 rank=0
 for pod in $pods; do
   contains "$(kubectl logs "ranks-$pod")" "rank $rank of 4" "what $pod printed"

@@ -7,11 +7,14 @@
 //   controllers_bench DATA_DIR PID jobs COUNT            of one pod of one second, until complete
 //   controllers_bench DATA_DIR PID node-loss PODS        nodes with PODS pods (100 each) go out of
 //                                                        service: until as many run elsewhere
+//   controllers_bench DATA_DIR PID services COUNT        that select the same ten pods, until each
+//                                                        has its EndpointSlice
 //   controllers_bench DATA_DIR PID growth COUNT          CPU of the whole process for a change of
 //                                                        one Deployment, less what an idle one
 //                                                        takes, beside COUNT pods of others
 //
-// PID is the server's. Prints `name value unit` lines.
+// PID is the server's; PID,PID that of the server and of a controller manager beside it, whose CPU
+// is added. Prints `name value unit` lines.
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,6 +28,7 @@
 #include "bare_writer.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "cluster_client.h"
 #include "json/parse.h"
 #include "json/write.h"
@@ -34,6 +38,8 @@ namespace {
 
 constexpr char kDeployments[] = "/apis/apps/v1/namespaces/default/deployments";
 constexpr char kReplicaSets[] = "/apis/apps/v1/namespaces/default/replicasets";
+constexpr char kServices[] = "/api/v1/namespaces/default/services";
+constexpr char kSlices[] = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 constexpr char kJobs[] = "/apis/batch/v1/namespaces/default/jobs";
 constexpr char kMergePatch[] = "application/merge-patch+json";
 constexpr Duration kPoll = milliseconds(20);
@@ -41,6 +47,7 @@ constexpr Duration kPatience = seconds(600);
 constexpr Duration kIdle = seconds(5);
 constexpr int kChanges = 100;
 constexpr int kSetSize = 500;
+constexpr int kPodsOfServices = 10;
 constexpr int kPodsPerNode = 100;  // and room for a few more
 constexpr char kSimulated[] = "muster.dev/simulated";
 constexpr char kLost[] = "bench/lost";
@@ -74,7 +81,8 @@ json::Value Replicated(const char* kind, const std::string& name, int replicas, 
 
 class Bench {
  public:
-  Bench(const std::string& data_dir, int pid) : cluster_(data_dir), pid_(pid) {}
+  Bench(const std::string& data_dir, std::vector<int> pids)
+      : cluster_(data_dir), pids_(std::move(pids)) {}
 
   void Deployment(int replicas) {
     Create(kDeployments, Replicated("Deployment", "large", 0, OnSimulated()));
@@ -125,7 +133,7 @@ class Bench {
     const json::Value anywhere =
         json::Obj({{"spec", json::Obj({{"nodeSelector", std::move(selector)}})}});
     Patch(moving, json::Obj({{"spec", json::Obj({{"template", anywhere}})}}));
-    const double cpu = ProcessCpuSeconds(pid_);
+    const double cpu = CpuSeconds();
     const Duration start = RealClock().Monotonic();
     const json::Value taint = json::Obj({{"key", "node.kubernetes.io/out-of-service"},
                                          {"value", "nodeshutdown"},
@@ -141,9 +149,34 @@ class Bench {
       return Available(moving) == pods;
     });
     fmt::print("node_loss_seconds {:.3f} s\n", Seconds(RealClock().Monotonic() - start));
-    fmt::print("node_loss_cpu_ms_per_pod {:.3f} ms\n",
-               1000 * (ProcessCpuSeconds(pid_) - cpu) / pods);
+    fmt::print("node_loss_cpu_ms_per_pod {:.3f} ms\n", 1000 * (CpuSeconds() - cpu) / pods);
     Delete(kReplicaSets, "moving");
+  }
+
+  void Services(int count) {
+    Create(kReplicaSets, Replicated("ReplicaSet", "web", kPodsOfServices, OnSimulated()));
+    WaitForAvailable(std::string(kReplicaSets) + "/web", kPodsOfServices);
+    const double cpu = CpuSeconds();
+    const Duration start = RealClock().Monotonic();
+    cluster_.CreateAll(kServices, count, [](int index) {
+      return json::Obj({{"metadata", json::Obj({{"name", fmt::format("web-{}", index)}})},
+                        {"spec", json::Obj({{"clusterIP", "None"},
+                                            {"selector", json::Obj({{"app", "web"}})},
+                                            {"ports", json::List({json::Obj({{"port", 80}})})}})}});
+    });
+    const std::string made = fmt::format(
+        "{}?labelSelector=endpointslice.kubernetes.io/managed-by%3Dendpointslice-controller.k8s.io"
+        "&limit={}",
+        kSlices, count + 1);
+    WaitUntil([&] {
+      const json::Value list = Get(made);
+      return std::ranges::count_if(list["items"].items(), [](const json::Value& slice) {
+               return slice["endpoints"].items().size() == kPodsOfServices;
+             }) == count;
+    });
+    const double passed = Seconds(RealClock().Monotonic() - start);
+    fmt::print("services_seconds {:.3f} s\nservices_cpu_ms {:.3f} ms\n", passed,
+               1000 * (CpuSeconds() - cpu) / count);
   }
 
   void Growth(int count) {
@@ -159,21 +192,26 @@ class Bench {
     WaitForAvailable(small, 1);
     // Leases of nodes cost something whether anything changes or not.
     const Duration before = RealClock().Monotonic();
-    const double idle_cpu = ProcessCpuSeconds(pid_);
+    const double idle_cpu = CpuSeconds();
     Wait(kIdle);
-    const double cpu = ProcessCpuSeconds(pid_);
+    const double cpu = CpuSeconds();
     const Duration start = RealClock().Monotonic();
     const double idle = (cpu - idle_cpu) / Seconds(start - before);
     std::vector<double> times;
     for (int i = 0; i < kChanges; ++i) times.push_back(Scale(small, i % 2 == 0 ? 2 : 1));
     const double passed = Seconds(RealClock().Monotonic() - start);
-    const double used = ProcessCpuSeconds(pid_) - cpu - idle * passed;
+    const double used = CpuSeconds() - cpu - idle * passed;
     fmt::print("change_cpu_ms {:.3f} ms\n", 1000 * used / kChanges);
     fmt::print("change_p50_ms {:.1f} ms\n", 1000 * Percentile(times, 0.5));
     Delete(kDeployments, "small");
   }
 
  private:
+  double CpuSeconds() const {
+    double sum = 0;
+    for (int pid : pids_) sum += ProcessCpuSeconds(pid);
+    return sum;
+  }
   void Create(const std::string& collection, const json::Value& object) {
     cluster_.CreateAll(collection, 1, [&](int) { return object; });
   }
@@ -224,12 +262,15 @@ class Bench {
   }
 
   ClusterClient cluster_;
-  const int pid_;
+  const std::vector<int> pids_;
 };
 
 int Run(int argc, char** argv) {
   if (argc != 5) return 2;
-  Bench bench(argv[1], std::atoi(argv[2]));
+  std::vector<int> pids;
+  for (std::string_view pid : Split(argv[2], ','))
+    pids.push_back(std::atoi(std::string(pid).c_str()));
+  Bench bench(argv[1], std::move(pids));
   const std::string_view what = argv[3];
   const int count = std::atoi(argv[4]);
   if (what == "deployment") {
@@ -238,6 +279,8 @@ int Run(int argc, char** argv) {
     bench.Jobs(count);
   } else if (what == "node-loss") {
     bench.NodeLoss(count);
+  } else if (what == "services") {
+    bench.Services(count);
   } else if (what == "growth") {
     bench.Growth(count);
   } else {
@@ -254,6 +297,7 @@ int main(int argc, char** argv) {
   const int code = muster::bench::Run(argc, argv);
   if (code == 2)
     fmt::print(stderr,
-               "usage: controllers_bench DATA_DIR PID deployment|jobs|node-loss|growth COUNT\n");
+               "usage: controllers_bench DATA_DIR PID[,PID] "
+               "deployment|jobs|node-loss|services|growth COUNT\n");
   return code;
 }

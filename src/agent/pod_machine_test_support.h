@@ -32,6 +32,7 @@
 #include "json/parse.h"
 #include "json/write.h"
 #include "loop/asio_loop.h"
+#include "loop/run_until_test_support.h"
 #include "loop/thread_pool.h"
 
 namespace muster::agent {
@@ -137,17 +138,7 @@ struct Machine {
   }
 
   bool Until(const std::function<bool()>& done, Duration limit = seconds(20)) {
-    bool ok = false;
-    const Time deadline = RealClock().Wall() + limit;
-    std::function<void()> look = [&] {
-      ok = done();
-      if (ok || RealClock().Wall() > deadline) return loop.Stop();
-      loop.After(milliseconds(2), [&look] { look(); });
-    };
-    loop.Post([&look] { look(); });
-    loop.Restart();
-    loop.Run();
-    return ok;
+    return RunUntil(loop, done, limit);
   }
 
   void Create(const std::string& text) {

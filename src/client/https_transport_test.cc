@@ -5,6 +5,7 @@
 #include "client/api_client.h"
 #include "client/fake_api.h"
 #include "loop/asio_loop.h"
+#include "loop/run_until_test_support.h"
 #include "net/pki.h"
 #include "net/server.h"
 
@@ -29,19 +30,7 @@ class HttpsTransportTest : public testing::Test {
     client_ = std::make_unique<ApiClient>(loop_, *transport_, "test");
   }
 
-  bool RunUntil(const std::function<bool()>& done) {
-    bool result = false;
-    Time limit = loop_.Now() + seconds(10);
-    std::function<void()> look = [&] {
-      result = done();
-      if (result || loop_.Now() > limit) return loop_.Stop();
-      loop_.After(microseconds(200), [&] { look(); });
-    };
-    loop_.Restart();
-    loop_.Post([&] { look(); });
-    loop_.Run();
-    return result;
-  }
+  bool RunUntil(const std::function<bool()>& done) { return muster::RunUntil(loop_, done); }
 
   AsioLoop loop_;
   net::IoThreads io_{1};

@@ -33,7 +33,7 @@ class TestNet {
  public:
   explicit TestNet(int io_threads = 2) : io(io_threads) {}
 
-  // Runs the loop until `done` holds after a task; false after ten seconds.
+  // Runs the loop until `done` holds after a task; false after half a minute.
   bool RunUntil(const std::function<bool()>& done);
   // Runs the loop for a little while: to see that nothing happens.
   void RunFor(Duration duration);

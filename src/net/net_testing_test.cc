@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include "loop/run_until_test_support.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -12,21 +13,7 @@
 
 namespace muster::net {
 
-bool TestNet::RunUntil(const std::function<bool()>& done) {
-  bool result = false;
-  bool expired = false;
-  TimerId limit = loop.After(seconds(10), [&] { expired = true; });
-  std::function<void()> look = [&] {
-    result = done();
-    if (result || expired) return loop.Stop();
-    loop.After(microseconds(200), [&] { look(); });
-  };
-  loop.Restart();
-  loop.Post([&] { look(); });
-  loop.Run();
-  loop.Cancel(limit);
-  return result;
-}
+bool TestNet::RunUntil(const std::function<bool()>& done) { return muster::RunUntil(loop, done); }
 
 void TestNet::RunFor(Duration duration) {
   loop.Restart();

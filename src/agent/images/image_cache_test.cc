@@ -12,6 +12,7 @@
 #include "agent/runtime/program.h"
 #include "base/strings.h"
 #include "loop/asio_loop.h"
+#include "loop/run_until_test_support.h"
 #include "loop/thread_pool.h"
 
 namespace muster::agent {
@@ -113,17 +114,7 @@ class ImageCacheTest : public testing::Test {
     Until([&] { return ready; });
   }
 
-  void Until(const std::function<bool()>& done) {
-    const Time deadline = RealClock().Wall() + seconds(20);
-    std::function<void()> look = [&] {
-      if (done() || RealClock().Wall() > deadline) return loop_.Stop();
-      loop_.After(milliseconds(1), [&look] { look(); });
-    };
-    loop_.Post([&look] { look(); });
-    loop_.Restart();
-    loop_.Run();
-    ASSERT_TRUE(done());
-  }
+  void Until(const std::function<bool()>& done) { ASSERT_TRUE(RunUntil(loop_, done)); }
 
   void Registry(const std::string& name, const std::string& text) {
     ASSERT_TRUE(WriteFile(dir_ + "/registry/" + name, text).ok());

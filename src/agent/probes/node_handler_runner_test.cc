@@ -8,6 +8,7 @@
 #include "agent/probes/http_run.h"
 #include "agent/probes/socket_run.h"
 #include "json/parse.h"
+#include "loop/run_until_test_support.h"
 #include "net/net_testing.h"
 #include "net/pki.h"
 #include "net/server.h"
@@ -26,20 +27,7 @@ struct Asker {
     client = *net::HttpClient::Make(loop, io, std::move(options));
   }
 
-  bool RunUntil(const std::function<bool()>& done) {
-    bool ok = false, late = false;
-    const TimerId limit = loop.After(seconds(10), [&] { late = true; });
-    std::function<void()> look = [&] {
-      ok = done();
-      if (ok || late) return loop.Stop();
-      loop.After(microseconds(200), [&look] { look(); });
-    };
-    loop.Restart();
-    loop.Post([&look] { look(); });
-    loop.Run();
-    loop.Cancel(limit);
-    return ok;
-  }
+  bool RunUntil(const std::function<bool()>& done) { return muster::RunUntil(loop, done); }
 
   std::unique_ptr<net::HttpServer> Serve(net::LambdaHandler::Function handle, bool tls = false) {
     handlers.push_back(std::make_unique<net::LambdaHandler>(std::move(handle)));

@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "loop/asio_loop.h"
+#include "loop/run_until_test_support.h"
 #include "net/pki.h"
 #include "net/server.h"
 
@@ -53,19 +54,7 @@ class HttpsWebhookClientTest : public testing::Test, public net::Handler {
     });
     return answer;
   }
-  bool RunUntil(const std::function<bool()>& done) {
-    bool result = false;
-    const Time limit = loop_.Now() + seconds(10);
-    std::function<void()> look = [&] {
-      result = done();
-      if (result || loop_.Now() > limit) return loop_.Stop();
-      loop_.After(microseconds(200), [&] { look(); });
-    };
-    loop_.Restart();
-    loop_.Post([&] { look(); });
-    loop_.Run();
-    return result;
-  }
+  bool RunUntil(const std::function<bool()>& done) { return muster::RunUntil(loop_, done); }
   Result<net::Response> Fetch(const WebhookTarget& target, Duration timeout = seconds(5)) {
     const std::shared_ptr<Answer> answer = Post(target, timeout);
     EXPECT_TRUE(RunUntil([&] { return answer->has_value(); }));

@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "loop/asio_loop.h"
+#include "loop/run_until_test_support.h"
 #include "net/pki.h"
 #include "net/server.h"
 
@@ -58,19 +59,7 @@ class HttpsExtensionClientTest : public testing::Test, public net::Handler {
     answer->stream = client_.Stream(target, std::move(request), std::move(callbacks));
     return answer;
   }
-  bool RunUntil(const std::function<bool()>& done) {
-    bool result = false;
-    const Time limit = loop_.Now() + seconds(10);
-    std::function<void()> look = [&] {
-      result = done();
-      if (result || loop_.Now() > limit) return loop_.Stop();
-      loop_.After(microseconds(200), [&] { look(); });
-    };
-    loop_.Restart();
-    loop_.Post([&] { look(); });
-    loop_.Run();
-    return result;
-  }
+  bool RunUntil(const std::function<bool()>& done) { return muster::RunUntil(loop_, done); }
   // What came, or why nothing did.
   std::string Said(const ExtensionTarget& target) {
     const std::shared_ptr<Answer> answer = Ask(target);

@@ -18,6 +18,12 @@ void Signal(pid_t pid, int number) {
   ASSERT_EQ(kill(pid, number), 0);
 }
 
+// A folder of the node, visible in the pod, in which a file says when to go on. Beside the data
+// folder, which no pod sees; gone with the test that removes it.
+std::string GoFolder(const Machine& m) {
+  return R"("volumes":[{"name":"go","hostPath":{"path":")" + m.data_dir + R"(-go"}}],)";
+}
+
 TEST(ProcessPods, RunsAPodToItsEndWithLogsAndAddress) {
   InNetworkNamespace([] {
     Machine m;
@@ -233,7 +239,8 @@ TEST(ProcessPods, KeepsThePodAwayFromTheNode) {
     Machine m;
     const std::string secret = m.data_dir + "/ca.key";
     ASSERT_TRUE(WriteFile(secret, "top secret").ok());
-    ASSERT_TRUE(WriteFile("/tmp/agent-test-marker", "before").ok());
+    const std::string marker = m.data_dir + "-marker";
+    ASSERT_TRUE(WriteFile(marker, "before").ok());
     // Every line that succeeds in doing harm prints BAD.
     m.Create(OneContainer(
         "evil",
@@ -244,7 +251,9 @@ TEST(ProcessPods, KeepsThePodAwayFromTheNode) {
             " 2>/dev/null | grep . && echo BAD list;"
             "[ -z \"$(ls -A /root)\" ] || echo BAD root; [ -z \"$(ls -A /home)\" ] || echo BAD "
             "home;"
-            "cat /tmp/agent-test-marker 2>/dev/null && echo BAD tmp;"
+            "cat " +
+            marker +
+            " 2>/dev/null && echo BAD tmp;"
             "echo changed > /usr/bin/agent-test-evil && echo wrote; echo x > /etc/agent-test-evil;"
             "mount -t tmpfs none /mnt 2>/dev/null && echo BAD mount;"
             "mknod /tmp/disk b 254 0 2>/dev/null && echo BAD mknod;"
@@ -263,7 +272,7 @@ TEST(ProcessPods, KeepsThePodAwayFromTheNode) {
     EXPECT_EQ(m.Log("evil"), "wrote\ndone\n");
     EXPECT_FALSE(PathExists("/usr/bin/agent-test-evil"));
     EXPECT_FALSE(PathExists("/etc/agent-test-evil"));
-    unlink("/tmp/agent-test-marker");
+    unlink(marker.c_str());
   });
 }
 
@@ -341,8 +350,7 @@ TEST(ProcessPods, OutliveTheAgentAndLoseNothing) {
     Machine m;
     m.Create(
         OneContainer("short", "echo a; while [ ! -e /go/on ]; do sleep 0.01; done; echo b; exit 5",
-                     "Never", R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])",
-                     R"("volumes":[{"name":"go","hostPath":{"path":"/tmp/agent-test-go"}}],)"));
+                     "Never", R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])", GoFolder(m)));
     m.Create(OneContainer("long", "sleep 1000", "Always"));
     m.Create(OneContainer("gone", "sleep 1000", "Always"));
     ASSERT_TRUE(m.UntilPhase("short", "Running"));
@@ -350,7 +358,7 @@ TEST(ProcessPods, OutliveTheAgentAndLoseNothing) {
     ASSERT_TRUE(m.UntilPhase("gone", "Running"));
     const std::string gone_dir = m.PodDirectory("gone");
     m.RestartAgent([&] {
-      ASSERT_TRUE(WriteFile("/tmp/agent-test-go/on", "").ok());
+      ASSERT_TRUE(WriteFile(m.data_dir + "-go/on", "").ok());
       m.api->Remove(kPods, "d", "gone");
     });
     ASSERT_TRUE(m.UntilPhase("short", "Failed"));
@@ -359,7 +367,7 @@ TEST(ProcessPods, OutliveTheAgentAndLoseNothing) {
     EXPECT_EQ(m.Phase("long"), "Running");
     EXPECT_EQ(m.Status("long")["restartCount"].AsInt(), 0);
     EXPECT_TRUE(m.Until([&] { return !PathExists(gone_dir); })) << "an orphan must be ended";
-    EXPECT_TRUE(RemoveTree("/tmp/agent-test-go").ok());
+    EXPECT_TRUE(RemoveTree(m.data_dir + "-go").ok());
   });
 }
 
@@ -472,19 +480,17 @@ TEST(SpawnerClient, SaysWhenNoSpawnerCanBeStarted) {
 TEST(ProcessPods, LoseNothingWhenTheSpawnerDies) {
   InNetworkNamespace([] {
     Machine m;
-    m.Create(
-        OneContainer("before", "while [ ! -e /go/on ]; do sleep 0.01; done; exit 3", "Never",
-                     R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])",
-                     R"("volumes":[{"name":"go","hostPath":{"path":"/tmp/agent-test-sp"}}],)"));
+    m.Create(OneContainer("before", "while [ ! -e /go/on ]; do sleep 0.01; done; exit 3", "Never",
+                          R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])", GoFolder(m)));
     ASSERT_TRUE(m.UntilPhase("before", "Running"));
     Signal(m.node->spawner.pid(), SIGKILL);
     m.Create(OneContainer("after", "exit 4"));
     ASSERT_TRUE(m.UntilPhase("after", "Failed"));
     EXPECT_EQ(m.Status("after")["state"]["terminated"]["exitCode"].AsInt(), 4);
-    ASSERT_TRUE(WriteFile("/tmp/agent-test-sp/on", "").ok());
+    ASSERT_TRUE(WriteFile(m.data_dir + "-go/on", "").ok());
     ASSERT_TRUE(m.UntilPhase("before", "Failed"));
     EXPECT_EQ(m.Status("before")["state"]["terminated"]["exitCode"].AsInt(), 3);
-    EXPECT_TRUE(RemoveTree("/tmp/agent-test-sp").ok());
+    EXPECT_TRUE(RemoveTree(m.data_dir + "-go").ok());
   });
 }
 
@@ -513,21 +519,19 @@ TEST(ProcessPods, KeepTheExitsThatAKilledShimHadWrittenDown) {
 TEST(ProcessPods, ReadTheFolderWhenTheShimIsKilled) {
   InNetworkNamespace([] {
     Machine m;
-    m.Create(
-        OneContainer("p", "while [ ! -e /go/on ]; do sleep 0.01; done; exit 6", "OnFailure",
-                     R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])",
-                     R"("volumes":[{"name":"go","hostPath":{"path":"/tmp/agent-test-rf"}}],)"));
+    m.Create(OneContainer("p", "while [ ! -e /go/on ]; do sleep 0.01; done; exit 6", "OnFailure",
+                          R"(,"volumeMounts":[{"name":"go","mountPath":"/go"}])", GoFolder(m)));
     ASSERT_TRUE(m.UntilPhase("p", "Running"));
     const std::string dir = m.PodDirectory("p");
     const pid_t shim = m.ShimOf("p").value_or(0);
     // Its socket is full of nothing that we read: drop what it tells by looking away until both
     // have happened. The loop runs only inside Until().
-    ASSERT_TRUE(WriteFile("/tmp/agent-test-rf/on", "").ok());
+    ASSERT_TRUE(WriteFile(m.data_dir + "-go/on", "").ok());
     while (!PathExists(dir + "/containers/main/0.exit")) poll(nullptr, 0, 1);
     Signal(shim, SIGKILL);
     ASSERT_TRUE(m.Until([&] { return m.Status("p")["restartCount"].AsInt() == 1; }));
     EXPECT_EQ(m.Status("p")["lastState"]["terminated"]["exitCode"].AsInt(), 6);
-    EXPECT_TRUE(RemoveTree("/tmp/agent-test-rf").ok());
+    EXPECT_TRUE(RemoveTree(m.data_dir + "-go").ok());
   });
 }
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "agent/network/netns_test_support.h"
@@ -12,7 +13,9 @@
 namespace muster::agent {
 namespace {
 
-constexpr const char* kFile = "/tmp/process-lock-test";
+// Of this process: others may run the same tests.
+const std::string kPath = fmt::format("/tmp/process-lock-test-{}", getpid());
+const char* const kFile = kPath.c_str();
 
 // A child that holds the lock until it is killed.
 pid_t ForkHolder() {

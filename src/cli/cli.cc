@@ -108,9 +108,10 @@ int WithoutCommand(const Line& line, Console& console) {
 
 std::vector<Command>& MutableCommands() {
   static std::vector<Command> commands = {
-      ApplyCommand(),    CompletionCommand(), DeleteCommand(), DescribeCommand(),   ExecCommand(),
-      ExplainCommand(),  GetCommand(),        ImageCommand(),  KubeconfigCommand(), LogsCommand(),
-      cli::RunCommand(), StatusCommand(),     TopCommand(),    VersionCommand(),    WaitCommand()};
+      ApplyCommand(),      CompletionCommand(), DeleteCommand(),  DescribeCommand(),
+      ExecCommand(),       ExplainCommand(),    GetCommand(),     ImageCommand(),
+      KubeconfigCommand(), LogsCommand(),       NodeCommand(),    cli::RunCommand(),
+      StatusCommand(),     TopCommand(),        VersionCommand(), WaitCommand()};
   return commands;
 }
 

@@ -111,6 +111,7 @@ Command GetCommand();
 Command ImageCommand();
 Command KubeconfigCommand();
 Command LogsCommand();
+Command NodeCommand();
 Command RunCommand();
 Command StatusCommand();
 Command TopCommand();

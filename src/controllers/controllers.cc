@@ -12,6 +12,7 @@
 #include "controllers/endpointslice/endpoints_mirror_controller.h"
 #include "controllers/endpointslice/endpointslice_controller.h"
 #include "controllers/garbage/garbage_controller.h"
+#include "controllers/interruption/node_interruption_controller.h"
 #include "controllers/job/job_controller.h"
 #include "controllers/job/tracked_pods_controller.h"
 #include "controllers/jobset/jobset_controller.h"
@@ -38,6 +39,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<EndpointsMirrorController>());
   runtime.Add(std::make_unique<NodeLifecycleController>());
   runtime.Add(std::make_unique<TaintEvictionController>());
+  runtime.Add(std::make_unique<NodeInterruptionController>());
   runtime.Add(std::make_unique<PodGcController>());
   runtime.Add(std::make_unique<ReplicaSetController>());
   runtime.Add(std::make_unique<DeploymentController>());

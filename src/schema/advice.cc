@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/strings.h"
 #include "schema/device_plugin.h"
 #include "schema/names.h"
+#include "schema/preemptible_nodes.h"
 #include "schema/training_kinds.h"
 
 namespace muster::schema {
@@ -172,6 +174,30 @@ void AdviseOnDevicePlugin(const json::Value& pod_spec, std::vector<std::string>&
       "device plugin");
 }
 
+// Some volume is there after the pod and its node.
+bool HasLastingVolume(const json::Value& pod_spec) {
+  constexpr std::string_view kPassing[] = {"name",      "emptyDir",  "hostPath",
+                                           "configMap", "secret",    "downwardAPI",
+                                           "projected", "ephemeral", "image"};
+  return std::ranges::any_of(pod_spec["volumes"].items(), [&](const json::Value& volume) {
+    return std::ranges::any_of(volume.members(), [&](const json::Member& member) {
+      return std::ranges::find(kPassing, member.first) == std::end(kPassing);
+    });
+  });
+}
+
+// What they have done so far goes with the node.
+void AdviseOnSpotNodes(const json::Value& pod_spec, const std::string& path,
+                       std::vector<std::string>& out) {
+  const std::string demand = PreemptibleDemand(pod_spec);
+  if (demand.empty() || HasLastingVolume(pod_spec)) return;
+  out.push_back(fmt::format(
+      "{}: nodes with {} are taken back at any moment, and no volume of the pod outlives them: "
+      "save checkpoints to a PersistentVolumeClaim or NFS, or the work is done again from the "
+      "beginning",
+      path, demand));
+}
+
 // Where the pods of an object are described, if it is one of those that people write.
 std::pair<const json::Value&, std::string> PodSpecOf(const Kind& kind, const json::Value& object) {
   if (kind.group.empty() && kind.kind == "Pod") return {object["spec"], "spec"};
@@ -192,6 +218,10 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
     AdviseOnNvlink(*training, object, out);
     AdviseOnMinAvailable(*training, object, out);
     if (object["spec"].Has("elasticPolicy")) AdviseOnElastic(object, out);
+    for (const auto& [role, replica] : object["spec"][training->specs].members()) {
+      AdviseOnSpotNodes(replica["template"]["spec"],
+                        fmt::format("spec.{}.{}.template.spec", training->specs, role), out);
+    }
   }
   const json::Value& spec = object["spec"];
   const auto [pod_spec, path] = PodSpecOf(kind, object);
@@ -204,6 +234,9 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
   if (kind.group.empty() && kind.kind == "ResourceQuota") AdviseOnUncountedNames(spec, out);
   const bool job = kind.group == "batch" && kind.kind == "Job";
   const bool cron_job = kind.group == "batch" && kind.kind == "CronJob";
+  const bool pod = kind.group.empty() && kind.kind == "Pod";
+  if (job || cron_job || (pod && object["metadata"]["ownerReferences"].empty()))
+    AdviseOnSpotNodes(pod_spec, path, out);
   if (job || cron_job) AdviseOnManyIndexes(job ? spec : spec["jobTemplate"]["spec"], out);
   if (job || cron_job ||
       (kind.group == "apps" && (kind.kind == "Deployment" || kind.kind == "ReplicaSet"))) {

@@ -180,5 +180,39 @@ TEST(Advice, OthersAreFine) {
   EXPECT_TRUE(Advise(Kind(), *json::Parse(Pod("1"))).empty()) << "of another kind";
 }
 
+TEST(Advice, OnSpotNodesWorkIsLostWithoutAVolumeThatOutlivesThem) {
+  const std::string spot = R"("nodeSelector":{"karpenter.sh/capacity-type":"spot"},)";
+  const auto told = Told(Pod("2", "{}", spot), 1);
+  ASSERT_EQ(told.size(), 2u);  // of each role
+  EXPECT_TRUE(
+      told[0].starts_with("spec.pytorchReplicaSpecs.Master.template.spec: nodes with "
+                          "karpenter.sh/capacity-type=spot are taken back"))
+      << told[0];
+  const auto with = [&](const std::string& volume) {
+    return Told(Pod("2", "{}", spot + R"("volumes":[{"name":"v",)" + volume + "}],"), 1).size();
+  };
+  EXPECT_EQ(with(R"("emptyDir":{})"), 2u);
+  EXPECT_EQ(with(R"("hostPath":{"path":"/data"})"), 2u);
+  EXPECT_EQ(with(R"("persistentVolumeClaim":{"claimName":"c"})"), 0u);
+  EXPECT_EQ(with(R"("nfs":{"server":"s","path":"/"})"), 0u);
+  EXPECT_TRUE(Told(Pod("2"), 1).empty());
+
+  Kind kind;
+  kind.group = "batch";
+  kind.kind = "Job";
+  const json::Value job =
+      *json::Parse(R"({"spec":{"template":{"spec":{"nodeSelector":{"karpenter.sh/capacity-type":)"
+                   R"("spot"}}}}})");
+  ASSERT_EQ(Advise(kind, job).size(), 1u);
+  EXPECT_TRUE(Advise(kind, job)[0].starts_with("spec.template.spec: nodes with"));
+  // A pod of somebody who has been told.
+  kind.group = "";
+  kind.kind = "Pod";
+  const json::Value pod = json::Obj({{"spec", job["spec"]["template"]["spec"]}});
+  EXPECT_EQ(Advise(kind, pod).size(), 1u);
+  EXPECT_TRUE(Advise(kind, pod.SetPath({"metadata", "ownerReferences"}, json::List({json::Obj()})))
+                  .empty());
+}
+
 }  // namespace
 }  // namespace muster::schema

@@ -36,7 +36,8 @@ int64_t ReplicasOf(const json::Value& job) {
   int64_t total = 0;
   for (const auto& [type, replica] : schema::ReplicaSpecsOf(job).members())
     total += replica["replicas"].AsInt(1);
-  return total > 0 ? total : job["spec"]["parallelism"].AsInt(1);
+  if (total > 0) return total;
+  return job["spec"]["parallelism"].AsInt(job["spec"]["numWorkers"].AsInt(1));
 }
 
 std::string PodSelectorOf(const ApiResource& resource, const json::Value& job) {

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "schema/device_plugin.h"
+#include "schema/distributed_training.h"
 #include "schema/names.h"
 #include "schema/preemptible_nodes.h"
 #include "schema/training_kinds.h"
@@ -85,6 +86,14 @@ void AdviseOnElastic(const json::Value& job, std::vector<std::string>& out) {
         "one of them to leave",
         *most, pods - *most, pods));
   }
+}
+
+// It would hold GPUs for nothing that anybody wants.
+void AdviseOnReferenceProgram(const json::Value& training_spec, std::vector<std::string>& out) {
+  if (training_spec.Has("template")) return;
+  out.emplace_back(
+      "spec.template: it is absent, so a small reference model learns made-up data; put the pod of "
+      "your program there (its container is called pytorch)");
 }
 
 // The names of the pods begin with that of the object, and become host names.
@@ -224,6 +233,8 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
     }
   }
   const json::Value& spec = object["spec"];
+  if (kind.group == "ml.example.com" && kind.kind == kDistributedTraining)
+    AdviseOnReferenceProgram(spec, out);
   const auto [pod_spec, path] = PodSpecOf(kind, object);
   AdviseOnCudaDevices(pod_spec, path, out);
   if (kind.group == "apps" && kind.kind == "DaemonSet") AdviseOnDevicePlugin(pod_spec, out);

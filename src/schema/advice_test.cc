@@ -214,5 +214,15 @@ TEST(Advice, OnSpotNodesWorkIsLostWithoutAVolumeThatOutlivesThem) {
                   .empty());
 }
 
+TEST(AdviceTest, SaysThatATrainingWithoutAProgramLearnsNothingOfUse) {
+  Kind kind;
+  kind.group = "ml.example.com";
+  kind.kind = "DistributedTraining";
+  const auto told = Advise(kind, *json::Parse(R"({"spec": {"modelType": "transformer"}})"));
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("a small reference model"), std::string::npos);
+  EXPECT_TRUE(Advise(kind, *json::Parse(R"({"spec": {"template": {"spec": {}}}})")).empty());
+}
+
 }  // namespace
 }  // namespace muster::schema

@@ -1,7 +1,8 @@
 // src/training/training.h
 //
-// The training layer: controllers of the training kinds (PyTorchJob, TFJob, JAXJob,
-// MPIJob). See controllers/controllers.h for how a process puts a runtime together.
+// The training layer: controllers of the training kinds (PyTorchJob, TFJob, JAXJob, MPIJob) and of
+// DistributedTraining, which becomes a PyTorchJob. See controllers/controllers.h for how a process
+// puts a runtime together.
 
 #pragma once
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/strings.h"
+#include "training/distributed_training_controller.h"
 #include "training/job.h"
 #include "training/job_pass.h"
 #include "training/mpi.h"
@@ -117,6 +118,7 @@ client::Reconciled TrainingController::Reconcile(const client::View& view,
 void AddAll(client::Runtime& runtime) {
   for (const schema::TrainingKind& kind : schema::TrainingKinds())
     runtime.Add(std::make_unique<TrainingController>(kind));
+  runtime.Add(std::make_unique<DistributedTrainingController>());
 }
 
 }  // namespace muster::training

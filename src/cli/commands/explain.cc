@@ -1,5 +1,6 @@
 // muster explain: why a pod, gang or job does not run, and what would change that; what a node has.
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -13,7 +14,9 @@
 #include "cli/console.h"
 #include "cli/explanation.h"
 #include "cli/resource_arguments.h"
+#include "client/reconcile.h"
 #include "json/write.h"
+#include "schema/distributed_training.h"
 #include "schema/training_kinds.h"
 
 namespace muster::cli {
@@ -22,7 +25,8 @@ namespace {
 // What pods are made for.
 bool IsWorkload(const ApiResource& resource) {
   static const std::set<std::string> kinds = {"Job",        "JobSet",      "Deployment",
-                                              "ReplicaSet", "StatefulSet", "DaemonSet"};
+                                              "ReplicaSet", "StatefulSet", "DaemonSet",
+                                              std::string(schema::kDistributedTraining)};
   return kinds.contains(resource.kind) || schema::FindTrainingKind(resource.kind) != nullptr;
 }
 
@@ -32,7 +36,7 @@ std::vector<std::string> MeaningsOf(const std::string& word) {
       {"gang", {"podgroups.scheduling.volcano.sh", "podgroups.scheduling.x-k8s.io"}}};
   const std::string lower = ToLower(word);
   if (lower == "job" || lower == "jobs") {
-    std::vector<std::string> jobs;
+    std::vector<std::string> jobs = {"distributedtrainings.ml.example.com"};
     for (const schema::TrainingKind& kind : schema::TrainingKinds())
       jobs.push_back(fmt::format("{}.kubeflow.org", kind.plural));
     for (const char* other : {"jobs.batch", "jobsets.jobset.x-k8s.io"}) jobs.emplace_back(other);
@@ -57,6 +61,14 @@ client::Target TargetOf(const ApiResource& resource, const Session& session,
   return {resource.resource, NamespaceFor(resource, session), name, ""};
 }
 
+// A job that another one of the same name became is explained with that.
+bool IsPartOf(const Found& one, const std::vector<Found>& found) {
+  const std::string owner = client::ControllerOf(one.object)["uid"].Str();
+  return std::ranges::any_of(found, [&owner](const Found& other) {
+    return !owner.empty() && other.object["metadata"]["uid"].AsString() == owner;
+  });
+}
+
 // All that the word and the name mean; at least one.
 Result<std::vector<Found>> FindObjects(Session& session, const std::string& word,
                                        const std::string& name) {
@@ -75,7 +87,8 @@ Result<std::vector<Found>> FindObjects(Session& session, const std::string& word
     target = TargetOf(*resource, session, name);
     Result<json::Value> object = session.Get(target);
     if (object) {
-      found.push_back({*resource, std::move(*object)});
+      Found one{*resource, std::move(*object)};
+      if (!IsPartOf(one, found)) found.push_back(std::move(one));
     } else if (meanings.size() == 1 || object.error().reason() != Reason::kNotFound) {
       fault = object.error();
     }

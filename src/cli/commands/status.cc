@@ -9,7 +9,9 @@
 #include "cli/session.h"
 #include "cli/table_printer.h"
 #include "cli/waiting.h"
+#include "client/reconcile.h"
 #include "cluster/quantity.h"
+#include "schema/distributed_training.h"
 #include "schema/pod_phase.h"
 #include "schema/training_kinds.h"
 
@@ -113,6 +115,23 @@ void PrintHealth(Console& console, Session& session) {
   }
 }
 
+// Training jobs of all kinds; one that another became is told of as that.
+json::Array TrainingsOf(Session& session) {
+  std::vector<client::Resource> resources = {{"ml.example.com", "v1", "distributedtrainings"}};
+  for (const schema::TrainingKind& kind : schema::TrainingKinds())
+    resources.push_back({"kubeflow.org", "v1", std::string(kind.plural)});
+  json::Array jobs;
+  for (const client::Resource& resource : resources) {
+    const Result<json::Value> list = session.List(resource, "");
+    if (!list) continue;  // not served here
+    for (const json::Value& job : (*list)["items"].items()) {
+      if (client::ControllerOf(job)["kind"].AsString() != schema::kDistributedTraining)
+        jobs.push_back(job);
+    }
+  }
+  return jobs;
+}
+
 Result<int> Run(Invocation& invocation) {
   Session& session = invocation.session;
   Console& console = invocation.console;
@@ -126,14 +145,7 @@ Result<int> Run(Invocation& invocation) {
   PrintHealth(console, session);
   PrintNodes(console, *answers[1], *answers[2]);
   PrintPods(console, *answers[2]);
-  json::Array jobs;
-  for (const schema::TrainingKind& kind : schema::TrainingKinds()) {
-    const Result<json::Value> list =
-        session.List({"kubeflow.org", "v1", std::string(kind.plural)}, "");
-    if (!list) continue;  // not served here
-    for (const json::Value& job : (*list)["items"].items()) jobs.push_back(job);
-  }
-  PrintJobs(console, jobs, *answers[2]);
+  PrintJobs(console, TrainingsOf(session), *answers[2]);
   return 0;
 }
 

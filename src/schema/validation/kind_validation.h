@@ -80,6 +80,9 @@ void ValidateCustomResourceDefinitionUpdate(const json::Value& before, const jso
 void ValidatePyTorchJob(const json::Value& job, FieldErrors& errors);
 void ValidateTFJob(const json::Value& job, FieldErrors& errors);
 void ValidateJAXJob(const json::Value& job, FieldErrors& errors);
+void ValidateDistributedTraining(const json::Value& training, FieldErrors& errors);
+void ValidateDistributedTrainingUpdate(const json::Value& before, const json::Value& after,
+                                       FieldErrors& errors);
 void ValidateMPIJob(const json::Value& job, FieldErrors& errors);
 void ValidateMPIJobUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidateTrainingJobUpdate(const json::Value& before, const json::Value& after,

@@ -46,6 +46,8 @@ constexpr KindRules kRules[] = {
     {"kubeflow.org", "TFJob", CheckDns1035Label, ValidateTFJob, ValidateTrainingJobUpdate},
     {"kubeflow.org", "JAXJob", CheckDns1035Label, ValidateJAXJob, ValidateTrainingJobUpdate},
     {"kubeflow.org", "MPIJob", CheckDns1035Label, ValidateMPIJob, ValidateMPIJobUpdate},
+    {"ml.example.com", "DistributedTraining", CheckDns1035Label, ValidateDistributedTraining,
+     ValidateDistributedTrainingUpdate},
     {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"scheduling.x-k8s.io", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"", "Binding", CheckDns1123Subdomain, nullptr},

@@ -39,6 +39,7 @@
 #include "scheduler/scheduler.h"
 #include "store/compactor.h"
 #include "store/sqlite_store.h"
+#include "serving/serving.h"
 #include "training/training.h"
 
 namespace muster::app {
@@ -272,6 +273,7 @@ void ControlPlane::Impl::BuildParts() {
       std::make_unique<client::Runtime>(controller_part->client, *informers, Rng(rng.Next()));
   if (options.controls) controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
   training::AddAll(*controllers);
+  serving::AddAll(*controllers, {});
 
   if (options.schedules) {
     scheduler = std::make_unique<scheduler::Scheduler>(scheduler_part->client, *informers, pool);

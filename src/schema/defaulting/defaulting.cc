@@ -29,6 +29,7 @@ constexpr KindDefaults kKindDefaults[] = {
     {"kubeflow.org", "TFJob", DefaultTFJob},
     {"kubeflow.org", "JAXJob", DefaultJAXJob},
     {"kubeflow.org", "MPIJob", DefaultMPIJob},
+    {"serving.kserve.io", "InferenceService", DefaultInferenceService},
     {"apps", "Deployment", DefaultDeployment},
     {"apps", "ReplicaSet", DefaultReplicaSet},
     {"apps", "StatefulSet", DefaultStatefulSet},

@@ -21,6 +21,7 @@ json::Value DefaultPriorityClass(json::Value priority_class);
 json::Value DefaultEndpointSlice(json::Value slice);
 json::Value DefaultEndpoints(json::Value endpoints);
 json::Value DefaultCustomResourceDefinition(json::Value crd);
+json::Value DefaultInferenceService(json::Value service);
 json::Value DefaultPyTorchJob(json::Value job);
 json::Value DefaultTFJob(json::Value job);
 json::Value DefaultJAXJob(json::Value job);

@@ -87,6 +87,10 @@ void ValidateMPIJob(const json::Value& job, FieldErrors& errors);
 void ValidateMPIJobUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 void ValidateTrainingJobUpdate(const json::Value& before, const json::Value& after,
                                FieldErrors& errors);
+void ValidateInferenceService(const json::Value& service, FieldErrors& errors);
+// Of ServingRuntimes and ClusterServingRuntimes.
+void ValidateServingRuntime(const json::Value& runtime, FieldErrors& errors);
+void ValidateInferenceGraph(const json::Value& graph, FieldErrors& errors);
 // Of one PodGroup.
 inline constexpr size_t kMaxSubGroupPolicies = 32;
 void ValidatePodGroup(const json::Value& group, FieldErrors& errors);

@@ -1,0 +1,15 @@
+#include "serving/serving.h"
+
+#include <memory>
+
+#include "serving/builtin_runtime_controller.h"
+#include "serving/serving_controller.h"
+
+namespace muster::serving {
+
+void AddAll(client::Runtime& runtime, const GatewayAddress& gateway) {
+  runtime.Add(std::make_unique<BuiltinRuntimeController>());
+  runtime.Add(std::make_unique<ServingController>(gateway));
+}
+
+}  // namespace muster::serving

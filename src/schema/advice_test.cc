@@ -214,7 +214,7 @@ TEST(Advice, OnSpotNodesWorkIsLostWithoutAVolumeThatOutlivesThem) {
                   .empty());
 }
 
-TEST(AdviceTest, SaysThatATrainingWithoutAProgramLearnsNothingOfUse) {
+TEST(Advice, SaysThatATrainingWithoutAProgramLearnsNothingOfUse) {
   Kind kind;
   kind.group = "ml.example.com";
   kind.kind = "DistributedTraining";

@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "base/strings.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -131,6 +133,25 @@ std::string UsdText(MicroUsd price) {
   while (text.ends_with('0')) text.pop_back();
   if (text.ends_with('.')) text.pop_back();
   return text;
+}
+
+std::optional<MicroUsd> ParseUsd(std::string_view text) {
+  constexpr MicroUsd kMostUsd = 1'000'000;
+  constexpr size_t kDecimals = 6;
+  const size_t point = text.find('.');
+  const std::string_view whole = text.substr(0, point);
+  std::string decimals(point == text.npos ? "" : text.substr(point + 1));
+  const auto digits = [](std::string_view part) {
+    return part.find_first_not_of("0123456789") == part.npos;
+  };
+  if (whole.empty() || !digits(whole) || !digits(decimals) || decimals.size() > kDecimals ||
+      (point != text.npos && decimals.empty())) {
+    return std::nullopt;
+  }
+  decimals.resize(kDecimals, '0');
+  const std::optional<int64_t> usd = ParseInt(whole);
+  if (!usd || *usd > kMostUsd) return std::nullopt;
+  return *usd * kMicroUsdPerUsd + ParseInt(decimals).value_or(0);
 }
 
 }  // namespace muster::cluster

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,5 +53,7 @@ const InstanceType* FindBuiltInInstanceType(std::string_view name);
 
 // "1.212", "0.526", "98.3": dollars, with no more decimals than it has.
 std::string UsdText(MicroUsd price);
+// What that writes, up to a million dollars; nullopt for anything else, negative ones included.
+std::optional<MicroUsd> ParseUsd(std::string_view text);
 
 }  // namespace muster::cluster

@@ -51,5 +51,15 @@ TEST(InstanceTypes, PricesAreWrittenWithoutNeedlessDecimals) {
   EXPECT_EQ(UsdText(1), "0.000001");
 }
 
+TEST(InstanceTypes, PricesAreReadAsTheyAreWritten) {
+  EXPECT_EQ(ParseUsd("1.212"), 1'212'000);
+  EXPECT_EQ(ParseUsd("98"), 98'000'000);
+  EXPECT_EQ(ParseUsd("0.000001"), 1);
+  for (const InstanceType& type : BuiltInInstanceTypes())
+    EXPECT_EQ(ParseUsd(UsdText(type.on_demand)), type.on_demand) << type.name;
+  for (const char* bad : {"", ".5", "1.", "-1", "1.0000001", "1e3", "1,5", "2000000", "1.2.3"})
+    EXPECT_EQ(ParseUsd(bad), std::nullopt) << bad;
+}
+
 }  // namespace
 }  // namespace muster::cluster

@@ -21,6 +21,9 @@
 #include "app/node_connector.h"
 #include "app/scheduler_metrics.h"
 #include "app/threads.h"
+#include "autoscaler/autoscaler.h"
+#include "autoscaler/node_claim_controller.h"
+#include "autoscaler/node_disruption_controller.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "client/api_client.h"
@@ -105,6 +108,7 @@ struct ControlPlane::Impl {
   std::unique_ptr<scheduler::Scheduler> scheduler;
   std::unique_ptr<agent::Agent> agent;
   std::unique_ptr<agent::SimulatedNodes> simulated_nodes;
+  std::unique_ptr<autoscaler::Autoscaler> node_autoscaler;
 
   std::string Dir(std::string_view sub) const {
     return fmt::format("{}/{}", options.data_dir, sub);
@@ -121,6 +125,8 @@ struct ControlPlane::Impl {
   }
   Status WriteKubeconfig(const net::Pki& pki);
   void BuildParts();
+  void BuildAutoscaler();
+  void PublishInstanceTypes();
   void StartParts(Function<void(Status)> ready);
 };
 
@@ -274,6 +280,7 @@ void ControlPlane::Impl::BuildParts() {
   if (options.controls) controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
   training::AddAll(*controllers);
   serving::AddAll(*controllers, {});
+  BuildAutoscaler();
 
   if (options.schedules) {
     scheduler = std::make_unique<scheduler::Scheduler>(scheduler_part->client, *informers, pool);
@@ -296,19 +303,55 @@ void ControlPlane::Impl::BuildParts() {
   agent = std::make_unique<agent::Agent>(std::move(agent_options), loop, pool, agent_part->client,
                                          *informers, std::move(spawner), std::move(user_node),
                                          Rng(rng.Next()));
-  if (options.simulate_nodes > 0) {
-    agent::SimulatedNodesOptions simulated;
-    simulated.count = options.simulate_nodes;
-    simulated_nodes = std::make_unique<agent::SimulatedNodes>(
-        std::move(simulated), loop, agent_part->client, *informers, Rng(rng.Next()));
-  }
+  agent::SimulatedNodesOptions simulated;
+  simulated.count = options.simulate_nodes;
+  simulated_nodes = std::make_unique<agent::SimulatedNodes>(
+      std::move(simulated), loop, agent_part->client, *informers, Rng(rng.Next()));
+}
+
+// The file was read before (up_options.h).
+void ControlPlane::Impl::BuildAutoscaler() {
+  const autoscaler::Catalog catalog =
+      autoscaler::ReadCatalog(options.instance_types).value_or(autoscaler::Catalog());
+  controllers->Add(std::make_unique<autoscaler::NodeClaimController>(
+      autoscaler::ProviderOptions{catalog, options.node_start_delay}));
+  controllers->Add(std::make_unique<autoscaler::NodeDisruptionController>());
+  autoscaler::AutoscalerConfig config;
+  config.catalog = catalog;
+  config.scheduler_names = scheduler::SchedulerConfig().scheduler_names;
+  node_autoscaler = std::make_unique<autoscaler::Autoscaler>(
+      controller_part->client, *informers, pool, std::move(config), Rng(rng.Next()));
+}
+
+// So that whoever explains what would be added knows the prices.
+void ControlPlane::Impl::PublishInstanceTypes() {
+  if (options.instance_types.empty()) return;
+  const json::Value data =
+      json::Obj({{std::string(autoscaler::kCatalogKey), options.instance_types}});
+  const client::Target target{client::resources::kConfigMaps, "kube-system",
+                              autoscaler::kCatalogConfigMap, ""};
+  const json::Value object =
+      json::Obj({{"apiVersion", "v1"},
+                 {"kind", "ConfigMap"},
+                 {"metadata", json::Obj({{"name", autoscaler::kCatalogConfigMap}})},
+                 {"data", data}});
+  controller_part->client.Create(
+      {target.resource, target.ns, "", ""}, object,
+      [this, target, data](const Result<json::Value>& created) {
+        if (created || created.error().reason() != Reason::kAlreadyExists) return;
+        controller_part->client.Patch(target, client::PatchType::kMerge,
+                                      json::Obj({{"data", data}}),
+                                      [](const Result<json::Value>&) {});
+      });
 }
 
 void ControlPlane::Impl::StartParts(Function<void(Status)> ready) {
   controllers->Start();
   discovery->Start();
   if (scheduler != nullptr) scheduler->Start();
-  if (simulated_nodes != nullptr) simulated_nodes->Start();
+  simulated_nodes->Start();
+  node_autoscaler->Start();
+  PublishInstanceTypes();
   agent->Start(std::move(ready));
   informers->Start();
 }

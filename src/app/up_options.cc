@@ -3,15 +3,21 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include <fmt/core.h>
 
 #include "agent/agent.h"
 #include "agent/simulated/simulated_nodes.h"
+#include "autoscaler/instance_catalog.h"
 #include "base/strings.h"
+#include "cli/duration_flag.h"
 #include "cli/session.h"
 #include "schema/names.h"
 
@@ -29,6 +35,21 @@ Status CheckNodeName(const std::string& name) {
   schema::CheckDns1123Subdomain(name, problems);
   if (problems.empty()) return Status::Ok();
   return Error(Reason::kBadRequest, "--node-name {:?}: {}", name, problems.front());
+}
+
+// The text of a catalog that can be read.
+Status ReadInstanceTypes(const std::string& path, std::string& text) {
+  std::ifstream file(path);
+  text.assign(std::istreambuf_iterator<char>(file), {});
+  if (!file.good() && !file.eof())
+    return Error(Reason::kBadRequest, "--instance-types {}: {}", path, std::strerror(errno));
+  if (text.size() > kMaxInstanceTypesBytes) {
+    return Error(Reason::kBadRequest, "--instance-types {}: {} bytes, at most {}", path,
+                 text.size(), kMaxInstanceTypesBytes);
+  }
+  const auto catalog = autoscaler::ReadCatalog(text);
+  if (catalog) return Status::Ok();
+  return Error(Reason::kBadRequest, "--instance-types {}: {}", path, catalog.error().message());
 }
 
 }  // namespace
@@ -126,6 +147,10 @@ Result<UpOptions> UpOptionsOf(const cli::Arguments& arguments) {
   };
   ASSIGN_OR_RETURN(options.gpu_steady_seconds, number("gpu-steady", 0, 86'400));
   ASSIGN_OR_RETURN(options.simulate_nodes, number("simulate-nodes", 0, agent::kMaxSimulatedNodes));
+  ASSIGN_OR_RETURN(options.node_start_delay,
+                   cli::ParseDurationFlag("node-start-delay", arguments.Get("node-start-delay")));
+  if (arguments.Has("instance-types"))
+    RETURN_IF_ERROR(ReadInstanceTypes(arguments.Get("instance-types"), options.instance_types));
   ASSIGN_OR_RETURN(options.kubelet_port, number("kubelet-port", 0, 65535));
   ASSIGN_OR_RETURN(options.pod_max_pids, number("pod-max-pids", 1, 4'194'304));
   options.pull_images = arguments.Get("images") == "pull";
@@ -145,6 +170,25 @@ Result<DownOptions> DownOptionsOf(const cli::Arguments& arguments) {
   ASSIGN_OR_RETURN(options.data_dir, AbsoluteDataDir(arguments.Get("data-dir")));
   return options;
 }
+
+namespace {
+
+std::vector<cli::Flag> FlagsOfNodePools() {
+  return {{"instance-types",
+           0,
+           "FILE",
+           "machines and prices that NodePools choose from, beside Amazon's (docs/autoscaling.md)",
+           "",
+           {}},
+          {"node-start-delay",
+           0,
+           "DURATION",
+           "how long a node that a NodePool adds takes to start",
+           "10s",
+           {}}};
+}
+
+}  // namespace
 
 cli::Command DeclareUp() {
   cli::Command command;
@@ -198,6 +242,7 @@ cli::Command DeclareUp() {
        "on",
        {"on", "off"}},
       {"verbose", 'v', "", "log debug lines", "", {}}};
+  for (cli::Flag& flag : FlagsOfNodePools()) command.flags.push_back(std::move(flag));
   command.examples = {
       {"muster up", "in the foreground; Ctrl-C stops it"},
       {"muster up --detach", "in the background; `muster down` stops it"},

@@ -11,11 +11,13 @@
 
 #include "agent/network/address_ranges.h"
 #include "base/status.h"
+#include "base/time.h"
 #include "cli/command.h"
 
 namespace muster::app {
 
 inline constexpr uint16_t kDefaultApiPort = 6443;
+inline constexpr size_t kMaxInstanceTypesBytes = 512 * 1024;  // kept in a ConfigMap
 
 struct UpOptions {
   // Absolute. By default $MUSTER_DATA_DIR, else `~/.muster`, for root `/var/lib/muster`.
@@ -27,13 +29,15 @@ struct UpOptions {
   std::string simulated_gpu_model = "Simulated-GPU";
   int gpu_steady_seconds = 30;
   int simulate_nodes = 0;
-  std::string node_name;         // lower-case host name, at the first start
-  bool node_name_given = false;  // as --node-name
+  std::string instance_types;               // text of the file of --instance-types; "" without one
+  Duration node_start_delay = seconds(10);  // of nodes that a NodePool adds
+  std::string node_name;                    // lower-case host name, at the first start
+  bool node_name_given = false;             // as --node-name
   int kubelet_port = 10250;
   bool pull_images = true;   // else every image name means the machine itself
   int64_t pod_max_pids = 0;  // of one pod; 0: no limit
-  bool schedules = true;  // else `muster scheduler` does, in a process of its own
-  bool controls = true;   // else a kube-controller-manager does; training jobs stay ours
+  bool schedules = true;     // else `muster scheduler` does, in a process of its own
+  bool controls = true;      // else a kube-controller-manager does; training jobs stay ours
   bool verbose = false;
   agent::AddressRanges ranges;  // kept in the data directory, chosen at the first start
 };

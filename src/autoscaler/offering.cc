@@ -36,7 +36,7 @@ json::Value Amounts(const InstanceType& type, bool allocatable) {
   const int64_t milli = type.vcpus * 1000 - (allocatable ? ReservedMilliCpu(type.vcpus) : 0);
   const int64_t memory =
       std::max<int64_t>(type.memory_bytes - (allocatable ? ReservedMemory() : 0), 0);
-  json::Value out = json::Obj({{"cpu", fmt::format("{}m", milli)},
+  json::Value out = json::Obj({{"cpu", cluster::AmountText(cluster::resource::kCpu, milli)},
                                {"memory", fmt::format("{}Ki", memory / 1024)},
                                {"ephemeral-storage", fmt::format("{}Gi", kStorageGib)},
                                {"pods", std::to_string(kMaxPods)}});

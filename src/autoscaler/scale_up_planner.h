@@ -14,7 +14,7 @@
 // Limits: of a pool, never exceeded by what there is, what is coming and what is added.
 // Left out: pods of DaemonSets (they come with nodes), pods for which room is being made by
 //         preemption, gangs of which members are missing.
-// Cost:   bounded by max_work, in pods and nodes looked at; groups beyond it wait for the next plan.
+// Cost:   bounded by max_work, in pods and nodes looked at; groups beyond it wait for the next one.
 // Thread: any.
 
 #pragma once
@@ -33,7 +33,7 @@ namespace muster::autoscaler {
 
 // Machines that one plan adds for one group.
 inline constexpr int64_t kMaxNodesPerGroup = 1'000;
-// Offerings that are tried for one group, those that could take one of its pods at the lowest price.
+// Offerings that are tried for one group: the cheapest that could take one of its pods.
 inline constexpr size_t kMaxOfferingsTried = 64;
 
 struct ScaleUpConfig {

@@ -23,6 +23,8 @@ constexpr Duration kLeaseTick = milliseconds(100);
 constexpr Duration kRetryDelay = seconds(1);
 constexpr char kNodeIndex[] = "simulated-node";
 constexpr char kLocalVolumesOfNode[] = "/simulated/local-volumes";  // where nothing is
+// Of nodes that an autoscaler made.
+constexpr const char* kNodePoolLabel = "karpenter.sh/nodepool";
 constexpr const char* kDurationAnnotation = "muster.dev/simulated-duration";
 
 int64_t Amount(const std::string& text) {
@@ -64,7 +66,8 @@ struct SimulatedNodes::Impl {
       : options(std::move(options_in)),
         loop(loop_in),
         client(client_in),
-        nodes(informers.Get(client::resources::kNodes, {{"status", "conditions"}})),
+        nodes(informers.Get(client::resources::kNodes,
+                            {{"metadata", "labels"}, {"status", "conditions"}})),
         pods(informers.Get(client::resources::kPods, SimulatedPodFields())),
         volumes(informers.Get(kPersistentVolumes, LocalVolumeFields())),
         rng(rng_in) {
@@ -73,7 +76,8 @@ struct SimulatedNodes::Impl {
     });
     options.count = std::clamp(options.count, 0, kMaxSimulatedNodes);
     for (int i = 0; i < options.count; ++i)
-      names.push_back(fmt::format("{}{:04}", options.name_prefix, i));
+      own_names.push_back(fmt::format("{}{:04}", options.name_prefix, i));
+    names = own_names;
   }
   ~Impl() {
     loop.Cancel(lease_timer);
@@ -85,6 +89,9 @@ struct SimulatedNodes::Impl {
   void CreateNode(size_t index);
   void OnNode(const json::Value& before, const json::Value& node);
   void PostStatus(const std::string& name);
+  void Adopt(const std::string& name);
+  void Forget(const std::string& name);
+  void KeepTicking();
   void TickLeases();
   void RenewLease(const std::string& name);
   void OnPod(const json::Value& before, const json::Value& pod);
@@ -106,7 +113,8 @@ struct SimulatedNodes::Impl {
   client::Informer& pods;
   client::Informer& volumes;
   Rng rng;
-  std::vector<std::string> names;  // sorted
+  std::vector<std::string> own_names;  // that are made here, sorted
+  std::vector<std::string> names;      // that are kept alive, sorted
   size_t next_to_create = 0;
   int creating = 0;
   size_t next_lease = 0;
@@ -137,17 +145,17 @@ json::Value SimulatedNodes::Impl::Node(const std::string& name) const {
 }
 
 void SimulatedNodes::Impl::CreateMore() {
-  while (creating < kMaxCreationsInFlight && next_to_create < names.size())
+  while (creating < kMaxCreationsInFlight && next_to_create < own_names.size())
     CreateNode(next_to_create++);
 }
 
 void SimulatedNodes::Impl::CreateNode(size_t index) {
   ++creating;
-  client.Create({client::resources::kNodes, "", "", ""}, Node(names[index]),
+  client.Create({client::resources::kNodes, "", "", ""}, Node(own_names[index]),
                 lifetime.Guard([this, index](Result<json::Value> answer) {
                   --creating;
                   if (!answer && answer.error().reason() != Reason::kAlreadyExists) {
-                    LOG_WARN("simulated: create node {}: {}", names[index],
+                    LOG_WARN("simulated: create node {}: {}", own_names[index],
                              answer.error().message());
                     loop.After(kRetryDelay, lifetime.Guard([this, index] { CreateNode(index); }));
                     return;
@@ -156,27 +164,53 @@ void SimulatedNodes::Impl::CreateNode(size_t index) {
                 }));
 }
 
+void SimulatedNodes::Impl::Adopt(const std::string& name) {
+  const auto at = std::lower_bound(names.begin(), names.end(), name);
+  if (at == names.end() || *at != name) names.insert(at, name);
+  KeepTicking();
+}
+
+void SimulatedNodes::Impl::Forget(const std::string& name) {
+  const auto at = std::lower_bound(names.begin(), names.end(), name);
+  if (at != names.end() && *at == name) names.erase(at);
+}
+
 // While we were away the node was called Unknown, and its pods not Ready.
 void SimulatedNodes::Impl::OnNode(const json::Value& before, const json::Value& node) {
-  const std::string name = node["metadata"]["name"].Str();
-  if (node.IsNull() || !IsOurs(name)) return;
+  const std::string name = (node.IsNull() ? before : node)["metadata"]["name"].Str();
+  if (node.IsNull()) return Forget(name);
+  const json::Value& labels = node["metadata"]["labels"];
+  if (labels.Has(kNodePoolLabel) && labels["muster.dev/simulated"].AsString() == "true")
+    Adopt(name);
+  if (!IsOurs(name)) return;
   if (!IsReady(node)) return PostStatus(name);
   if (IsReady(before)) return;
   for (const client::ObjectKey& key : pods.Lookup(kNodeIndex, name)) SayReady(*pods.Find(key));
 }
 
 void SimulatedNodes::Impl::PostStatus(const std::string& name) {
+  json::Value status = Node(name)["status"];
+  // What an adopted one has is what it was made with.
+  if (!std::binary_search(own_names.begin(), own_names.end(), name))
+    status = json::Obj({{"conditions", status["conditions"]}});
   client.Patch({client::resources::kNodes, "", name, "status"}, client::PatchType::kMerge,
-               json::Obj({{"status", Node(name)["status"]}}),
+               json::Obj({{"status", status}}),
                lifetime.Guard([this, name](Result<json::Value> answer) {
                  if (answer || answer.error().reason() == Reason::kNotFound) return;
                  loop.After(kRetryDelay, lifetime.Guard([this, name] { PostStatus(name); }));
                }));
 }
 
+void SimulatedNodes::Impl::KeepTicking() {
+  if (lease_timer != 0 || names.empty()) return;
+  // Not all parts of a process beat at the same moment.
+  const auto offset = milliseconds(rng.Below(static_cast<uint64_t>(kLeaseTick / milliseconds(1))));
+  lease_timer = loop.After(offset, [this] { TickLeases(); });
+}
+
 // A share of the Leases at each tick, so that thousands of nodes are no burst.
 void SimulatedNodes::Impl::TickLeases() {
-  lease_timer = loop.After(kLeaseTick, [this] { TickLeases(); });
+  lease_timer = names.empty() ? TimerId{0} : loop.After(kLeaseTick, [this] { TickLeases(); });
   const size_t ticks = static_cast<size_t>(kSimulatedLeasePeriod / kLeaseTick);
   const size_t share = (names.size() + ticks - 1) / ticks;
   for (size_t i = 0; i < share && !names.empty(); ++i)
@@ -338,11 +372,7 @@ SimulatedNodes::~SimulatedNodes() = default;
 
 void SimulatedNodes::Start() {
   impl_->CreateMore();
-  if (impl_->names.empty()) return;
-  // Not all parts of a process beat at the same moment.
-  const auto offset =
-      milliseconds(impl_->rng.Below(static_cast<uint64_t>(kLeaseTick / milliseconds(1))));
-  impl_->lease_timer = impl_->loop.After(offset, [impl = impl_.get()] { impl->TickLeases(); });
+  impl_->KeepTicking();
   const auto follow = [impl = impl_.get()](client::Informer& informer, auto handler) {
     client::InformerEvents events;
     events.on_change = impl->lifetime.Guard(

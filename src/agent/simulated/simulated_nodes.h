@@ -8,13 +8,17 @@
 // `muster.dev/simulated-duration` ("30s", "5m"). Deletion is answered at once. Volumes of the
 // provisioner muster.dev/local-path are only said to be there, too.
 //
+// Nodes that the autoscaler made (label karpenter.sh/nodepool) are kept alive in the same way. A
+// Node that was deleted stays away until the next start.
+//
 // A Node that was called NotReady while we were away, and its pods, are called Ready again.
 //
 // Life cycle: construct before or after InformerSet::Start(), Start() once, destroy to stop (the
 //             Nodes stay).
 // Thread:     the loop thread.
 // Cost:       one informer over pods, one over nodes, one over PersistentVolumes, one Lease
-//             write per node and kSimulatedLeasePeriod; nothing else while idle.
+//             write per node and kSimulatedLeasePeriod; nothing else while idle, and no timer
+//             without such nodes.
 
 #pragma once
 

@@ -118,6 +118,28 @@ TEST(SimulatedNodes, LetGoOfVolumesThatAreOnlySaidToBeThere) {
   EXPECT_NE(c.api.Find("/api/v1/persistentvolumes", "", "elsewhere"), nullptr);
 }
 
+// As the autoscaler makes them, and as spot nodes go.
+TEST(SimulatedNodes, KeepThoseOfNodePoolsAliveWhileTheyAreThere) {
+  Cluster c(0);
+  c.api.Put("/api/v1/nodes",
+            *json::Parse(R"({"metadata":{"name":"simulated-0001","labels":{"muster.dev/simulated":)"
+                         R"("true","karpenter.sh/nodepool":"gpu"}},"spec":{},"status":{"capacity":)"
+                         R"({"cpu":"4"},"conditions":[{"type":"Ready","status":"Unknown"}]}})"));
+  c.Pod("p");
+  c.loop.RunFor(seconds(12));
+  const json::Value& node = *c.api.Find("/api/v1/nodes", "", "simulated-0001");
+  EXPECT_TRUE(schema::ConditionHolds(node["status"]["conditions"], "Ready"));
+  EXPECT_EQ(node["status"]["capacity"]["cpu"].AsString(), "4");
+  EXPECT_EQ(c.Phase("p"), "Running");
+  EXPECT_EQ(c.api.Count("/apis/coordination.k8s.io/v1/leases"), 1u);
+  c.api.Remove("/api/v1/nodes", "", "simulated-0001");
+  c.loop.RunFor(seconds(1));
+  const size_t requests = c.api.requests.size();
+  c.loop.RunFor(minutes(1));
+  EXPECT_EQ(c.api.requests.size(), requests);
+  EXPECT_EQ(c.api.Count("/api/v1/nodes"), 0u);
+}
+
 TEST(SimulatedNodes, LeaveOtherPodsAlone) {
   Cluster c(1);
   c.Pod("elsewhere");

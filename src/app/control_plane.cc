@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "client/reconcile.h"
 #include "client/resource_discovery.h"
 #include "controllers/controllers.h"
+#include "gateway/gateway.h"
 #include "loop/thread_pool.h"
 #include "net/client.h"
 #include "net/io_threads.h"
@@ -40,9 +42,9 @@
 #include "net/server.h"
 #include "net/signing_key.h"
 #include "scheduler/scheduler.h"
+#include "serving/serving.h"
 #include "store/compactor.h"
 #include "store/sqlite_store.h"
-#include "serving/serving.h"
 #include "training/training.h"
 
 namespace muster::app {
@@ -105,6 +107,9 @@ struct ControlPlane::Impl {
   std::unique_ptr<client::InformerSet> informers;
   std::unique_ptr<client::ResourceDiscovery> discovery;
   std::unique_ptr<client::Runtime> controllers;
+  agent::UniqueFd gateway_socket;
+  serving::GatewayAddress gateway_address;
+  std::unique_ptr<gateway::Gateway> gateway;
   std::unique_ptr<scheduler::Scheduler> scheduler;
   std::unique_ptr<agent::Agent> agent;
   std::unique_ptr<agent::SimulatedNodes> simulated_nodes;
@@ -120,6 +125,9 @@ struct ControlPlane::Impl {
   void MakeOutsideClients();
   Status StartServer(net::TlsServerOptions tls);
   Result<agent::UniqueFd> PodApiSocket();
+  Status BindGateway();
+  // What a thread does first that talks to pods; empty where their network is the machine's.
+  std::function<void()> EnterPodNetwork() const;
   bool ListensEverywhere() const {
     return options.listen_host == "0.0.0.0" || options.listen_host == "::";
   }
@@ -178,14 +186,19 @@ Status ControlPlane::Impl::OpenStore() {
   return Status::Ok();
 }
 
+std::function<void()> ControlPlane::Impl::EnterPodNetwork() const {
+  if (!user_node.valid()) return {};
+  return [network = user_node.network.get()] {
+    if (setns(network, CLONE_NEWNET) != 0)
+      LOG_ERROR("app: cannot enter the node's network: {}", strerror(errno));
+  };
+}
+
 // Webhooks and API services that are pods are asked from inside the network of an ordinary user's
 // node.
 void ControlPlane::Impl::MakeOutsideClients() {
   if (user_node.valid()) {
-    pod_io = std::make_unique<net::IoThreads>(1, [network = user_node.network.get()] {
-      if (setns(network, CLONE_NEWNET) != 0)
-        LOG_ERROR("apiserver: cannot enter the node's network: {}", strerror(errno));
-    });
+    pod_io = std::make_unique<net::IoThreads>(1, EnterPodNetwork());
   }
   webhook_client = std::make_unique<apiserver::HttpsWebhookClient>(loop, io, pod_io.get());
   extension_client =
@@ -219,6 +232,8 @@ Status ControlPlane::Impl::StartServer(net::TlsServerOptions tls) {
   });
   api_options.extra_metrics.push_back(
       [this] { return agent == nullptr ? std::string() : agent->GpuMetricsText(); });
+  api_options.extra_metrics.push_back(
+      [this] { return gateway == nullptr ? std::string() : gateway->MetricsText(); });
   api_options.ready_checks.emplace_back("informer-sync", [this]() -> Status {
     if (informers != nullptr && informers->AllSynced()) return Status::Ok();
     return Error(Reason::kServiceUnavailable, "informers have not synced yet");
@@ -256,6 +271,20 @@ Result<agent::UniqueFd> ControlPlane::Impl::PodApiSocket() {
   return agent::BindPodApi(options.ranges.DnsAddress(), taken ? 0 : agent::kPodApiPort);
 }
 
+// Where pods have no network of their own Services lead nowhere, and there is no gateway.
+Status ControlPlane::Impl::BindGateway() {
+  if (user_node.plain) return Status::Ok();
+  if (user_node.valid()) {
+    gateway_socket = std::move(user_node.gateway);
+  } else {
+    ASSIGN_OR_RETURN(gateway_socket,
+                     agent::BindPodApi(options.ranges.DnsAddress(), agent::kGatewayPort));
+  }
+  ASSIGN_OR_RETURN(const uint16_t port, agent::PortOfSocket(gateway_socket.get()));
+  gateway_address = {options.ranges.DnsAddress().ToString(), port};
+  return Status::Ok();
+}
+
 Status ControlPlane::Impl::WriteKubeconfig(const net::Pki& pki) {
   ASSIGN_OR_RETURN(const net::KeyPair admin,
                    pki.LoadOrIssueClient("admin", "muster-admin", {"system:masters"}, loop.Now()));
@@ -279,7 +308,15 @@ void ControlPlane::Impl::BuildParts() {
       std::make_unique<client::Runtime>(controller_part->client, *informers, Rng(rng.Next()));
   if (options.controls) controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
   training::AddAll(*controllers);
-  serving::AddAll(*controllers, {});
+  serving::AddAll(*controllers, gateway_address);
+  if (gateway_address.port != 0) {
+    gateway::GatewayOptions gateway_options;
+    gateway_options.bound_socket = gateway_socket.Release();
+    gateway_options.on_thread_start = EnterPodNetwork();
+    gateway_options.seed = rng.Next();
+    gateway = std::make_unique<gateway::Gateway>(loop, controller_part->client, *informers,
+                                                 std::move(gateway_options));
+  }
   BuildAutoscaler();
 
   if (options.schedules) {
@@ -348,6 +385,7 @@ void ControlPlane::Impl::PublishInstanceTypes() {
 void ControlPlane::Impl::StartParts(Function<void(Status)> ready) {
   controllers->Start();
   discovery->Start();
+  if (gateway != nullptr) gateway->Start();
   if (scheduler != nullptr) scheduler->Start();
   simulated_nodes->Start();
   node_autoscaler->Start();
@@ -374,6 +412,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::Open(const UpOptions& option
   RETURN_IF_ERROR(impl->MakeKeys(pki, tls));
   RETURN_IF_ERROR(impl->MakeFrontProxy());
   RETURN_IF_ERROR(impl->StartServer(std::move(tls)));
+  RETURN_IF_ERROR(impl->BindGateway());
   RETURN_IF_ERROR(impl->WriteKubeconfig(pki));
   impl->BuildParts();
   return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));

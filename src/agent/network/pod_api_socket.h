@@ -1,7 +1,7 @@
 // src/agent/network/pod_api_socket.h
 //
-// The socket at which pods reach the API server, wherever that listens otherwise: on the address of
-// the bridge, where only pods and the node come (host_network.h drops all else). It may be bound
+// The sockets at which pods reach the API server, wherever that listens otherwise, and the gateway of
+// their InferenceServices: on the address of the bridge, where only pods and the node come (host_network.h drops all else). It may be bound
 // before there is a bridge.
 //
 // Thread: any; does not block.
@@ -16,7 +16,8 @@
 
 namespace muster::agent {
 
-inline constexpr uint16_t kPodApiPort = 6443;  // another one if that is taken
+inline constexpr uint16_t kPodApiPort = 6443;   // another one if that is taken
+inline constexpr uint16_t kGatewayPort = 8012;  // the same; Knative's activator has it, too
 
 // In the network namespace of the caller; bound, not listening.
 Result<UniqueFd> BindPodApi(Ipv4 bridge_address, uint16_t port = kPodApiPort);

@@ -162,13 +162,14 @@ Status EndOrphans(const std::string& data_dir) {
 // The sockets that our parts serve in there.
 struct NodeSockets {
   DnsSockets dns;
-  UniqueFd pod_api;
+  UniqueFd pod_api, gateway;
 };
 
 Result<NodeSockets> BindHere(const DnsEndpoint& dns) {
   NodeSockets sockets;
   ASSIGN_OR_RETURN(sockets.dns, BindDns(dns, /*free=*/true));
   ASSIGN_OR_RETURN(sockets.pod_api, BindPodApi(dns.address));
+  ASSIGN_OR_RETURN(sockets.gateway, BindPodApi(dns.address, kGatewayPort));
   return sockets;
 }
 
@@ -190,8 +191,8 @@ Result<NodeSockets> BindInNetwork(int network, const DnsEndpoint& dns) {
             ? BindHere(dns)
             : Result<NodeSockets>(SystemError("enter", "the node's network", errno));
     const std::string text =
-        sockets ? fmt::format("{} {} {}", sockets->dns.udp.Release(), sockets->dns.tcp.Release(),
-                              sockets->pod_api.Release())
+        sockets ? fmt::format("{} {} {} {}", sockets->dns.udp.Release(), sockets->dns.tcp.Release(),
+                              sockets->pod_api.Release(), sockets->gateway.Release())
                 : sockets.error().message();
     (void)!write(write_end.get(), text.data(), text.size());
     _exit(sockets ? 0 : 1);
@@ -207,7 +208,7 @@ Result<NodeSockets> BindInNetwork(int network, const DnsEndpoint& dns) {
   const auto socket_of = [&](size_t i) {
     return UniqueFd(static_cast<int>(ParseInt(numbers[i]).value_or(-1)));
   };
-  return NodeSockets{{socket_of(0), socket_of(1)}, socket_of(2)};
+  return NodeSockets{{socket_of(0), socket_of(1)}, socket_of(2), socket_of(3)};
 }
 
 }  // namespace
@@ -229,6 +230,7 @@ Result<UserNode> EnterUserNode(const std::string& data_dir, const DnsEndpoint& d
   ASSIGN_OR_RETURN(NodeSockets sockets, BindInNetwork(holder.network.get(), dns));
   node.dns = std::move(sockets.dns);
   node.pod_api = std::move(sockets.pod_api);
+  node.gateway = std::move(sockets.gateway);
   node.network = std::move(holder.network);
   return node;
 }

@@ -28,6 +28,7 @@ struct UserNode {
   UniqueFd network;  // the node's network namespace
   DnsSockets dns;    // bound in there
   UniqueFd pod_api;  // too (pod_api_socket.h)
+  UniqueFd gateway;  // too
 
   // As Cgroups::At() wants it: "" is the machine's.
   std::string cgroup = {};

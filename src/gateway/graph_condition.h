@@ -1,0 +1,23 @@
+// src/gateway/graph_condition.h
+//
+// Conditions of InferenceGraph steps: a path into a JSON text that must be there. The part of GJSON
+// (github.com/tidwall/gjson SYNTAX.md) that upstream's examples use:
+//
+//   a.b.0                          members and indexes
+//   [@this].#(a.b=="x")            the first of a list for which it holds; == != < <= > >=
+//
+// Thread: any (pure).
+
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "json/value.h"
+
+namespace muster::gateway {
+
+// Invalid: it is not of the part above.
+Result<bool> ConditionHolds(std::string_view condition, const json::Value& value);
+
+}  // namespace muster::gateway

@@ -1,0 +1,340 @@
+#include "gateway/proxy.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "base/strings.h"
+#include "gateway/graph_run.h"
+#include "json/write.h"
+#include "net/url.h"
+
+namespace muster::gateway {
+namespace {
+
+net::Response ErrorResponse(int status, std::string_view message) {
+  net::Response response;
+  response.status = status;
+  response.headers.Add("Content-Type", "application/json");
+  response.body = json::Write(json::Obj({{"error", message}}));
+  return response;
+}
+
+bool IsIdempotent(std::string_view method) {
+  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
+         method == "OPTIONS";
+}
+
+// The pod never saw the request: nobody took the connection.
+bool NeverReached(const Status& error) {
+  const std::string& message = error.message();
+  return message.ends_with("Connection refused") || message.ends_with("No route to host") ||
+         message.ends_with("Network is unreachable") || message.ends_with("no connection in time");
+}
+
+// What belongs to one connection ends here.
+void StripHopByHop(net::Headers& headers) {
+  for (const char* name : {"Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer",
+                           "Transfer-Encoding", "Upgrade", "Content-Length", "Expect"})
+    headers.Remove(name);
+}
+
+}  // namespace
+
+struct Proxy::Call {
+  client::ObjectKey key;
+  net::Request request;
+  Done done;
+  Duration timeout{};
+  Time deadline{};
+  TimerId timer = 0;
+  std::string deployment;  // chosen once
+  Backend backend;         // where it is now
+  std::shared_ptr<TrafficCounters> counters;
+  std::set<Backend> refused;  // who did not take it
+  bool held = false, sent = false, finished = false;
+};
+
+Proxy::Proxy(Loop& loop, Sender send, std::function<void(const client::ObjectKey&)> wake, Rng rng)
+    : loop_(loop), send_(std::move(send)), wake_(std::move(wake)), rng_(rng) {}
+
+Proxy::~Proxy() {
+  for (const CallPtr& call : calls_) loop_.Cancel(call->timer);
+}
+
+void Proxy::SetTable(std::shared_ptr<const RouteTable> table) {
+  table_ = std::move(table);
+  std::vector<GroupKey> waiting;
+  for (const auto& [key, queue] : held_) waiting.push_back(key);
+  for (const GroupKey& key : waiting) ReleaseHeld(key);
+  std::erase_if(credits_, [this](const auto& entry) {
+    const auto route = table_->FindRoute(entry.first.first);
+    return route == nullptr || route->Find(entry.first.second) == nullptr;
+  });
+}
+
+void Proxy::Handle(net::Request request, net::ResponseWriterPtr writer) {
+  const client::ObjectKey* key = table_->Resolve(request.headers.Get("Host"), request.peer.address);
+  if (key == nullptr) {
+    return writer->Send(
+        ErrorResponse(404, fmt::format("no InferenceService answers for the host {:?}; ask for "
+                                       "NAME-NAMESPACE.example.com or NAME.NAMESPACE",
+                                       request.headers.Get("Host"))));
+  }
+  if (const auto graph = table_->FindGraph(*key))
+    return RunGraph(*graph, std::move(request), std::move(writer));
+  const auto route = table_->FindRoute(*key);
+  const CallPtr call =
+      NewCall(*key, std::move(request), route->timeout,
+              [writer](net::Response response) { writer->Send(std::move(response)); });
+  // Nobody is woken, and no place is kept, for who does not wait any more.
+  writer->OnPeerGone([this, alive = std::weak_ptr(alive_), weak = std::weak_ptr(call)] {
+    const CallPtr gone = weak.lock();
+    if (alive.expired() || gone == nullptr || gone->finished || gone->sent) return;
+    Fail(gone, 499, "the client is gone");
+  });
+  Start(call);
+}
+
+Proxy::CallPtr Proxy::NewCall(const client::ObjectKey& key, net::Request request, Duration timeout,
+                              Done done) {
+  auto call = std::make_shared<Call>();
+  call->key = key;
+  StripHopByHop(request.headers);
+  request.headers.Add("Connection", "close");
+  const std::string& peer = request.peer.address;
+  if (!peer.empty()) request.headers.Add("X-Forwarded-For", peer.substr(0, peer.rfind(':')));
+  call->request = std::move(request);
+  call->done = std::move(done);
+  call->timeout = timeout;
+  call->deadline = loop_.Now() + timeout;
+  call->timer = loop_.After(timeout, [this, weak = std::weak_ptr(call)] {
+    if (const CallPtr late = weak.lock()) Expire(late);
+  });
+  calls_.insert(call);
+  return call;
+}
+
+// To a group, once; then to a pod of it, or into its queue.
+void Proxy::Start(const CallPtr& call) {
+  const auto route = table_->FindRoute(call->key);
+  if (route == nullptr || route->groups.empty())
+    return Fail(call, 404, fmt::format("InferenceService {} is gone", call->key.ToString()));
+  const PodGroup* group = route->Find(call->deployment);
+  if (group == nullptr || (group->ready.empty() && !group->asleep)) group = &Choose(*route);
+  call->deployment = group->deployment;
+  if (call->counters != group->counters) {
+    call->counters = group->counters;
+    ++call->counters->requests;
+  }
+  const Backend* backend = Pick(*route, *group, *call);
+  if (backend == nullptr) return Hold(*route, *group, call);
+  SendTo(*backend, call);
+}
+
+// REQUIRES: groups.
+const PodGroup& Proxy::Choose(const Route& route) {
+  const PodGroup* best = nullptr;
+  int64_t all = 0, most = 0;
+  for (const PodGroup& group : route.groups) {
+    if (group.weight <= 0 || (group.ready.empty() && !group.asleep)) continue;
+    int64_t& credit = credits_[{route.key, group.deployment}];
+    credit += group.weight;
+    all += group.weight;
+    if (best == nullptr || credit > most) best = &group, most = credit;
+  }
+  if (best == nullptr) return *std::ranges::max_element(route.groups, {}, &PodGroup::weight);
+  credits_[{route.key, best->deployment}] -= all;
+  return *best;
+}
+
+const Backend* Proxy::Pick(const Route& route, const PodGroup& group, const Call& call) const {
+  const Backend* best = nullptr;
+  int64_t least = 0;
+  for (const Backend& backend : group.ready) {
+    if (call.refused.contains(backend)) continue;
+    const auto found = in_flight_.find(backend);
+    const int64_t busy = found == in_flight_.end() ? 0 : found->second;
+    if (route.most_at_once > 0 && busy >= route.most_at_once) continue;
+    if (best == nullptr || busy < least) best = &backend, least = busy;
+  }
+  return best;
+}
+
+void Proxy::Hold(const Route& route, const PodGroup& group, const CallPtr& call) {
+  std::deque<CallPtr>& queue = held_[{call->key, group.deployment}];
+  if (queue.size() >= kMaxHeldRequests) {
+    return Fail(call, 503,
+                fmt::format("{} requests wait for a pod of InferenceService {} already",
+                            queue.size(), call->key.ToString()));
+  }
+  call->held = true;
+  ++call->counters->held;
+  queue.push_back(call);
+  if (group.ready.empty()) wake_(route.key);
+  // Everybody refused, and the next table may say nothing new.
+  if (!call->refused.empty()) {
+    loop_.After(kRetryPause, [this, alive = std::weak_ptr(alive_), weak = std::weak_ptr(call)] {
+      const CallPtr again = weak.lock();
+      if (alive.expired() || again == nullptr || !again->held) return;
+      again->refused.clear();
+      LeaveQueue(again);
+      Start(again);
+    });
+  }
+}
+
+void Proxy::LeaveQueue(const CallPtr& call) {
+  if (!std::exchange(call->held, false)) return;
+  --call->counters->held;
+  const auto found = held_.find({call->key, call->deployment});
+  if (found == held_.end()) return;
+  std::erase(found->second, call);
+  if (found->second.empty()) held_.erase(found);
+}
+
+// In the order in which they came, as long as somebody takes them.
+void Proxy::ReleaseHeld(const GroupKey& key) {
+  std::vector<CallPtr> waiting;
+  if (const auto found = held_.find(key); found != held_.end())
+    waiting.assign(found->second.begin(), found->second.end());
+  for (const CallPtr& call : waiting) {
+    const auto route = table_->FindRoute(call->key);
+    const PodGroup* group = route == nullptr ? nullptr : route->Find(call->deployment);
+    const bool stays = group != nullptr && !group->ready.empty() &&
+                       Pick(*route, *group, *call) == nullptr && call->refused.empty();
+    if (stays) return;
+    if (group != nullptr && group->ready.empty()) {
+      const bool others = std::ranges::any_of(
+          route->groups, [](const PodGroup& one) { return one.weight > 0 && !one.ready.empty(); });
+      if (group->asleep || !others) continue;
+    }
+    LeaveQueue(call);
+    Start(call);
+  }
+}
+
+void Proxy::SendTo(const Backend& backend, const CallPtr& call) {
+  call->backend = backend;
+  call->sent = true;
+  ++in_flight_[backend];
+  ++call->counters->in_flight;
+  // A little longer than the call's own timer, which says more.
+  const Duration left = std::max<Duration>(call->deadline - loop_.Now(), Duration(0)) + seconds(1);
+  send_({.tls = false, .host = backend.host, .port = backend.port}, call->request, left,
+        [this, alive = std::weak_ptr(alive_), call](Result<net::Response> answer) {
+          if (!alive.expired()) OnAnswer(call, std::move(answer));
+        });
+}
+
+void Proxy::OnAnswer(const CallPtr& call, Result<net::Response> answer) {
+  call->sent = false;
+  --call->counters->in_flight;
+  if (auto busy = in_flight_.find(call->backend); --busy->second == 0) in_flight_.erase(busy);
+  const GroupKey group{call->key, call->deployment};
+  if (!call->finished) {
+    if (answer) {
+      StripHopByHop(answer->headers);
+      Finish(call, std::move(*answer));
+    } else if (NeverReached(answer.error()) || IsIdempotent(call->request.method)) {
+      call->refused.insert(call->backend);
+      Start(call);
+    } else {
+      Fail(call, 502,
+           fmt::format("a pod of InferenceService {} did not answer: {}", call->key.ToString(),
+                       answer.error().message()));
+    }
+  }
+  ReleaseHeld(group);
+}
+
+void Proxy::Expire(const CallPtr& call) {
+  if (call->finished) return;
+  const auto waited = std::chrono::duration_cast<seconds>(call->timeout).count();
+  if (!call->held) {
+    return Fail(
+        call, 504,
+        fmt::format("no answer of InferenceService {} within {} s", call->key.ToString(), waited));
+  }
+  const auto route = table_->FindRoute(call->key);
+  std::string why = route == nullptr ? "" : route->why_not;
+  if (!why.empty()) why = ": " + why;
+  Fail(call, 504,
+       fmt::format("no pod of InferenceService {} was ready to answer within {} s{}",
+                   call->key.ToString(), waited, why));
+}
+
+void Proxy::Finish(const CallPtr& call, net::Response response) {
+  if (std::exchange(call->finished, true)) return;
+  LeaveQueue(call);
+  loop_.Cancel(call->timer);
+  calls_.erase(call);
+  auto done = std::exchange(call->done, nullptr);
+  done(std::move(response));
+}
+
+void Proxy::Fail(const CallPtr& call, int status, std::string message) {
+  if (call->finished) return;
+  if (call->counters != nullptr) ++call->counters->failures;
+  Finish(call, ErrorResponse(status, message));
+}
+
+// ---- graphs ----
+
+void Proxy::RunGraph(const GraphRoute& graph, net::Request request, net::ResponseWriterPtr writer) {
+  if (request.method == "GET") {
+    net::Response alive;
+    alive.headers.Add("Content-Type", "application/json");
+    alive.body = R"({"status": "alive"})";
+    return writer->Send(std::move(alive));
+  }
+  auto shared = std::make_shared<const net::Request>(request);
+  const std::string body = shared->body;
+  RunGraphNodes(
+      graph.nodes, body, rng_.Next(),
+      [this, alive = std::weak_ptr(alive_), graph, shared](const json::Value& step,
+                                                           std::string input, Done done) {
+        if (!alive.expired()) CallStep(graph, *shared, step, std::move(input), std::move(done));
+      },
+      [writer](net::Response response) { writer->Send(std::move(response)); });
+}
+
+// Headers that upstream's router hands on: only what the client meant for the models.
+void Proxy::CallStep(const GraphRoute& graph, const net::Request& request, const json::Value& step,
+                     std::string body, Done done) {
+  net::Request next;
+  next.method = "POST";
+  next.body = std::move(body);
+  next.headers.Add("Content-Type", "application/json");
+  for (const char* name : {"Authorization", "X-Request-Id"}) {
+    if (request.headers.Has(name)) next.headers.Add(name, std::string(request.headers.Get(name)));
+  }
+  if (const std::string name = step["serviceName"].Str(); !name.empty()) {
+    const client::ObjectKey key{graph.key.ns, name};
+    const auto route = table_->FindRoute(key);
+    if (route == nullptr)
+      return done(
+          ErrorResponse(404, fmt::format("there is no InferenceService {}", key.ToString())));
+    next.target = route->v2 ? fmt::format("/v2/models/{}/infer", name)
+                            : fmt::format("/v1/models/{}:predict", name);
+    next.headers.Add("Host", fmt::format("{}.{}", key.name, key.ns));
+    return Start(
+        NewCall(key, std::move(next), std::min(graph.timeout, route->timeout), std::move(done)));
+  }
+  const Result<net::ParsedUrl> url = net::ParseUrl(step["serviceUrl"].AsString());
+  if (!url) return done(ErrorResponse(500, url.error().message()));
+  next.target = url->path.starts_with('/') ? url->path : "/" + url->path;
+  next.headers.Add("Host", url->endpoint.host);
+  if (const client::ObjectKey* key = table_->Resolve(url->endpoint.host, request.peer.address);
+      key != nullptr && table_->FindRoute(*key) != nullptr)
+    return Start(NewCall(*key, std::move(next), graph.timeout, std::move(done)));
+  next.headers.Add("Connection", "close");
+  send_(url->endpoint, std::move(next), graph.timeout,
+        [done = std::move(done)](Result<net::Response> answer) mutable {
+          done(answer ? std::move(*answer) : ErrorResponse(502, answer.error().message()));
+        });
+}
+
+}  // namespace muster::gateway

@@ -34,6 +34,7 @@
 #include "client/reconcile.h"
 #include "client/resource_discovery.h"
 #include "controllers/controllers.h"
+#include "cost/cost.h"
 #include "gateway/gateway.h"
 #include "loop/thread_pool.h"
 #include "net/client.h"
@@ -318,6 +319,7 @@ void ControlPlane::Impl::BuildParts() {
                                                  std::move(gateway_options));
   }
   BuildAutoscaler();
+  cost::AddAll(*controllers);
 
   if (options.schedules) {
     scheduler = std::make_unique<scheduler::Scheduler>(scheduler_part->client, *informers, pool);

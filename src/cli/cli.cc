@@ -107,11 +107,12 @@ int WithoutCommand(const Line& line, Console& console) {
 }
 
 std::vector<Command>& MutableCommands() {
-  static std::vector<Command> commands = {
-      ApplyCommand(),      CompletionCommand(), DeleteCommand(),  DescribeCommand(),
-      ExecCommand(),       ExplainCommand(),    GetCommand(),     ImageCommand(),
-      KubeconfigCommand(), LogsCommand(),       NodeCommand(),    cli::RunCommand(),
-      StatusCommand(),     TopCommand(),        VersionCommand(), WaitCommand()};
+  static std::vector<Command> commands = {ApplyCommand(),      CompletionCommand(), CostCommand(),
+                                          DeleteCommand(),     DescribeCommand(),   ExecCommand(),
+                                          ExplainCommand(),    GetCommand(),        ImageCommand(),
+                                          KubeconfigCommand(), LogsCommand(),       NodeCommand(),
+                                          cli::RunCommand(),   StatusCommand(),     TopCommand(),
+                                          VersionCommand(),    WaitCommand()};
   return commands;
 }
 

@@ -103,6 +103,7 @@ bool IsGlobalFlag(std::string_view word);  // "--context"
 // The subcommands, one file each.
 Command ApplyCommand();
 Command CompletionCommand();
+Command CostCommand();
 Command DeleteCommand();
 Command DescribeCommand();
 Command ExecCommand();

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "cluster/cost_keys.h"
 #include "cluster/pod_info.h"
 #include "cluster/quantity.h"
 #include "training/env.h"
@@ -100,6 +101,18 @@ json::Value MinResources(const Job& job, int64_t members) {
   return json::Value(std::move(amounts));
 }
 
+// The pods' annotations, and whom the job's cost concerns where they do not say it themselves.
+json::Value WithCostKeys(const json::Value& job, const json::Value& pod) {
+  json::Value annotations = pod["annotations"];
+  for (const std::string_view key : cluster::kCostKeys) {
+    if (annotations.Has(key) || pod["labels"].Has(key)) continue;
+    const json::Value& annotated = job["annotations"][key];
+    const json::Value& value = annotated.IsNull() ? job["labels"][key] : annotated;
+    if (!value.IsNull()) annotations = std::move(annotations).Set(key, value);
+  }
+  return annotations;
+}
+
 }  // namespace
 
 json::Value LabelsOf(const Job& job, const Replica& replica, int64_t index) {
@@ -131,7 +144,7 @@ json::Value MakePod(const Job& job, const Replica& replica, int64_t index, int64
   json::Value labels = from["labels"];
   const json::Value ours = LabelsOf(job, replica, index);
   for (const json::Member& label : ours.members()) labels = labels.Set(label.first, label.second);
-  const json::Value annotations = from["annotations"]
+  const json::Value annotations = WithCostKeys(job.object["metadata"], from)
                                       .Set(cluster::kGroupNameAnnotation, job.name)
                                       .Set(cluster::kTaskSpecAnnotation, replica.LowerType())
                                       .Set(kEpochAnnotation, std::to_string(epoch))

@@ -85,6 +85,24 @@ spec:
   EXPECT_EQ(sidecar["env"].size() + 1, training["env"].size());
 }
 
+TEST(Pods, InheritWhomTheJobsCostConcernsUnlessTheySayIt) {
+  json::Value object =
+      DdpJob()
+          .SetPath({"metadata", "annotations"},
+                   Yaml("{cost-center: ml, owner: job, note: not inherited}"))
+          .SetPath({"metadata", "labels"}, Yaml("{team: red, project: label}"))
+          .SetPath({"spec", "pytorchReplicaSpecs", "Master", "template", "metadata"},
+                   Yaml("{annotations: {owner: pod}, labels: {project: pod}}"));
+  const Job job = Parsed(object);
+  const json::Value pod = MakePod(job, *job.Find("Master"), 0, 0);
+  const json::Value& annotations = pod["metadata"]["annotations"];
+  EXPECT_EQ(annotations["cost-center"].AsString(), "ml");
+  EXPECT_EQ(annotations["owner"].AsString(), "pod");
+  EXPECT_EQ(annotations["team"].AsString(), "red");
+  EXPECT_FALSE(annotations.Has("project"));
+  EXPECT_FALSE(annotations.Has("note"));
+}
+
 TEST(Pods, ServiceIsHeadlessAndSelectsOnePod) {
   const Job job = Parsed(DdpJob());
   const json::Value service = MakeService(job, *job.Find("Worker"), 1);

@@ -27,6 +27,9 @@
 #include "apiserver/turns.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "dashboard/page.h"
+#include "net/websocket.h"
+#include "net/websocket_writer.h"
 
 namespace muster::apiserver {
 namespace {
@@ -89,6 +92,20 @@ std::string_view MetricVerb(const RequestInfo& info, bool known) {
   if (info.verb == "list") return "LIST";
   if (info.verb == "watch") return "WATCH";
   return "GET";
+}
+
+bool IsWatchOrLog(const RequestInfo& info) {
+  return info.is_resource && (info.verb == "watch" || info.subresource == "log");
+}
+
+// A page from elsewhere gets none: who it belongs to is not who it acts for.
+Result<net::ResponseWriterPtr> StreamAsMessages(const net::Request& request,
+                                                net::ResponseWriterPtr writer) {
+  if (!net::IsSameOrigin(request)) {
+    return Error(Reason::kForbidden, "a WebSocket for a page of {}, which is not this server",
+                 request.headers.Get("Origin"));
+  }
+  return net::MakeWebSocketWriter(request, std::move(writer));
 }
 
 }  // namespace
@@ -172,6 +189,7 @@ struct ApiServer::Impl {
   void RouteVerb(const CallPtr& call, const ResourcePtr& resource);
   void RouteSubresource(const CallPtr& call, const ResourcePtr& resource);
   bool HandleSmallPages(Call& call);
+  bool HandleDashboard(Call& call);
   Function<void(int)> Observer(const RequestInfo& info);
 
   Core core;
@@ -251,11 +269,18 @@ Function<void(int)> ApiServer::Impl::Observer(const RequestInfo& info) {
 void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer) {
   Result<RequestInfo> info = ParseRequestInfo(request);
   const bool protobuf = PrefersProtobuf(request.headers.Get("Accept"));
+  const bool websocket = net::IsWebSocketRequest(request);
+  if (websocket) net::TakeTokenFromProtocols(request);
   if (!info) return writer->Send(ErrorResponse(info.error(), protobuf));
   Result<User> user = Authenticate(request, core.tokens, core.loop.Now());
   if (user) user = Impersonate(*std::move(user), request, core.authorizer);
   if (!user) return writer->Send(ErrorResponse(user.error(), protobuf));
-  const Status allowed = core.authorizer.Authorize(*user, *info);
+  Status allowed = core.authorizer.Authorize(*user, *info);
+  if (websocket && IsWatchOrLog(*info)) {
+    Result<net::ResponseWriterPtr> messages = StreamAsMessages(request, writer);
+    if (messages) writer = *std::move(messages);
+    if (!messages && allowed.ok()) allowed = messages.error();
+  }
   Function<void(int)> observer = Observer(*info);
   const bool from_outside = !request.peer.address.empty();
   auto call = std::make_shared<Call>(std::move(request), std::move(*info), std::move(writer),
@@ -278,7 +303,7 @@ void ApiServer::Impl::Route(const CallPtr& call) {
   if (info.is_resource) return RouteResource(call);
   if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call, call->user()) ||
       HandleOpenId(*call, core.tokens.key(), ServerAddress(core.options)) ||
-      HandleSmallPages(*call))
+      HandleSmallPages(*call) || HandleDashboard(*call))
     return;
   call->Fail(NoSuchResourceError());
 }
@@ -312,6 +337,12 @@ bool ApiServer::Impl::HandleSmallPages(Call& call) {
                                               "/openapi/v3", "/readyz", "/version"})}}));
   }
   return true;
+}
+
+bool ApiServer::Impl::HandleDashboard(Call& call) {
+  std::optional<net::Response> answer = dashboard::Page().Answer(call.request());
+  if (answer) call.Send(*std::move(answer));
+  return answer.has_value();
 }
 
 void ApiServer::Impl::RouteResource(const CallPtr& call) {

@@ -1,0 +1,36 @@
+// Which kinds of jobs the server serves, and where.
+
+import { JOB_KINDS, type JobKind } from '../model/job.ts';
+import type { Client } from './client.ts';
+
+export interface ServedKind extends JobKind {
+  readonly path: string; // "/apis/kubeflow.org/v1/pytorchjobs"
+}
+
+export interface Discovery {
+  readonly items: readonly {
+    readonly metadata?: { readonly name?: string };
+    readonly versions?: readonly { readonly version: string; readonly resources?: readonly { readonly resource: string }[] }[];
+  }[];
+}
+
+const AGGREGATED = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+
+export async function discover(client: Client): Promise<Discovery> {
+  return client.json<Discovery>('/apis', AGGREGATED);
+}
+
+// In the first version of each group that has the kind: servers name the one that they prefer first.
+export function servedJobKinds(discovery: Discovery): ServedKind[] {
+  const served: ServedKind[] = [];
+  for (const kind of JOB_KINDS) {
+    const group = discovery.items.find((one) => one.metadata?.name === kind.group);
+    const version = group?.versions?.find((one) => one.resources?.some((resource) => resource.resource === kind.plural));
+    if (version !== undefined) served.push({ ...kind, path: `/apis/${kind.group}/${version.version}/${kind.plural}` });
+  }
+  return served;
+}
+
+export function serves(discovery: Discovery, group: string): boolean {
+  return discovery.items.some((one) => one.metadata?.name === group);
+}

@@ -34,6 +34,7 @@
 #include "client/reconcile.h"
 #include "client/resource_discovery.h"
 #include "controllers/controllers.h"
+#include "controllers/interruption/node_interruption_controller.h"
 #include "cost/cost.h"
 #include "gateway/gateway.h"
 #include "loop/thread_pool.h"
@@ -307,7 +308,11 @@ void ControlPlane::Impl::BuildParts() {
   discovery = std::make_unique<client::ResourceDiscovery>(controller_part->client, *informers);
   controllers =
       std::make_unique<client::Runtime>(controller_part->client, *informers, Rng(rng.Next()));
-  if (options.controls) controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
+  if (options.controls) {
+    controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
+  } else {
+    controllers->Add(std::make_unique<controllers::NodeInterruptionController>());
+  }
   training::AddAll(*controllers);
   serving::AddAll(*controllers, gateway_address);
   if (gateway_address.port != 0) {

@@ -56,8 +56,9 @@ std::optional<std::string> WhyItStays(const json::Value& claim, const json::Valu
 class Decision {
  public:
   Decision(const client::View& view, const json::Value& claim, const json::Value& node,
-           const json::Value& pool, Time now)
-      : claims_(view.Of(kNodeClaims)),
+           const json::Value& pool, std::map<std::string, Time>& closing, Time now)
+      : closing_(closing),
+        claims_(view.Of(kNodeClaims)),
         nodes_(view.Of(resources::kNodes)),
         pods_(view.Of(resources::kPods)),
         claim_(claim),
@@ -115,18 +116,23 @@ class Decision {
   }
 
   // Claims of the pool that go, and those whose nodes are closed for it, count.
-  bool HasTurn() const {
+  bool HasTurn() {
     int64_t going = 0, all = 0;
     for (const ObjectKey& key : claims_.Lookup(kPoolIndex, pool_.name)) {
       const json::Value& other = *claims_.Find(key);
       const json::Value* node = nodes_.Find(key);
       ++all;
-      going += IsDeleting(other) || (node != nullptr && TaintOf(*node) != nullptr) ? 1 : 0;
+      const bool closed = node != nullptr && TaintOf(*node) != nullptr;
+      if (closed) closing_.erase(key.name);
+      const auto closing = closing_.find(key.name);
+      const bool closes = closing != closing_.end() && now_ < closing->second + kBudgetPeriod;
+      going += IsDeleting(other) || closed || closes ? 1 : 0;
     }
     return going < MayGo(pool_, "Empty", all);
   }
 
   void Close() {
+    closing_[node_["metadata"]["name"].Str()] = now_;
     const json::Value taint = json::Obj(
         {{"key", kDisruptedTaint}, {"effect", "NoSchedule"}, {"timeAdded", FormatTime(now_)}});
     out_.Update(NodeTarget(),
@@ -153,6 +159,7 @@ class Decision {
         fmt::format("Disrupting Node: Empty for {}", HumanDuration(*pool_.consolidate_after)));
   }
 
+  std::map<std::string, Time>& closing_;
   const client::Informer& claims_;
   const client::Informer& nodes_;
   const client::Informer& pods_;
@@ -206,12 +213,13 @@ Reconciled NodeDisruptionController::Reconcile(const client::View& view,
   const bool there = node != nullptr && pool != nullptr;
   if (!there || IsDeleting(*claim) || IsDeleting(*node) || !Holds(*claim, kInitialized)) {
     empty_since_.erase(key.name);
+    closing_.erase(key.name);
     return {};
   }
   std::optional<Time> since;
   if (const auto known = empty_since_.find(key.name); known != empty_since_.end())
     since = known->second;
-  Reconciled out = Decision(view, *claim, *node, *pool, now).Run(since);
+  Reconciled out = Decision(view, *claim, *node, *pool, closing_, now).Run(since);
   if (since) {
     empty_since_[key.name] = *since;
   } else {

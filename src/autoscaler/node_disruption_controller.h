@@ -36,6 +36,8 @@ class NodeDisruptionController final : public client::Controller {
  private:
   // Since when the node is empty, as far as was seen here.
   std::map<std::string, Time> empty_since_;
+  // When it was decided to close a node, until the taint is seen: another one's turn must know.
+  std::map<std::string, Time> closing_;
 };
 
 }  // namespace muster::autoscaler

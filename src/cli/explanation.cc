@@ -214,6 +214,7 @@ void AddScheduling(Session& session, const scheduler::UnitKey& unit, Explanation
     out.lines.push_back("as of now: " + Explain(*answer.infeasible));
   for (std::string& line : DetailLines(*answer.infeasible)) out.lines.push_back(std::move(line));
   out.json = out.json.Set("scheduling", ToJson(*answer.infeasible));
+  AddNodePools(session, *lists, unit, out);
 }
 
 }  // namespace muster::cli

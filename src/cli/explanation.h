@@ -50,5 +50,9 @@ Result<json::Array> EventsOf(Session& session, const std::string& kind, const st
 // What a plan on a copy of the cluster says of the unit: lines, and "scheduling" in the JSON. Where
 // all that lacks are volumes which somebody has to make for its claims, what is known of these.
 void AddScheduling(Session& session, const scheduler::UnitKey& unit, Explanation& out);
+// What NodePools, if there are any, add for the unit, or why they add nothing: a line, and
+// "nodePools" in the JSON.
+void AddNodePools(Session& session, const scheduler::ClusterLists& lists,
+                  const scheduler::UnitKey& unit, Explanation& out);
 
 }  // namespace muster::cli

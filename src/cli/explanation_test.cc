@@ -75,6 +75,34 @@ TEST_F(ExplainTest, APodThatWaitsReadsTheDetailOfAPlan) {
   EXPECT_EQ(facts["scheduling"]["fitsWhenTheseEnd"].At(0)["holder"].AsString(), "pod default/b");
 }
 
+TEST_F(ExplainTest, NodePoolsSayWhatTheyWouldAddAndAtWhatPrice) {
+  PutPod("p", "", "4");
+  PutPod("small", "", "16");
+  cluster_.api.Put("/apis/karpenter.sh/v1/nodepools",
+                   Yaml("{metadata: {name: gpu}, spec: {template: {spec: {requirements: [{key: "
+                        "karpenter.k8s.aws/instance-family, operator: In, values: [g5]}]}}}}"));
+  const std::string said = Text({"pod", "p"});
+  EXPECT_TRUE(said.contains("\n  NodePool gpu adds g5.12xlarge (on-demand, 5.672 USD/h)\n"))
+      << said;
+  EXPECT_TRUE(Text({"pod", "small"})
+                  .contains("no node is added: NodePool gpu: the pod wants 16 nvidia.com/gpu, and "
+                            "its largest type has 8"));
+  // Prices of one's own.
+  cluster_.api.Put("/api/v1/configmaps",
+                   Yaml("{metadata: {name: muster-instance-types, namespace: kube-system}, data: "
+                        "{types.yaml: 'types: [{name: g5.lab, cpu: 64, memory: 256Gi, gpus: 4, "
+                        "gpuProduct: X, price: 1.5}]'}}"));
+  EXPECT_EQ(Json({"pod", "p"})["nodePools"].AsString(),
+            "NodePool gpu adds g5.lab (on-demand, 1.5 USD/h)");
+  // What is coming is not asked for twice.
+  cluster_.api.Put("/apis/karpenter.sh/v1/nodeclaims",
+                   Yaml("{metadata: {name: gpu-x, labels: {karpenter.sh/nodepool: gpu, "
+                        "karpenter.sh/capacity-type: on-demand, node.kubernetes.io/instance-type: "
+                        "g5.12xlarge}}, spec: {}}"));
+  EXPECT_EQ(Json({"pod", "p"})["nodePools"].AsString(),
+            "it fits with nodes that are coming: nodeclaim/gpu-x (g5.12xlarge)");
+}
+
 // What is free does not depend on which of the gang's pods were tried before.
 TEST_F(ExplainTest, WhatIsFreeIsFreeForTheWholeGang) {
   cluster_.api.Put(kGroups,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace muster::schema {
@@ -27,5 +28,8 @@ inline constexpr std::array<std::string_view, 13> kStorageSchemes = {
 
 // The longest name of a child: its Service and Deployment carry it as a DNS label.
 inline constexpr std::string_view kLongestPredictorSuffix = "-predictor-canary";
+
+// Of one InferenceGraph, and steps of one of its nodes: a request may visit all of them.
+inline constexpr size_t kMaxGraphNodes = 100;
 
 }  // namespace muster::schema

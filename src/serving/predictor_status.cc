@@ -63,7 +63,8 @@ bool CannotStart(std::string_view reason) {
 }  // namespace
 
 Value ConditionsOf(const Value& before, std::vector<ServingCondition> list, Time now) {
-  list.push_back(ReadyOf(list));
+  if (std::ranges::find(list, kReady, &ServingCondition::type) == list.end())
+    list.push_back(ReadyOf(list));
   std::ranges::sort(list, {}, &ServingCondition::type);
   json::Array conditions;
   for (const ServingCondition& condition : list)

@@ -23,7 +23,7 @@ struct ServingCondition {
   bool counts = true;  // for Ready
 };
 
-// status.conditions: `list` and Ready.
+// status.conditions: `list`, and Ready if it is not in there.
 json::Value ConditionsOf(const json::Value& before, std::vector<ServingCondition> list, Time now);
 
 // A Deployment as this layer made it.

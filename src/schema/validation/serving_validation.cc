@@ -84,9 +84,12 @@ void ValidateSteps(const Value& nodes, const std::string& name, const Path& path
                    FieldErrors& errors) {
   const Value& router = nodes[name];
   const Path list = path.Child("steps");
+  const size_t count = router["steps"].size();
+  if (count == 0) return errors.Required(list);
+  if (count > kMaxGraphNodes) return errors.TooMany(list, count, kMaxGraphNodes);
   std::set<std::string_view> names;
   int64_t weights = 0;
-  for (size_t i = 0; i < router["steps"].size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const Value& step = router["steps"].At(i);
     const Path place = list.Index(i);
     const auto targets =
@@ -130,7 +133,8 @@ bool LeadsToItself(const Value& nodes, std::string_view name, std::set<std::stri
 
 void ValidateInferenceService(const Value& service, FieldErrors& errors) {
   ValidateServiceName(service, kLongestPredictorSuffix.size(), "<name>-predictor-canary", errors);
-  const Path path = Path("spec").Child("predictor");
+  const Path spec("spec");
+  const Path path = spec.Child("predictor");
   const Value& predictor = service["spec"]["predictor"];
   const bool has_model = !predictor["model"].IsNull();
   const bool own_server = std::ranges::any_of(
@@ -167,11 +171,13 @@ void ValidateServingRuntime(const Value& runtime, FieldErrors& errors) {
 
 void ValidateInferenceGraph(const Value& graph, FieldErrors& errors) {
   ValidateServiceName(graph, 0, "<name>", errors);
-  const Path path = Path("spec").Child("nodes");
+  const Path spec("spec");
+  const Path path = spec.Child("nodes");
   const Value& nodes = graph["spec"]["nodes"];
   if (!nodes.Has(kRoot)) {
     return errors.Required(path.Key(kRoot), "a request begins at the node called root");
   }
+  if (nodes.size() > kMaxGraphNodes) return errors.TooMany(path, nodes.size(), kMaxGraphNodes);
   for (const auto& [name, router] : nodes.members())
     ValidateSteps(nodes, name, path.Key(name), errors);
   std::set<std::string_view> on_way, done;

@@ -1,0 +1,57 @@
+#include "serving/graph_controller.h"
+
+#include "schema/conditions.h"
+#include "serving/graph_pass.h"
+#include "serving/inference_service.h"
+
+namespace muster::serving {
+
+using client::ObjectKey;
+using json::Value;
+namespace resources = client::resources;
+
+std::vector<client::Trigger> GraphController::Setup(client::InformerSet& informers) {
+  informers.Get(kInferenceGraphs, json::Fields::Whole());
+  informers.Get(kInferenceServices, json::Fields::Whole());
+  informers.Get(resources::kServices);
+  informers.Get(resources::kEndpointSlices, {{"endpoints"}, {"ports"}});
+  std::vector<client::Trigger> triggers = {client::OnSelf(kInferenceGraphs)};
+  for (const client::Resource& child : {resources::kServices, resources::kEndpointSlices})
+    triggers.push_back(client::OnControlledBy(child, "InferenceGraph", "serving.kserve.io"));
+  triggers.push_back({kInferenceServices, [this](const ObjectKey& key, const Value&, const Value&) {
+                        std::vector<ObjectKey> keys;
+                        for (const ObjectKey& graph : known_) {
+                          if (graph.ns == key.ns) keys.push_back(graph);
+                        }
+                        return keys;
+                      }});
+  return triggers;
+}
+
+client::Reconciled GraphController::Reconcile(const client::View& view, const client::Observations&,
+                                              const ObjectKey& key, Time now, uint64_t) {
+  const Value* graph = view.Of(kInferenceGraphs).Find(key);
+  if (graph == nullptr || (*graph)["metadata"].Has("deletionTimestamp")) {
+    known_.erase(key);
+    return {};
+  }
+  known_.insert(key);
+  GraphChildren children;
+  if (const Value* service = view.Of(resources::kServices).Find(key)) children.service = *service;
+  const ObjectKey slice{key.ns, GatewaySliceName(key.name)};
+  if (const Value* found = view.Of(resources::kEndpointSlices).Find(slice))
+    children.gateway_slice = *found;
+  const client::Informer& services = view.Of(kInferenceServices);
+  children.named_as_a_service = services.Find(key) != nullptr;
+  for (const std::string& name : ServicesOf(*graph)) {
+    const Value* service = services.Find({key.ns, name});
+    if (service == nullptr) {
+      children.missing.push_back(name);
+    } else if (!schema::ConditionHolds((*service)["status"]["conditions"], "Ready")) {
+      children.not_ready.push_back(name);
+    }
+  }
+  return ReconcileGraph(*graph, children, gateway_, now);
+}
+
+}  // namespace muster::serving

@@ -1,0 +1,92 @@
+#include "serving/graph_pass.h"
+
+#include <fmt/core.h>
+
+#include "serving/predictor_status.h"
+
+namespace muster::serving {
+namespace {
+
+using json::Value;
+namespace resources = client::resources;
+
+bool IsOurs(const Value& object, const Value& graph) {
+  return !object.IsNull() && client::ControllerOf(object)["uid"] == graph["metadata"]["uid"];
+}
+
+ServingCondition ReadyOf(const Value& graph, const GraphChildren& children,
+                         const GatewayAddress& gateway) {
+  const std::string name = graph["metadata"]["name"].Str();
+  if (gateway.port == 0) {
+    return {"Ready", "False", "NoGateway",
+            "pods have no network of their own on this node, so there is no gateway", true};
+  }
+  const bool taken = !children.service.IsNull() && !IsOurs(children.service, graph);
+  if (taken || children.named_as_a_service) {
+    return {"Ready", "False", "NameTaken",
+            fmt::format("the Service {} belongs to somebody else; rename the InferenceGraph", name),
+            true};
+  }
+  if (!children.missing.empty()) {
+    return {"Ready", "False", "ServiceMissing",
+            fmt::format("there is no InferenceService {}", fmt::join(children.missing, ", ")),
+            true};
+  }
+  if (!children.not_ready.empty()) {
+    return {"Ready", "False", "ServiceNotReady",
+            fmt::format("not ready: {}", fmt::join(children.not_ready, ", ")), true};
+  }
+  if (!IsOurs(children.service, graph) || !IsOurs(children.gateway_slice, graph))
+    return {"Ready", "Unknown", "", "", true};
+  return {"Ready", "True", "", "", true};
+}
+
+void KeepSlice(const Value& graph, const Value& is, const GatewayAddress& gateway,
+               client::Reconciled& out) {
+  const client::Target target{resources::kEndpointSlices, graph["metadata"]["namespace"].Str(),
+                              GatewaySliceName(graph["metadata"]["name"].AsString()), ""};
+  const Value wanted = MakeGatewaySlice(graph, gateway);
+  if (is.IsNull()) return out.Create(target, wanted);
+  const bool same = is["endpoints"].At(0)["addresses"] == wanted["endpoints"].At(0)["addresses"] &&
+                    is["ports"].At(0)["port"] == wanted["ports"].At(0)["port"];
+  if (same || !IsOurs(is, graph)) return;
+  out.PatchMerge(target,
+                 json::Obj({{"endpoints", wanted["endpoints"]}, {"ports", wanted["ports"]}}));
+}
+
+}  // namespace
+
+std::set<std::string> ServicesOf(const Value& graph) {
+  std::set<std::string> names;
+  for (const auto& [node, router] : graph["spec"]["nodes"].members()) {
+    for (const Value& step : router["steps"].items()) {
+      if (const std::string name = step["serviceName"].Str(); !name.empty()) names.insert(name);
+    }
+  }
+  return names;
+}
+
+client::Reconciled ReconcileGraph(const Value& graph, const GraphChildren& children,
+                                  const GatewayAddress& gateway, Time now) {
+  client::Reconciled out;
+  out.subject = graph;
+  const std::string ns = graph["metadata"]["namespace"].Str();
+  const std::string name = graph["metadata"]["name"].Str();
+  const ServingCondition ready = ReadyOf(graph, children, gateway);
+  Value status = graph["status"]
+                     .Set("conditions", ConditionsOf(graph["status"]["conditions"], {ready}, now))
+                     .Set("url", UrlOf(name, ns))
+                     .Set("observedGeneration", graph["metadata"]["generation"])
+                     .Set("deploymentMode", "Standard");
+  if (status != graph["status"])
+    out.UpdateStatus({kInferenceGraphs, ns, name, ""}, graph.Set("status", status));
+  if (gateway.port == 0 || children.named_as_a_service) return out;
+  if (children.service.IsNull()) {
+    out.Create({resources::kServices, ns, name, ""}, MakeGatewayService(graph));
+  }
+  if (children.service.IsNull() || IsOurs(children.service, graph))
+    KeepSlice(graph, children.gateway_slice, gateway, out);
+  return out;
+}
+
+}  // namespace muster::serving

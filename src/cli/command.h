@@ -104,6 +104,7 @@ bool IsGlobalFlag(std::string_view word);  // "--context"
 Command ApplyCommand();
 Command CompletionCommand();
 Command CostCommand();
+Command DashboardCommand();
 Command DeleteCommand();
 Command DescribeCommand();
 Command ExecCommand();

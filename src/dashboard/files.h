@@ -20,5 +20,7 @@ struct File {
 };
 
 std::span<const File> BuiltInFiles();
+// False: they are only the page that says how to get it.
+bool IsBuiltIn();
 
 }  // namespace muster::dashboard

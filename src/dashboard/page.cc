@@ -75,6 +75,11 @@ std::string Inflate(std::string_view gzip) {
 
 }  // namespace
 
+bool IsBuiltIn() {
+  return std::ranges::any_of(BuiltInFiles(),
+                             [](const File& file) { return file.path.starts_with(kHashed); });
+}
+
 std::optional<net::Response> Page::Answer(const net::Request& request) const {
   std::string_view path = std::string_view(request.target).substr(0, request.target.find('?'));
   if (!path.starts_with(kPath)) return std::nullopt;

@@ -77,8 +77,8 @@ void Write(const fs::path& folder, const fs::path& target) {
     for (size_t at = 0; at < gzip.size(); ++at)
       data += fmt::format("{}{},", at % 24 == 0 ? "\n" : "", static_cast<uint8_t>(gzip[at]));
     data += "};\n";
-    table += fmt::format("    {{\"{}\", \"{}\", \"\\\"{:016x}\\\"\",\n", path,
-                         TypeOf(files[i]), Hash(text));
+    table += fmt::format("    {{\"{}\", \"{}\", \"\\\"{:016x}\\\"\",\n", path, TypeOf(files[i]),
+                         Hash(text));
     table += fmt::format("     {{reinterpret_cast<const char*>(k{}), {}}}}},\n", i, gzip.size());
   }
   std::ofstream out(target, std::ios::binary);

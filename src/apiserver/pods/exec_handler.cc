@@ -7,37 +7,11 @@
 #include "apiserver/object_writer.h"
 #include "apiserver/pods/pod_location.h"
 #include "base/strings.h"
+#include "net/splice.h"
 #include "schema/pod_phase.h"
 
 namespace muster::apiserver {
 namespace {
-
-// Two byte streams that feed each other until one closes, each no faster than the other takes it.
-// Their callbacks own the pair; dropping the streams drops the callbacks, and a dropped stream
-// still sends what was written to it.
-struct Splice {
-  std::unique_ptr<net::ByteStream> client, node;
-};
-
-void Join(Loop& loop, std::unique_ptr<net::ByteStream> client,
-          std::unique_ptr<net::ByteStream> node) {
-  auto splice = std::make_shared<Splice>(Splice{std::move(client), std::move(node)});
-  const auto connect = [&](net::ByteStream& from, net::ByteStream& to) {
-    from.OnData([splice, &from, &to](std::string_view bytes) {
-      to.Write(std::string(bytes));
-      if (to.BufferedBytes() > kMaxSpliceBacklogBytes) from.PauseReading(true);
-    });
-    to.OnDrained([splice, &from] { from.PauseReading(false); });
-    from.OnClose([splice, &loop] {
-      loop.Post([splice] {
-        splice->client.reset();
-        splice->node.reset();
-      });
-    });
-  };
-  connect(*splice->client, *splice->node);
-  connect(*splice->node, *splice->client);
-}
 
 net::Request NodeRequest(const Call& call, const PodLocation& location) {
   const RequestInfo& info = call.info();
@@ -73,7 +47,7 @@ void OnNodeAnswer(Loop& loop, const CallPtr& call, const std::string& node,
   call->StreamHeaders(101, "");
   std::unique_ptr<net::ByteStream> client =
       call->writer()->Upgrade(std::move(upgrade->response.headers));
-  if (client != nullptr) Join(loop, std::move(client), std::move(upgrade->stream));
+  if (client != nullptr) net::JoinStreams(loop, std::move(client), std::move(upgrade->stream));
 }
 
 // What webhooks see of the connection.

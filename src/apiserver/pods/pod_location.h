@@ -18,7 +18,6 @@ namespace muster::apiserver {
 
 inline constexpr size_t kMaxLogBacklogBytes =
     64 * 1024 * 1024;  // unread by the client: the connection is cut, muster's own client goes on
-inline constexpr size_t kMaxSpliceBacklogBytes = 1024 * 1024;  // then the other side reads no more
 inline constexpr size_t kMaxNodeErrorBytes = 16 * 1024;        // of an error text of a node
 
 inline constexpr size_t kMaxNodeAnswerBytes = 16 * 1024 * 1024;  // through nodes/NAME/proxy

@@ -3,6 +3,7 @@
 #include "apiserver/apiserver_testing.h"
 #include "apiserver/node_proxy.h"
 #include "apiserver/pods/pod_location.h"
+#include "net/splice.h"
 
 namespace muster::apiserver {
 namespace {
@@ -228,10 +229,10 @@ TEST_F(PodProxyTest, AnExecIsReadNoFasterThanItsClientTakesIt) {
   upgrade.response.status = 101;
   upgrade.stream = std::make_unique<FakeStream>(node);
   node_.upgraded(std::move(upgrade));
-  client->buffered = kMaxSpliceBacklogBytes;
+  client->buffered = net::kMaxSpliceBacklogBytes;
   node->on_data("at the limit");
   EXPECT_FALSE(node->paused);
-  client->buffered = kMaxSpliceBacklogBytes + 1;
+  client->buffered = net::kMaxSpliceBacklogBytes + 1;
   node->on_data("beyond it");
   EXPECT_TRUE(node->paused);
   EXPECT_FALSE(client->paused) << "the other direction goes on";

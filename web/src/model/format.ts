@@ -35,6 +35,13 @@ export function short(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
+// GPU-hours: what is short of a hundredth is something all the same.
+export function hours(value: number): string {
+  if (value === 0) return '0';
+  if (value < 0.01) return '< 0.01';
+  return value < 10 ? value.toFixed(2) : short(value);
+}
+
 export function percent(part: number): string {
   return `${Math.round(part * 100)} %`;
 }

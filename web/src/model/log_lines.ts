@@ -2,7 +2,7 @@
 
 export interface LogLine {
   readonly number: number;
-  readonly time: string; // RFC 3339, as the node wrote it
+  readonly time: string; // as the node wrote it
   readonly label: string;
   readonly colour: number;
   readonly text: string;
@@ -11,7 +11,8 @@ export interface LogLine {
 const MAX_LINES = 10_000;
 const MAX_LINE = 4000; // of characters; longer ones are cut
 // Colours and cursor movements of terminals.
-const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[+-]\d\d:\d\d)) ?/;
+// Nodes write UTC, with as many digits as there are: without the Z they sort as text.
+const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*)(?:Z|[+-]\d\d:\d\d) ?/;
 const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]|\u001b\][^\u0007]*\u0007/g;
 
 export class LineBuffer {

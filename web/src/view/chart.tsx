@@ -8,7 +8,7 @@ import 'uplot/dist/uPlot.min.css';
 import type { Sample } from '../api/cluster.ts';
 
 const HEIGHT = 150;
-const WINDOW_SECONDS = 600; // at least: the first minutes do not look like hours
+const WINDOW_SECONDS = 180; // at least: the first moments do not look like hours
 const TIME_STEPS = [60, 120, 300, 600, 900, 1800, 3600];
 
 export function UseChart({ samples }: { readonly samples: readonly Sample[] }): VNode {

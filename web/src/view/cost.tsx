@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 
 import { type Grouping, spenders, type Spender } from '../model/cost.ts';
-import { short } from '../model/format.ts';
+import { hours, short } from '../model/format.ts';
 import { useCluster, useNow } from './hooks.ts';
 import { Bar, Page } from './parts.tsx';
 import { VirtualList } from './virtual_list.tsx';
@@ -54,8 +54,8 @@ function CostLine({ one, most }: { readonly one: Spender; readonly most: number 
         {one.name !== '' && <small>{one.kind} in {one.ns}</small>}
       </span>
       <span class="with-bar" role="cell">
-        <Bar part={one.gpuHours / most} label={`${short(one.gpuHours)} GPU-hours`} />
-        <span>{short(one.gpuHours)}</span>
+        <Bar part={one.gpuHours / most} label={`${hours(one.gpuHours)} GPU-hours`} />
+        <span>{hours(one.gpuHours)}</span>
       </span>
       <span class="number" role="cell">{one.gpus === 0 ? '' : short(one.gpus)}</span>
       <span class={`number wide${one.idleGpus > 0 ? ' tone-warn' : ''}`} role="cell">{one.gpus === 0 ? '' : one.measured === 0 ? '–' : short(one.idleGpus)}</span>

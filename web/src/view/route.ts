@@ -12,13 +12,21 @@ export type Route =
   | { readonly page: 'cost' };
 
 export function parseRoute(hash: string): Route {
-  const [page, ...rest] = hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
+  const [page, ...rest] = hash.replace(/^#\/?/, '').split('/').map(decoded);
   const [a, b, c] = rest;
   if (page === 'nodes' && a) return { page: 'node', name: a };
   if (page === 'jobs' && a && b && c) return { page: 'job', ns: a, kind: b, name: c };
   if (page === 'pods' && a && b) return { page: 'pod', ns: a, name: b };
   if (page === 'queue' || page === 'jobs' || page === 'cost') return { page };
   return { page: 'nodes' };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return ''; // somebody typed it
+  }
 }
 
 export function useRoute(): Route {

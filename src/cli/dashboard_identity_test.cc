@@ -38,7 +38,7 @@ TEST_F(DashboardIdentityTest, MakesAnAccountThatMayOnlyLook) {
   const json::Value* view = cluster_.api.Find(kBindings, "", "muster-dashboard-view");
   ASSERT_NE(view, nullptr);
   EXPECT_EQ((*view)["roleRef"]["name"].AsString(), "view");
-  EXPECT_EQ((*view)["subjects"][0]["name"].AsString(), "muster-dashboard");
+  EXPECT_EQ((*view)["subjects"].items().at(0)["name"].AsString(), "muster-dashboard");
 }
 
 TEST_F(DashboardIdentityTest, LeavesAloneWhatIsThere) {
@@ -66,11 +66,11 @@ TEST_F(DashboardIdentityTest, AsksForATokenThatEnds) {
   json::Value asked;
   cluster_.api.before_handle = [&](const net::Request& request,
                                    const net::ResponseWriterPtr& writer) {
-    if (!request.target.ends_with("/namespaces/team/serviceaccounts/viewer/token")) return true;
+    if (!request.target.starts_with("/api/v1/namespaces/team/serviceaccounts/viewer/token"))
+      return true;
     asked = client::FakeApi::BodyOf(request);
     net::Response response{.status = 201};
-    response.body = R"({"status":{"token":"t","expirationTimestamp":"2026-01-01T08:00:00Z"}})";
-    response.headers.Add("Content-Type", "application/json");
+    response.value = Yaml("{status: {token: t, expirationTimestamp: '2026-01-01T08:00:00Z'}}");
     writer->Send(std::move(response));
     return false;
   };

@@ -28,8 +28,9 @@ export interface Usage {
 
 const FRAME_MS = 150; // changes that come close together are shown together
 const POLL_MS = 5000;
+const SAMPLE_MS = 2500;
 const DISCOVERY_MS = 60_000;
-const MAX_SAMPLES = 1440; // two hours
+const MAX_SAMPLES = 2880; // two hours
 
 export class Cluster {
   readonly nodes: Collection<NodeRow>;
@@ -62,6 +63,7 @@ export class Cluster {
     this.timers.push(
       setInterval(() => void this.lookForKinds(), DISCOVERY_MS),
       setInterval(() => void this.poll(), POLL_MS),
+      setInterval(() => this.sample(), SAMPLE_MS),
     );
   }
 
@@ -173,7 +175,6 @@ export class Cluster {
     if (document.hidden) return;
     if (this.nodes.state.name === 'live') {
       await Promise.all([this.readFigures(), this.readUsage()]);
-      this.sample();
       this.changed();
     }
   }
@@ -205,6 +206,7 @@ export class Cluster {
   }
 
   private sample(): void {
+    if (this.nodes.state.name !== 'live' || this.pods.state.name !== 'live') return;
     let gpus = 0, used = 0, busy = 0, measured = false;
     for (const use of this.uses) {
       gpus += use.slots.length;
@@ -219,5 +221,6 @@ export class Cluster {
     const waiting = this.waiting.reduce((all, unit) => all + unit.gpus, 0);
     this.samples.push({ time: Date.now(), gpus, used, busy: measured ? busy : undefined, waiting });
     if (this.samples.length > MAX_SAMPLES) this.samples = this.samples.slice(-MAX_SAMPLES);
+    this.changed();
   }
 }

@@ -8,8 +8,8 @@ import 'uplot/dist/uPlot.min.css';
 import type { Sample } from '../api/cluster.ts';
 
 const HEIGHT = 150;
-const WINDOW_SECONDS = 180; // at least: the first moments do not look like hours
-const TIME_STEPS = [60, 120, 300, 600, 900, 1800, 3600];
+const WINDOW_SECONDS = 60; // at least: the first moments do not look like hours
+const TIME_STEPS = [15, 30, 60, 120, 300, 600, 900, 1800, 3600];
 
 export function UseChart({ samples }: { readonly samples: readonly Sample[] }): VNode {
   const box = useRef<HTMLDivElement>(null);
@@ -69,7 +69,7 @@ function options(element: HTMLElement): uPlot.Options {
       y: { range: (_, __, max) => [0, Math.max(1, max)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, size: 24, space: 90, incrs: TIME_STEPS, values: (_, times) => times.map((time) => timeLabel(time)) },
+      { ...axis, grid: { show: false }, size: 24, space: 90, incrs: TIME_STEPS, values: (_, times, __, ___, step) => times.map((time) => timeLabel(time, step)) },
       { ...axis, size: 36, splits: (plot) => levels(plot.scales['y']?.max ?? 1) },
     ],
     series: [
@@ -86,6 +86,8 @@ function levels(max: number): number[] {
   return max % 2 === 0 ? [0, max / 2, max] : [0, max];
 }
 
-function timeLabel(seconds: number): string {
-  return new Date(seconds * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false });
+function timeLabel(seconds: number, step: number): string {
+  const parts: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', hour12: false };
+  if (step < 60) parts.second = '2-digit';
+  return new Date(seconds * 1000).toLocaleTimeString([], parts);
 }

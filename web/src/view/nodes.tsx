@@ -16,11 +16,12 @@ export function NodesPage(): VNode {
   const cluster = useCluster();
   const [filter, setFilter] = useState('');
   const uses = cluster.uses.filter((use) => matches(filter, use.node.name, use.node.model, stateOf(use)));
-  const anyGpus = cluster.uses.some((use) => use.slots.length > 0);
+  // Its place is kept while nobody knows yet.
+  const charts = cluster.nodes.state.name === 'loading' || cluster.uses.some((use) => use.slots.length > 0);
   return (
     <Page title="Nodes" aside={<Filter value={filter} onInput={setFilter} label="Filter nodes" />}>
       <Tiles cluster={cluster} />
-      {anyGpus && (
+      {charts && (
         <section class="panel chart-panel" aria-label="GPUs over time">
           <Legend cluster={cluster} />
           <UseChart samples={cluster.samples} />

@@ -27,6 +27,7 @@ namespace {
 constexpr int kShutdownWaitMs = 5000;
 constexpr int kRemovalTries = 500;
 constexpr int kRemovalWaitMs = 20;
+constexpr int kBreakOffEvery = 100;  // tries
 
 // Asks the shim to end and waits until it has: its socket and its lock are closed while its
 // namespaces are still there.
@@ -50,6 +51,8 @@ Status EndPod(const Cgroups& cgroups, const std::string& pod_dir, const std::str
   Status status = EndSandbox(pod_dir, PodCgroup(uid), cgroups, IsPlain());
   for (int i = 0; i < kRemovalTries && !status.ok(); ++i) {
     poll(nullptr, 0, kRemovalWaitMs);
+    // Perhaps a server of a network volume is silent, for which they wait.
+    if (i % kBreakOffEvery == kBreakOffEvery - 1) BreakOffRequestsBelow(pod_dir);
     status = EndSandbox(pod_dir, PodCgroup(uid), cgroups, IsPlain());
   }
   return status;

@@ -105,6 +105,8 @@ struct ProcessRuntime::Removal {
   std::vector<Done> done;
   TimerId timeout = 0;
   int tries = 0;
+  std::optional<Duration> broke_off_at;  // monotonic; at first when the processes were killed
+  bool breaks_off = false;
 };
 
 ProcessRuntime::ProcessRuntime(std::string data_dir, AsioLoop& loop, Pool& pool,
@@ -277,6 +279,7 @@ void ProcessRuntime::RemoveCgroup(std::shared_ptr<Removal> removal) {
   loop_.Cancel(removal->timeout);
   EndSandbox(removal->uid, [this, removal](Result<json::Value> answer) {
     if (!answer && ++removal->tries < kMaxCgroupRemovalTries) {
+      BreakOffRequests(removal);
       loop_.After(kCgroupRemovalRetry, [this, removal, alive = alive_] {
         if (*alive) RemoveCgroup(removal);
       });
@@ -286,6 +289,22 @@ void ProcessRuntime::RemoveCgroup(std::shared_ptr<Removal> removal) {
     // The folder stays, so that the next start of the agent tries again.
     Removed(*removal, answer.error());
   });
+}
+
+void ProcessRuntime::BreakOffRequests(const std::shared_ptr<Removal>& removal) {
+  const Duration now = RealClock().Monotonic();
+  if (!removal->broke_off_at) removal->broke_off_at = now;
+  if (removal->breaks_off || now - *removal->broke_off_at < kBreakOffAfter) return;
+  removal->breaks_off = true;
+  Unmounters().Run(
+      [dir = PodDir(data_dir_, removal->uid), stopping = stopping_] {
+        BreakOffRequestsBelow(dir, {.cancelled = stopping.get()});
+      },
+      loop_,
+      [removal] {
+        removal->breaks_off = false;
+        removal->broke_off_at = RealClock().Monotonic();
+      });
 }
 
 void ProcessRuntime::RemoveFolder(std::shared_ptr<Removal> removal) {

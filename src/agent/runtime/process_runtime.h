@@ -29,6 +29,9 @@ namespace muster::agent {
 inline constexpr int kMaxCgroupRemovalTries = 1500;
 inline constexpr Duration kCgroupRemovalRetry = milliseconds(20);
 inline constexpr Duration kShutdownTimeout = seconds(5);
+// What is killed and does not end for so long may wait for a server of a network volume: from then
+// on that is broken off, again and again.
+inline constexpr Duration kBreakOffAfter = seconds(2);
 // Threads that wait for servers of network volumes, so that the pool never does.
 inline constexpr int kUnmountThreads = 4;
 
@@ -77,6 +80,7 @@ class ProcessRuntime final : public PodRuntime {
   void OnGone(const std::string& uid);
   void EndSandbox(const std::string& uid, Function<void(Result<json::Value>)> done);
   void RemoveCgroup(std::shared_ptr<Removal> removal);
+  void BreakOffRequests(const std::shared_ptr<Removal>& removal);
   void RemoveFolder(std::shared_ptr<Removal> removal);
   void Removed(Removal& removal, const Status& status);
   Pool& Unmounters();

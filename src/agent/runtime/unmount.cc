@@ -1,6 +1,7 @@
 #include "agent/runtime/unmount.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -47,17 +48,29 @@ Leftovers& TheLeftovers() {
   return leftovers;
 }
 
+// One unmount.
+struct Task {
+  const char* path;
+  int flags;
+  bool in_a_copy;  // of the mount namespace, so that nothing but the flags has an effect
+};
+
 // Between fork() and its end of a process with threads: system calls alone, no memory. It keeps no
 // descriptor: one that hangs must not hold the locks of an agent that was killed.
-[[noreturn]] void Child(const UnmountOptions& options, const char* path, int flags, pid_t parent) {
+[[noreturn]] void Child(const UnmountOptions& options, const Task& task, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(ESRCH);
   setpgid(0, 0);  // a terminal's ^C is the parent's
   syscall(SYS_close_range, 0U, ~0U, 0U);
-  if (options.unmount(path, flags) != 0) _exit(errno);
+  if (task.in_a_copy) {
+    if (unshare(CLONE_NEWNS) != 0) _exit(errno);
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(errno);
+  }
+  if (options.unmount(task.path, task.flags) != 0) _exit(errno);
+  if (task.in_a_copy) _exit(0);
   // With its place the copies go that sandboxes have, which are made with all mounts of the node;
   // the last one gives the server back what it waits for, and here nobody waits for that.
-  (void)rmdir(path);
+  (void)rmdir(task.path);
   _exit(0);
 }
 
@@ -76,12 +89,11 @@ bool AwaitEnd(int pid_fd, Duration limit, const UnmountOptions& options) {
 }
 
 // What umount2() says: 0, or its errno; ETIMEDOUT when it was still at it.
-int UnmountInChild(const std::string& path, int flags, Duration limit,
-                   const UnmountOptions& options) {
+int RunInChild(const Task& task, Duration limit, const UnmountOptions& options) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return errno;
-  if (pid == 0) Child(options, path.c_str(), flags, parent);
+  if (pid == 0) Child(options, task, parent);
   const UniqueFd pid_fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   const bool ended = pid_fd.valid() && AwaitEnd(pid_fd.get(), limit, options);
   if (!ended) {
@@ -100,16 +112,30 @@ int UnmountInChild(const std::string& path, int flags, Duration limit,
 // Whether it worked is read from the mount table: a child may have detached the mount and then
 // hang in giving it back.
 int Unmount(const std::string& point, const UnmountOptions& options) {
-  const int failure = UnmountInChild(point, UMOUNT_NOFOLLOW, options.time_limit, options);
+  const char* path = point.c_str();
+  const int failure = RunInChild({path, UMOUNT_NOFOLLOW, false}, options.time_limit, options);
   if (failure == 0 || IsCancelled(options)) return failure;
   LOG_WARN("agent: unmount {}: {}; detach it", point, strerror(failure));
   // In use by a program of the machine: it keeps what it has open, and nobody else gets at it. By
   // force only where the server does not answer: it breaks off what others ask that server, too.
   const int flags = UMOUNT_NOFOLLOW | MNT_DETACH | (failure == ETIMEDOUT ? MNT_FORCE : 0);
-  return UnmountInChild(point, flags, options.forced_time_limit, options);
+  return RunInChild({path, flags, false}, options.forced_time_limit, options);
 }
 
 }  // namespace
+
+void BreakOffRequestsBelow(const std::string& dir, const UnmountOptions& options) {
+  TheLeftovers().Reap();
+  const Result<std::vector<MountEntry>> mounts = MountsBelow(dir);
+  if (!mounts) return;
+  for (const MountEntry& mounted : *mounts) {
+    if (IsCancelled(options)) return;
+    LOG_WARN("agent: break off what programs wait for from {} ({})", mounted.source, mounted.point);
+    const Task task = {mounted.point.c_str(), UMOUNT_NOFOLLOW | MNT_FORCE, true};
+    const int failure = RunInChild(task, options.forced_time_limit, options);
+    if (failure != 0) LOG_WARN("agent: break off {}: {}", mounted.point, strerror(failure));
+  }
+}
 
 Status UnmountBelow(const std::string& dir, const UnmountOptions& options) {
   TheLeftovers().Reap();

@@ -32,6 +32,11 @@ struct UnmountOptions {
   const std::atomic<bool>* cancelled = nullptr;  // set by another thread: end soon
 };
 
+// For killed programs that do not end: one that waits for what it wrote cannot be killed while the
+// server is silent. Breaks off what has been asked of the servers of what is mounted at or below
+// `dir`, also by others who use the same export; all stays mounted. What they ask next waits again,
+// so it is called again for as long as they are there.
+void BreakOffRequestsBelow(const std::string& dir, const UnmountOptions& options = {});
 // Ok if `dir` is absent. ServiceUnavailable when cancelled.
 Status UnmountBelow(const std::string& dir, const UnmountOptions& options = {});
 

@@ -1,10 +1,13 @@
 #include "agent/runtime/unmount.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include <cstdio>
 
 #include "agent/runtime/mounts_test_support.h"
 #include "agent/runtime/unique_fd.h"
@@ -88,6 +91,38 @@ TEST_F(Unmount, SaysWhatStaysMounted) {
       {.time_limit = milliseconds(1), .forced_time_limit = milliseconds(1), .unmount = HangAlways});
   EXPECT_EQ(status.message(), "unmount " + path + ": Connection timed out");
   EXPECT_TRUE(PathExists(path + "/file"));
+}
+
+// As BreakOffRequestsBelow() asks for it; it leaves a note beside the folder that is mounted on.
+int NotesForce(const char* path, int flags) {
+  if (flags != (UMOUNT_NOFOLLOW | MNT_FORCE) || umount2(path, flags) != 0) return -1;
+  char note[256];
+  snprintf(note, sizeof note, "%s.note", path);
+  return mkdir(note, 0755);
+}
+
+TEST_F(Unmount, BreaksOffAndLeavesAllMounted) {
+  const std::string a = Tmpfs("pod/a");
+  const std::string b = Tmpfs("pod/b");
+  const std::string beside = Tmpfs("pod-2");
+  const UniqueFd used(open((a + "/file").c_str(), O_RDONLY | O_CLOEXEC));
+  for (int i = 0; i < 2; ++i) {
+    BreakOffRequestsBelow(dir_ + "/pod", {.unmount = NotesForce});
+    EXPECT_EQ(rmdir((a + ".note").c_str()), 0);
+    EXPECT_EQ(rmdir((b + ".note").c_str()), 0);
+    EXPECT_EQ(Mounts(), 3u);
+    EXPECT_TRUE(PathExists(a + "/file") && PathExists(b + "/file"));
+  }
+  EXPECT_FALSE(PathExists(beside + ".note"));
+}
+
+TEST_F(Unmount, BreakingOffHasItsTime) {
+  Tmpfs("pod/a");
+  const Duration start = RealClock().Monotonic();
+  BreakOffRequestsBelow(dir_ + "/pod",
+                        {.forced_time_limit = milliseconds(1), .unmount = HangAlways});
+  EXPECT_LT(RealClock().Monotonic() - start, kUnmountTimeLimit);
+  EXPECT_EQ(Mounts(), 1u);
 }
 
 TEST_F(Unmount, EndsWithTheAgent) {

@@ -6,6 +6,7 @@
 #include "json/write.h"
 #include "schema/advice.h"
 #include "schema/defaulting.h"
+#include "schema/queued_kinds.h"
 #include "schema/registry.h"
 #include "schema/unsupported_fields.h"
 #include "schema/validation.h"
@@ -179,6 +180,15 @@ Status CheckMetadataForCreate(const schema::Kind& kind, std::string_view ns,
   return Status::Ok();
 }
 
+// What is put into a queue does not begin before the queue says so: not a single pod of it is made.
+void HoldForQueue(const schema::Kind& kind, json::Value& object) {
+  const schema::QueuedKind* queued = schema::FindQueuedKind(kind.group, kind.kind);
+  if (queued == nullptr || schema::QueueOf(object).empty()) return;
+  object = schema::WithSuspended(*queued, object, true);
+  if (queued->IsPod())
+    object = object.SetPath({"metadata", "labels", std::string(schema::kManagedLabel)}, "true");
+}
+
 Result<json::Value> FillCreate(Core& core, const Resource& resource, WriteContext& context,
                                json::Value object) {
   const schema::Kind& kind = *resource.kind;
@@ -192,6 +202,7 @@ Result<json::Value> FillCreate(Core& core, const Resource& resource, WriteContex
   object = std::move(object).Set("metadata", std::move(metadata));
   if (kind.status_subresource && !resource.strategy->keeps_status_on_create())
     object = object.Remove("status");
+  HoldForQueue(kind, object);
   RETURN_IF_ERROR(resource.strategy->PrepareCreate(context, object));
   return schema::ApplyDefaults(kind, std::move(object));
 }

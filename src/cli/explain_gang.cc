@@ -154,6 +154,7 @@ Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
   if (!options.label_selector.empty()) {
     ASSIGN_OR_RETURN(pods, session.List(client::resources::kPods, ns, options));
   }
+  if (!JobFinished(job)) AddQueue(session, job, out);
   std::string said = out.sentence;
   AddFailures(job, said, out);
   if (!JobFinished(job)) {

@@ -9,6 +9,7 @@
 #include "cli/waiting.h"
 #include "cluster/pod_info.h"
 #include "scheduler/scheduler.h"
+#include "schema/queued_kinds.h"
 
 namespace muster::cli {
 namespace {
@@ -80,6 +81,8 @@ void AddHolds(Session& session, const json::Value& pod, Explanation& out) {
   for (const json::Value& gate : pod["spec"]["schedulingGates"].items())
     gates.push_back(gate["name"].Str());
   if (!gates.empty()) {
+    if (gates == std::vector<std::string>{std::string(schema::kQueueGate)})
+      return AddQueue(session, pod, out);
     out.lines.push_back(fmt::format("scheduling gates: {}; whoever set them must remove them first",
                                     Join(gates, ", ")));
     return;

@@ -55,4 +55,8 @@ void AddScheduling(Session& session, const scheduler::UnitKey& unit, Explanation
 void AddNodePools(Session& session, const scheduler::ClusterLists& lists,
                   const scheduler::UnitKey& unit, Explanation& out);
 
+// Of a job or a pod that a queue of Kueue's holds: the sentence is then its place in it, and lines
+// say what would admit it.
+void AddQueue(Session& session, const json::Value& job, Explanation& out);
+
 }  // namespace muster::cli

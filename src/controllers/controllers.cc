@@ -24,6 +24,8 @@
 #include "controllers/persistentvolume/protection_controllers.h"
 #include "controllers/podautoscaler/podautoscaler_controller.h"
 #include "controllers/podgc/pod_gc_controller.h"
+#include "controllers/queues/queue_controllers.h"
+#include "controllers/queues/queued_job_controller.h"
 #include "controllers/replicaset/replicaset_controller.h"
 #include "controllers/resourcequota/resource_quota_controller.h"
 #include "controllers/statefulset/statefulset_controller.h"
@@ -47,6 +49,10 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<TrackedPodsController>());
   runtime.Add(std::make_unique<CronJobController>());
   runtime.Add(std::make_unique<JobSetController>());
+  for (const schema::QueuedKind& kind : schema::QueuedKinds())
+    runtime.Add(std::make_unique<QueuedJobController>(kind));
+  runtime.Add(std::make_unique<LocalQueueController>());
+  runtime.Add(std::make_unique<ClusterQueueController>());
   runtime.Add(std::make_unique<DisruptionController>(discovery));
   runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<DaemonSetController>());

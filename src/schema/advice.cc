@@ -10,6 +10,7 @@
 #include "schema/distributed_training.h"
 #include "schema/names.h"
 #include "schema/preemptible_nodes.h"
+#include "schema/queued_kinds.h"
 #include "schema/training_kinds.h"
 
 namespace muster::schema {
@@ -94,6 +95,28 @@ void AdviseOnReferenceProgram(const json::Value& training_spec, std::vector<std:
   out.emplace_back(
       "spec.template: it is absent, so a small reference model learns made-up data; put the pod of "
       "your program there (its container is called pytorch)");
+}
+
+// Upstream has these wait, too.
+void AdviseOnQueueName(const Kind& kind, const json::Value& object, std::vector<std::string>& out) {
+  const bool waits_upstream = kind.group == "apps" || kind.group == "ray.io" ||
+                              kind.kind == "CronJob" || kind.group == "leaderworkerset.x-k8s.io" ||
+                              kind.group == "serving.kserve.io";
+  if (!waits_upstream || QueueOf(object).empty()) return;
+  out.push_back(fmt::format(
+      "metadata.labels[{}] is not acted on yet for a {}: it waits in no queue, and its pods count "
+      "for none; put the label on Jobs, training jobs, JobSets or single pods",
+      kQueueNameLabel, kind.kind));
+}
+
+// Of several pods upstream makes one workload.
+void AdviseOnPodGroup(const Kind& kind, const json::Value& object, std::vector<std::string>& out) {
+  const json::Value& labels = object["metadata"]["labels"];
+  if (!kind.group.empty() || kind.kind != "Pod" || !labels.Has("kueue.x-k8s.io/pod-group-name"))
+    return;
+  out.emplace_back(
+      "metadata.labels[kueue.x-k8s.io/pod-group-name] is not acted on yet: each pod waits in the "
+      "queue by itself");
 }
 
 // The names of the pods begin with that of the object, and become host names.
@@ -232,6 +255,8 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
                         fmt::format("spec.{}.{}.template.spec", training->specs, role), out);
     }
   }
+  AdviseOnQueueName(kind, object, out);
+  AdviseOnPodGroup(kind, object, out);
   const json::Value& spec = object["spec"];
   if (kind.group == "ml.example.com" && kind.kind == kDistributedTraining)
     AdviseOnReferenceProgram(spec, out);

@@ -224,5 +224,19 @@ TEST(Advice, SaysThatATrainingWithoutAProgramLearnsNothingOfUse) {
   EXPECT_TRUE(Advise(kind, *json::Parse(R"({"spec": {"template": {"spec": {}}}})")).empty());
 }
 
+TEST(AdviceTest, SaysWhatWaitsInNoQueue) {
+  const char* labelled = R"({"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"team"}}})";
+  const auto told = ToldOf("apps", "StatefulSet", labelled);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told[0].starts_with(
+      "metadata.labels[kueue.x-k8s.io/queue-name] is not acted on yet for a StatefulSet"));
+  EXPECT_TRUE(ToldOf("batch", "Job", labelled).empty());
+  EXPECT_TRUE(ToldOf("", "ConfigMap", labelled).empty());
+  EXPECT_TRUE(ToldOf("apps", "StatefulSet", "{}").empty());
+  EXPECT_EQ(
+      ToldOf("", "Pod", R"({"metadata":{"labels":{"kueue.x-k8s.io/pod-group-name":"g"}}})").size(),
+      1u);
+}
+
 }  // namespace
 }  // namespace muster::schema

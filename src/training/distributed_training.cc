@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "cluster/quantity.h"
 #include "schema/distributed_training.h"
+#include "schema/queued_kinds.h"
 #include "training/reference_program.h"
 #include "training/status.h"
 
@@ -25,7 +26,6 @@ constexpr std::string_view kContainer = "pytorch";
 constexpr std::string_view kImage = "pytorch/pytorch:latest";
 constexpr std::string_view kProductLabel = "nvidia.com/gpu.product";
 constexpr std::string_view kGpuResource = "nvidia.com/gpu";
-constexpr std::string_view kPriorityClassLabel = "kueue.x-k8s.io/priority-class";
 constexpr std::string_view kDataFolder = "/data";
 constexpr std::string_view kCheckpointFolder = "/checkpoints";
 constexpr std::string_view kProgramFolder = "/opt/training";
@@ -46,20 +46,17 @@ bool BringsClaim(const json::Value& training) {
   return !training["spec"]["checkpointClaim"].AsString().empty();
 }
 
-int64_t WorkersOf(const json::Value& training) {
-  return training["spec"]["numWorkers"].AsInt(1);
-}
+int64_t WorkersOf(const json::Value& training) { return training["spec"]["numWorkers"].AsInt(1); }
 
 json::Value ChildMetadata(const json::Value& training, std::string_view name) {
   return json::Obj({{"name", name},
                     {"namespace", training["metadata"]["namespace"]},
-                    {"ownerReferences",
-                     json::List({json::Obj({{"apiVersion", "ml.example.com/v1"},
-                                            {"kind", kKind},
-                                            {"name", NameOf(training)},
-                                            {"uid", UidOf(training)},
-                                            {"controller", true},
-                                            {"blockOwnerDeletion", true}})})}});
+                    {"ownerReferences", json::List({json::Obj({{"apiVersion", "ml.example.com/v1"},
+                                                               {"kind", kKind},
+                                                               {"name", NameOf(training)},
+                                                               {"uid", UidOf(training)},
+                                                               {"controller", true},
+                                                               {"blockOwnerDeletion", true}})})}});
 }
 
 // ---- the pod of a worker ----
@@ -68,10 +65,9 @@ json::Value ChildMetadata(const json::Value& training, std::string_view name) {
 json::Value WithMissing(json::Value entries, const char* key, std::vector<json::Value> more) {
   if (entries.IsNull()) entries = json::Value(json::Array());
   for (json::Value& entry : more) {
-    const bool present =
-        std::ranges::any_of(entries.items(), [&](const json::Value& present_entry) {
-          return present_entry[key] == entry[key];
-        });
+    const bool present = std::ranges::any_of(
+        entries.items(),
+        [&](const json::Value& present_entry) { return present_entry[key] == entry[key]; });
     if (!present) entries = entries.Append(std::move(entry));
   }
   return entries;
@@ -107,13 +103,13 @@ json::Value ReferenceTemplate(int64_t gpus) {
       gpus > 1 ? std::vector<std::string>{"python", "-m", "torch.distributed.run", program}
                : std::vector<std::string>{"python", program};
   return json::Obj(
-      {{"spec", json::Obj({{"containers",
-                            json::List({json::Obj(
-                                {{"name", kContainer},
-                                 {"image", kImage},
-                                 {"command", json::Strings(command)},
-                                 {"volumeMounts",
-                                  json::List({Mount("program", kProgramFolder)})}})})}})}});
+      {{"spec",
+        json::Obj({{"containers",
+                    json::List({json::Obj(
+                        {{"name", kContainer},
+                         {"image", kImage},
+                         {"command", json::Strings(command)},
+                         {"volumeMounts", json::List({Mount("program", kProgramFolder)})}})})}})}});
 }
 
 json::Value Volume(std::string_view name, const char* source, json::Value what) {
@@ -134,8 +130,7 @@ std::vector<json::Value> VolumesFor(const json::Value& training, bool writes_che
     volumes.push_back(Volume("checkpoints", "emptyDir", json::Obj({})));
   }
   if (!spec.Has("template")) {
-    volumes.push_back(
-        Volume("program", "configMap", json::Obj({{"name", ProgramName(training)}})));
+    volumes.push_back(Volume("program", "configMap", json::Obj({{"name", ProgramName(training)}})));
   }
   return volumes;
 }
@@ -149,8 +144,8 @@ json::Value WithGpuType(const json::Value& pod, const std::string& type,
     if (schema::IsGpuType(product, type)) values.push_back(product);
   }
   if (std::ranges::find(values, type) == values.end()) values.push_back(type);
-  const json::Value rule = json::Obj(
-      {{"key", kProductLabel}, {"operator", "In"}, {"values", json::Strings(values)}});
+  const json::Value rule =
+      json::Obj({{"key", kProductLabel}, {"operator", "In"}, {"values", json::Strings(values)}});
   const std::vector<std::string> path = {"affinity", "nodeAffinity",
                                          "requiredDuringSchedulingIgnoredDuringExecution",
                                          "nodeSelectorTerms"};
@@ -165,10 +160,9 @@ json::Value WithGpuType(const json::Value& pod, const std::string& type,
 json::Value TrainingContainer(const json::Value& training, json::Value container) {
   const json::Value& spec = training["spec"];
   container = container.Set("env", WithMissing(container["env"], "name", EnvFor(spec)));
-  container = container.Set(
-      "volumeMounts",
-      WithMissing(container["volumeMounts"], "mountPath",
-                  {Mount("data", kDataFolder), Mount("checkpoints", kCheckpointFolder)}));
+  container = container.Set("volumeMounts", WithMissing(container["volumeMounts"], "mountPath",
+                                                        {Mount("data", kDataFolder),
+                                                         Mount("checkpoints", kCheckpointFolder)}));
   const int64_t gpus = spec["gpusPerWorker"].AsInt(1);
   if (gpus == 0 || container["resources"]["limits"].Has(kGpuResource)) return container;
   return container.SetPath({"resources", "limits", std::string(kGpuResource)}, gpus);
@@ -178,8 +172,7 @@ json::Value TemplateFor(const json::Value& training, const std::set<std::string>
                         bool writes_checkpoints) {
   const json::Value& spec = training["spec"];
   const json::Value pod_template =
-      spec.Has("template") ? spec["template"]
-                           : ReferenceTemplate(spec["gpusPerWorker"].AsInt(1));
+      spec.Has("template") ? spec["template"] : ReferenceTemplate(spec["gpusPerWorker"].AsInt(1));
   json::Value pod = pod_template["spec"];
   json::Array containers;
   for (const json::Value& container : pod["containers"].items()) {
@@ -205,7 +198,7 @@ json::Value ReplicaFor(const json::Value& training, const std::set<std::string>&
 // ---- the pass ----
 
 bool IsQueued(const json::Value& training) {
-  return !training["metadata"]["labels"][kQueueNameLabel].AsString().empty();
+  return !training["metadata"]["labels"][schema::kQueueNameLabel].AsString().empty();
 }
 
 // The terms by which nodes are chosen, of a job's first worker.
@@ -238,11 +231,10 @@ class TrainingPass {
   }
 
   void SetCondition(std::string_view type, std::string message, std::string_view reason = "") {
-    status_ = WithCondition(
-        status_,
-        {type, true, fmt::format("{}{}", kKind, reason.empty() ? type : reason),
-         std::move(message)},
-        now_);
+    status_ = WithCondition(status_,
+                            {type, true, fmt::format("{}{}", kKind, reason.empty() ? type : reason),
+                             std::move(message)},
+                            now_);
   }
 
   void Proceed() {
@@ -399,8 +391,7 @@ class TrainingPass {
     const int64_t others = WorkersOf(training_) - 1;
     const json::Value& present = children_.job["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"];
     if (present.AsInt() != others) {
-      const json::Value roles =
-          json::Obj({{"Worker", json::Obj({{"replicas", others}})}});
+      const json::Value roles = json::Obj({{"Worker", json::Obj({{"replicas", others}})}});
       out_.PatchMerge(
           JobTarget(),
           json::Obj({{"metadata", json::Obj({{"uid", children_.job["metadata"]["uid"]}})},
@@ -455,7 +446,7 @@ json::Value MakeJob(const json::Value& training, const std::set<std::string>& pr
   const json::Value& spec = training["spec"];
   json::Value metadata = ChildMetadata(training, NameOf(training));
   json::Value labels;
-  for (std::string_view label : {kQueueNameLabel, kPriorityClassLabel}) {
+  for (std::string_view label : {schema::kQueueNameLabel, schema::kQueuePriorityLabel}) {
     const json::Value& value = training["metadata"]["labels"][label];
     if (value.IsString()) labels = labels.Set(label, value);
   }
@@ -468,13 +459,12 @@ json::Value MakeJob(const json::Value& training, const std::set<std::string>& pr
       {{"apiVersion", kApiVersion},
        {"kind", "PyTorchJob"},
        {"metadata", metadata},
-       {"spec",
-        json::Obj({{"nprocPerNode", gpus > 1 ? std::to_string(gpus) : "auto"},
-                   {"runPolicy", policy},
-                   {"pytorchReplicaSpecs",
-                    json::Obj({{"Master", ReplicaFor(training, products, true, 1)},
-                               {"Worker", ReplicaFor(training, products, false,
-                                                     WorkersOf(training) - 1)}})}})}});
+       {"spec", json::Obj({{"nprocPerNode", gpus > 1 ? std::to_string(gpus) : "auto"},
+                           {"runPolicy", policy},
+                           {"pytorchReplicaSpecs",
+                            json::Obj({{"Master", ReplicaFor(training, products, true, 1)},
+                                       {"Worker", ReplicaFor(training, products, false,
+                                                             WorkersOf(training) - 1)}})}})}});
 }
 
 Reconciled ReconcileTraining(const json::Value& training, const TrainingChildren& children,

@@ -25,7 +25,6 @@
 namespace muster::training {
 
 inline const client::Resource kDistributedTrainings{"ml.example.com", "v1", "distributedtrainings"};
-inline constexpr std::string_view kQueueNameLabel = "kueue.x-k8s.io/queue-name";
 
 // What there is of the names that a training uses; null if there is none, whosever it is.
 struct TrainingChildren {

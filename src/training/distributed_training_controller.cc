@@ -34,8 +34,7 @@ json::Value ChildOf(const client::Informer& informer, const client::ObjectKey& k
 
 }  // namespace
 
-std::vector<client::Trigger> DistributedTrainingController::Setup(
-    client::InformerSet& informers) {
+std::vector<client::Trigger> DistributedTrainingController::Setup(client::InformerSet& informers) {
   client::Informer& trainings = informers.Get(kDistributedTrainings, json::Fields::Whole());
   informers.Get(resources::kPyTorchJobs, json::Fields::Whole());
   informers.Get(resources::kNodes, {{"metadata", "labels", kProductLabel}});
@@ -45,8 +44,8 @@ std::vector<client::Trigger> DistributedTrainingController::Setup(
                                            OnProducts(trainings)};
   for (const client::Resource& child :
        {resources::kPyTorchJobs, resources::kPersistentVolumeClaims, resources::kConfigMaps}) {
-    triggers.push_back(client::OnControlledBy(child, std::string(schema::kDistributedTraining),
-                                              "ml.example.com"));
+    triggers.push_back(
+        client::OnControlledBy(child, std::string(schema::kDistributedTraining), "ml.example.com"));
   }
   return triggers;
 }

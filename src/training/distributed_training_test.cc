@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "json/patch.h"
+#include "schema/queued_kinds.h"
 #include "training/job.h"
 #include "training/test_jobs.h"
 
@@ -83,7 +84,7 @@ struct Scene {
     }
     json::Value& child = write.target.resource.plural == "pytorchjobs"  ? children.job
                          : write.target.resource.plural == "configmaps" ? children.program
-                                                                         : children.claim;
+                                                                        : children.claim;
     if (write.verb == Write::Verb::kDelete) {
       child = nullptr;
     } else if (write.verb == Write::Verb::kPatchMerge) {
@@ -116,9 +117,9 @@ TEST(DistributedTraining, BecomesAJobOfItsWorkersWithTheGpusThatItNames) {
   for (const char* role : {"Master", "Worker"}) {
     const json::Value& pod = Template(job, role);
     EXPECT_EQ(pod["containers"].At(0)["resources"]["limits"]["nvidia.com/gpu"].AsInt(), 1);
-    const json::Value& terms = pod["affinity"]["nodeAffinity"]
-                                  ["requiredDuringSchedulingIgnoredDuringExecution"]
-                                  ["nodeSelectorTerms"];
+    const json::Value& terms =
+        pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+           ["nodeSelectorTerms"];
     EXPECT_EQ(terms.At(0)["matchExpressions"].At(0)["values"],
               json::Strings({"NVIDIA-H100-80GB-HBM3", "H100"}));
     EXPECT_EQ(EnvOf(pod, "MODEL_TYPE"), "transformer");
@@ -274,10 +275,10 @@ TEST(DistributedTraining, SuspendedItsJobIsSuspendedAndTheClockStartsAnew) {
 TEST(DistributedTraining, InAQueueItsJobIsTheQueuesToStart) {
   json::Value training = Training();
   training = training.SetPath({"metadata", "labels"},
-                              json::Obj({{std::string(kQueueNameLabel), "team"}}));
+                              json::Obj({{std::string(schema::kQueueNameLabel), "team"}}));
   Scene scene(training);
   scene.Run();
-  EXPECT_EQ(scene.children.job["metadata"]["labels"][kQueueNameLabel].AsString(), "team");
+  EXPECT_EQ(scene.children.job["metadata"]["labels"][schema::kQueueNameLabel].AsString(), "team");
   EXPECT_TRUE(scene.children.job["spec"]["runPolicy"]["suspend"].AsBool());
   scene.Job("Suspended", 0, 0);
   scene.Run();

@@ -92,9 +92,13 @@ constexpr Row kRules[] = {
 
     {"system:aggregated-metrics-reader", kRead, "metrics.k8s.io", "nodes,pods"},
     {"muster:view-ml", kRead,
-     "jobset.x-k8s.io,kubeflow.org,ml.example.com,scheduling.volcano.sh,scheduling.x-k8s.io", "*"},
+     "jobset.x-k8s.io,kubeflow.org,kueue.x-k8s.io,ml.example.com,scheduling.volcano.sh,"
+     "scheduling.x-k8s.io",
+     "*"},
     {"muster:edit-ml", kWrite,
-     "jobset.x-k8s.io,kubeflow.org,ml.example.com,scheduling.volcano.sh,scheduling.x-k8s.io", "*"},
+     "jobset.x-k8s.io,kubeflow.org,kueue.x-k8s.io,ml.example.com,scheduling.volcano.sh,"
+     "scheduling.x-k8s.io",
+     "*"},
 
     // What a node needs. Upstream limits each node to its own pods beside this.
     {"system:node", "create", "authentication.k8s.io", "tokenreviews"},

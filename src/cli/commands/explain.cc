@@ -24,8 +24,12 @@ namespace {
 
 // What pods are made for.
 bool IsWorkload(const ApiResource& resource) {
-  static const std::set<std::string> kinds = {"Job",        "JobSet",      "Deployment",
-                                              "ReplicaSet", "StatefulSet", "DaemonSet",
+  static const std::set<std::string> kinds = {"Job",
+                                              "JobSet",
+                                              "Deployment",
+                                              "ReplicaSet",
+                                              "StatefulSet",
+                                              "DaemonSet",
                                               std::string(schema::kDistributedTraining)};
   return kinds.contains(resource.kind) || schema::FindTrainingKind(resource.kind) != nullptr;
 }

@@ -81,6 +81,14 @@ void ValidatePyTorchJob(const json::Value& job, FieldErrors& errors);
 void ValidateTFJob(const json::Value& job, FieldErrors& errors);
 void ValidateJAXJob(const json::Value& job, FieldErrors& errors);
 void ValidateDistributedTraining(const json::Value& training, FieldErrors& errors);
+void ValidateResourceFlavor(const json::Value& flavor, FieldErrors& errors);
+void ValidateClusterQueue(const json::Value& queue, FieldErrors& errors);
+void ValidateLocalQueue(const json::Value& queue, FieldErrors& errors);
+void ValidateLocalQueueUpdate(const json::Value& before, const json::Value& after,
+                              FieldErrors& errors);
+void ValidateWorkload(const json::Value& workload, FieldErrors& errors);
+void ValidateWorkloadUpdate(const json::Value& before, const json::Value& after,
+                            FieldErrors& errors);
 void ValidateDistributedTrainingUpdate(const json::Value& before, const json::Value& after,
                                        FieldErrors& errors);
 void ValidateMPIJob(const json::Value& job, FieldErrors& errors);

@@ -107,26 +107,13 @@ int WithoutCommand(const Line& line, Console& console) {
 }
 
 std::vector<Command>& MutableCommands() {
-  ApplyCommand(),
-  CompletionCommand(),
-  CostCommand(),
-  DashboardCommand(),
-  DeleteCommand(),
-  DescribeCommand(),
-  ExecCommand(),
-  ExplainCommand(),
-  GetCommand(),
-  ImageCommand(),
-  KubeconfigCommand(),
-  LogsCommand(),
-  NodeCommand(),
-  cli::RunCommand(),
-  StatusCommand(),
-  TopCommand(),
-  VersionCommand(),
-  WaitCommand()
-};
-return commands;
+  static std::vector<Command> commands = {
+      ApplyCommand(),   CompletionCommand(), CostCommand(),       DashboardCommand(),
+      DeleteCommand(),  DescribeCommand(),   ExecCommand(),       ExplainCommand(),
+      GetCommand(),     ImageCommand(),      KubeconfigCommand(), LogsCommand(),
+      NodeCommand(),    cli::RunCommand(),   StatusCommand(),     TopCommand(),
+      VersionCommand(), WaitCommand()};
+  return commands;
 }
 
 }  // namespace

@@ -108,8 +108,9 @@ bool Draft::Put(const Tokens& place, Node node, Change change) {
   Node* parent = Find(place, place.size() - 1);
   if (parent == nullptr) return false;
   Node* child = ChildOf(*parent, place.back());
-  if (!parent->parts || (child == nullptr && change == Change::kReplace)) return false;
+  if (!parent->parts) return false;
   Parts& parts = *parent->parts;
+  if (child == nullptr && change == Change::kReplace && !parts.is_object) return false;
   if (child != nullptr && (parts.is_object || change == Change::kReplace)) {
     *child = std::move(node);
     return true;

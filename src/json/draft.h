@@ -44,6 +44,7 @@ class Draft {
     Value value;
     std::unique_ptr<Parts> parts;  // then `value` is null
   };
+  // kReplace is of an item of an array that there is; a member of an object may be new in both.
   enum class Change { kAdd, kReplace };
 
   explicit Draft(Value root) : root_(std::move(root)) {}

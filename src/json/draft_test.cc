@@ -18,7 +18,9 @@ TEST(Draft, PutsTakesAndMovesWithoutTouchingTheOriginal) {
   EXPECT_TRUE(draft.Put({"list", "-"}, Draft::Node(4), Draft::Change::kAdd));
   EXPECT_TRUE(draft.Put({"list", "2"}, Draft::Node("two"), Draft::Change::kReplace));
   EXPECT_FALSE(draft.Put({"list", "6"}, Draft::Node(9), Draft::Change::kAdd));
-  EXPECT_FALSE(draft.Put({"a", "z"}, Draft::Node(9), Draft::Change::kReplace));
+  EXPECT_FALSE(draft.Put({"list", "5"}, Draft::Node(9), Draft::Change::kReplace));
+  EXPECT_TRUE(draft.Put({"a", "z"}, Draft::Node(9), Draft::Change::kReplace));
+  EXPECT_TRUE(draft.Take({"a", "z"}).has_value());
   EXPECT_FALSE(draft.Put({"a", "x", "deeper"}, Draft::Node(9), Draft::Change::kAdd));
   EXPECT_EQ(Text(draft), R"({"a":{"x":1,"y":2},"list":[0,1,"two",3,4]})");
   std::optional<Draft::Node> list = draft.Take({"list"});

@@ -25,7 +25,9 @@ inline constexpr uint64_t kMaxPatchSteps = 4'000'000;
 const Value* FindPointer(const Value& root, std::string_view pointer);
 
 // All operations or none; the result is nested kMaxDepth levels at most if `root` is. BadRequest
-// for a malformed patch, Invalid (422) when an operation cannot apply, naming it.
+// for a malformed patch, Invalid (422) when an operation cannot apply, naming it. Other than RFC
+// 6902 says, `replace` adds a member that an object does not have: upstream's API server does
+// (evanphx/json-patch v4), and Ray's autoscaler counts on it.
 Result<Value> ApplyJsonPatch(const Value& root, const Value& patch);
 
 Value ApplyMergePatch(const Value& target, const Value& patch);

@@ -88,6 +88,16 @@ TEST(JsonPatch, AppliesAllOrNothingAndNamesTheOperation) {
             "[]");
 }
 
+// As upstream's API server, and not as RFC 6902: Ray's autoscaler replaces a scaleStrategy that no
+// user has written.
+TEST(JsonPatch, ReplaceAddsAMemberThatIsNotThere) {
+  EXPECT_EQ(
+      Patched(R"({"a":[{"b":1}]})", R"([{"op":"replace","path":"/a/0/c","value":{"d":["x"]}}])"),
+      R"({"a":[{"b":1,"c":{"d":["x"]}}]})");
+  EXPECT_EQ(Patched(R"({"a":[1]})", R"([{"op":"replace","path":"/a/1","value":2}])"), "Invalid");
+  EXPECT_EQ(Patched(R"({"a":[1]})", R"([{"op":"replace","path":"/b/c","value":2}])"), "Invalid");
+}
+
 TEST(JsonPatch, RefusesMalformedAndHugePatches) {
   for (const char* patch : {"{}", "[1]", R"([{"op":"spin","path":"/a"}])",
                             R"([{"op":"add",)"

@@ -33,6 +33,7 @@ void HandleEviction(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleLog(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleExec(Core& core, const CallPtr& call, const ResourcePtr& pods);
 void HandleNodeProxy(Core& core, const CallPtr& call);
+void HandleServiceProxy(Core& core, const CallPtr& call);
 void HandleTokenRequest(Core& core, const CallPtr& call, const ResourcePtr& accounts);
 void HandleScale(Core& core, const CallPtr& call, const ResourcePtr& resource);
 

@@ -396,6 +396,7 @@ void ApiServer::Impl::RouteSubresource(const CallPtr& call, const ResourcePtr& r
     if (sub.name != info.subresource) continue;
     if (sub.name == "log") return HandleLog(core, call, resource);
     if (sub.name == "exec") return HandleExec(core, call, resource);
+    if (sub.name == "proxy" && kind.plural == "services") return HandleServiceProxy(core, call);
     if (sub.name == "proxy") return HandleNodeProxy(core, call);
     if (sub.name == "binding") return HandleBinding(core, call, resource);
     if (sub.name == "eviction") return HandleEviction(core, call, resource);

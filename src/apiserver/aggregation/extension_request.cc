@@ -85,18 +85,23 @@ void SayWhoAsks(const User& user, net::Headers& headers) {
 }
 
 net::Request PassOn(const Call& call, const ApiService& service) {
+  // As it was read here, so that both servers mean the same resource.
+  net::Request request = PassOnTo(call, Target(call.info()), service.Host());
+  SayWhoAsks(call.user(), request.headers);
+  return request;
+}
+
+net::Request PassOnTo(const Call& call, std::string target, const std::string& host) {
   net::Request request;
   request.method = call.info().method;
-  // As it was read here, so that both servers mean the same resource.
-  request.target = Target(call.info());
+  request.target = std::move(target);
   const std::set<std::string> named = NamedByConnection(call.request().headers);
   for (const auto& [name, value] : call.request().headers.list()) {
     const std::string lower = ToLower(name);
     if (IsOfTheConnection(lower) || IsForThisServer(Plain(name)) || named.contains(lower)) continue;
     request.headers.Add(name, value);
   }
-  request.headers.Set("Host", service.Host());
-  SayWhoAsks(call.user(), request.headers);
+  request.headers.Set("Host", host);
   const bool is_value = call.request().body.empty() && !call.request().value.IsNull();
   request.body = is_value ? json::Write(call.request().value) : call.request().body;
   return request;

@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <string>
+
 #include "apiserver/aggregation/api_service.h"
 #include "apiserver/aggregation/extension_client.h"
 #include "apiserver/authentication.h"
@@ -27,6 +29,8 @@ void SayWhoAsks(const User& user, net::Headers& headers);
 // The request as it is passed on: without what was meant for this server (credentials,
 // impersonation, the connection) and without what only this server may say (who asks).
 net::Request PassOn(const Call& call, const ApiService& service);
+// The same with another target and host, and without who asks: for what stands behind a Service.
+net::Request PassOnTo(const Call& call, std::string target, const std::string& host);
 
 // Headers of an answer that go to the client.
 net::Headers PassBack(const net::Headers& headers);

@@ -168,18 +168,22 @@ void ProxyToApiService(Core& core, const CallPtr& call, const ApiServicePtr& ser
     return call->Fail(Status(Reason::kServiceUnavailable,
                              "the server is currently unable to handle the request"));
   }
-  if (core.aggregator->under_way.size() >= kMaxExtensionRequests) {
-    return call->Fail(Error(Reason::kTooManyRequests,
-                            "{} requests are under way to API services already",
-                            kMaxExtensionRequests));
-  }
   const Result<ExtensionTarget> target = TargetOf(core, *service);
   if (!target) {
     return call->Fail(Error(Reason::kServiceUnavailable, "error trying to reach service: {}",
                             target.error().message()));
   }
-  std::make_shared<AnswerRelay>(core, call, service->Host())
-      ->Start(*target, PassOn(*call, *service));
+  RelayAnswer(core, call, *target, PassOn(*call, *service), service->Host());
+}
+
+void RelayAnswer(Core& core, const CallPtr& call, const ExtensionTarget& target,
+                 net::Request request, std::string host) {
+  if (core.aggregator->under_way.size() >= kMaxExtensionRequests) {
+    return call->Fail(Error(Reason::kTooManyRequests,
+                            "{} requests are under way to API services already",
+                            kMaxExtensionRequests));
+  }
+  std::make_shared<AnswerRelay>(core, call, std::move(host))->Start(target, std::move(request));
 }
 
 }  // namespace muster::apiserver

@@ -1,13 +1,16 @@
 // src/apiserver/aggregation/service_proxy.h
 //
-// Answers a request by what the server behind an APIService answers: status, headers, and the body
-// as it comes, so that watches pass.
+// Answers a request by what the server behind an APIService, or behind a Service, answers: status,
+// headers, and the body as it comes, so that watches pass.
 //
 // Thread: the loop thread; bytes and TLS are the I/O threads'.
 
 #pragma once
 
+#include <string>
+
 #include "apiserver/aggregation/api_service.h"
+#include "apiserver/aggregation/extension_client.h"
 #include "apiserver/call.h"
 #include "apiserver/core.h"
 #include "base/time.h"
@@ -28,5 +31,9 @@ inline constexpr size_t kMaxExtensionRequests = 4096;
 
 // ServiceUnavailable when the service is not available or cannot be reached.
 void ProxyToApiService(Core& core, const CallPtr& call, const ApiServicePtr& service);
+
+// What `target` answers to `request`, within the same bounds. `host`: for messages.
+void RelayAnswer(Core& core, const CallPtr& call, const ExtensionTarget& target,
+                 net::Request request, std::string host);
 
 }  // namespace muster::apiserver

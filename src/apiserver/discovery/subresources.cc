@@ -13,6 +13,8 @@ std::map<std::string, std::vector<schema::Subresource>> MakeTable() {
                    {"log", {"get"}, "", "v1", "Pod"}};
   table["nodes"] = {
       {"proxy", {"delete", "get", "patch", "post", "put"}, "", "v1", "NodeProxyOptions"}};
+  table["services"] = {
+      {"proxy", {"delete", "get", "patch", "post", "put"}, "", "v1", "ServiceProxyOptions"}};
   table["serviceaccounts"] = {{"token", {"post"}, "authentication.k8s.io", "v1", "TokenRequest"}};
   table["namespaces"] = {{"finalize", {"put"}, "", "v1", "Namespace"}};
   return table;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "schema/own_crds.h"
 #include "schema/registry.h"
 
 namespace muster::schema {
@@ -84,13 +85,27 @@ Bounds ReadBounds(const Value& json) {
   return bounds;
 }
 
+// Schemas of parts that several definitions share (own_crds.h), by where the part lies in memory
+// and what is described there. The texts are kept, so that no other one ever lies there.
+using SharedSchemas = std::map<std::pair<const void*, const Schema*>, std::shared_ptr<Schema>>;
+
 // `described`: what we know of the same place from our own .proto files, for Field::support; may be
-// null.
+// null. `shared`: null where nothing is shared.
 class SchemaBuilder {
  public:
-  explicit SchemaBuilder(const Schema* described) : described_(described) {}
+  explicit SchemaBuilder(const Schema* described, SharedSchemas* shared = nullptr)
+      : described_(described), shared_(shared) {}
 
   Result<std::shared_ptr<Schema>> Node(const Value& json, int depth) {
+    if (shared_ == nullptr || json.empty()) return Make(json, depth);
+    const std::pair key(static_cast<const void*>(&json.members()), described_);
+    if (const auto found = shared_->find(key); found != shared_->end()) return found->second;
+    ASSIGN_OR_RETURN(std::shared_ptr<Schema> schema, Make(json, depth));
+    return shared_->emplace(key, std::move(schema)).first->second;
+  }
+
+  // The same, which nobody else has.
+  Result<std::shared_ptr<Schema>> Make(const Value& json, int depth) {
     if (depth > kMaxSchemaDepth)
       return Error(Reason::kInvalid, "a schema may be at most {} levels deep", kMaxSchemaDepth);
     auto schema = std::make_shared<Schema>();
@@ -139,7 +154,7 @@ class SchemaBuilder {
       schema.items = &AnySchema();
       return Status::Ok();
     }
-    SchemaBuilder inner(described_ == nullptr ? nullptr : described_->items);
+    SchemaBuilder inner(described_ == nullptr ? nullptr : described_->items, shared_);
     ASSIGN_OR_RETURN(std::shared_ptr<Schema> child, inner.Node(items, depth + 1));
     schema.items = child.get();
     schema.owned.push_back(std::move(child));
@@ -167,11 +182,15 @@ class SchemaBuilder {
 
   Result<Field> Property(const std::string& name, const Value& json, int depth, Schema& parent) {
     const Field* known = described_ == nullptr ? nullptr : described_->Find(name);
-    SchemaBuilder inner(known == nullptr ? nullptr : known->schema);
+    SchemaBuilder inner(known == nullptr ? nullptr : known->schema, shared_);
     ASSIGN_OR_RETURN(std::shared_ptr<Schema> schema, inner.Node(json, depth + 1));
     Field field;
     field.name = name;
-    if (known != nullptr) field.support = known->support;
+    if (known != nullptr) {
+      field.support = known->support;
+      field.acted_on_values = known->acted_on_values;
+      field.loosening_values = known->loosening_values;
+    }
     field.schema = schema.get();
     field.description = schema->description;
     field.default_value = json["default"];
@@ -184,6 +203,7 @@ class SchemaBuilder {
   }
 
   const Schema* described_;
+  SharedSchemas* shared_;
 };
 
 void FillNames(const Value& names, Kind& kind) {
@@ -216,7 +236,7 @@ void FillVersion(const Value& version, Kind& kind) {
   }
 }
 
-Result<std::vector<KindPtr>> ReadDefinition(const Value& crd) {
+Result<std::vector<KindPtr>> ReadDefinition(const Value& crd, SharedSchemas* shared) {
   const Value& spec = crd["spec"];
   const std::string_view name = crd["metadata"]["name"].AsString();
   std::vector<KindPtr> kinds;
@@ -228,8 +248,9 @@ Result<std::vector<KindPtr>> ReadDefinition(const Value& crd) {
     kind->namespaced = spec["scope"].AsString() != "Cluster";
     FillNames(spec["names"], *kind);
     FillVersion(version, *kind);
-    SchemaBuilder builder(Registry::BuiltIn().FindMessage(kind->GroupVersion(), kind->kind));
-    Result<std::shared_ptr<Schema>> schema = builder.Node(version["schema"]["openAPIV3Schema"], 0);
+    SchemaBuilder builder(Registry::BuiltIn().FindMessage(kind->GroupVersion(), kind->kind),
+                          shared);
+    Result<std::shared_ptr<Schema>> schema = builder.Make(version["schema"]["openAPIV3Schema"], 0);
     if (!schema) {
       return Error(schema.error().WithPrefix(
           fmt::format("customresourcedefinition \"{}\", version \"{}\": ", name, kind->version)));
@@ -244,7 +265,8 @@ Result<std::vector<KindPtr>> ReadDefinition(const Value& crd) {
 }
 
 // Our own definitions are the largest, and each is read when it is checked, when it commits and at
-// every start: what the last reading of each made is kept. Others' are not, so this stays small.
+// every start. What they are made of is shared, and kept; one that somebody changed is read like
+// anybody's, and the last such reading is kept, too.
 class OwnDefinitions {
  public:
   static OwnDefinitions& Instance() {
@@ -252,32 +274,37 @@ class OwnDefinitions {
     return instance;
   }
 
-  // The kinds, if `spec` is what was read last under this name.
-  std::optional<std::vector<KindPtr>> Find(std::string_view name, const Value& spec) {
-    const std::lock_guard lock(mutex_);
-    const auto found = read_.find(name);
-    if (found == read_.end() || !(found->second.spec == spec)) return std::nullopt;
-    return found->second.kinds;
-  }
+  bool Has(std::string_view name) const { return read_.contains(name); }
 
-  void Keep(std::string_view name, const Value& spec, const std::vector<KindPtr>& kinds) {
+  Result<std::vector<KindPtr>> Read(const Value& crd) {
     const std::lock_guard lock(mutex_);
-    if (const auto found = read_.find(name); found != read_.end()) found->second = {spec, kinds};
+    Definition& own = read_.find(crd["metadata"]["name"].AsString())->second;
+    const bool as_we_wrote_it = own.crd["spec"] == crd["spec"];
+    Reading& reading = as_we_wrote_it ? own.ours : own.changed;
+    if (!reading.kinds.empty() && reading.spec == crd["spec"]) return reading.kinds;
+    ASSIGN_OR_RETURN(std::vector<KindPtr> kinds, as_we_wrote_it ? ReadDefinition(own.crd, &shared_)
+                                                                : ReadDefinition(crd, nullptr));
+    reading = {as_we_wrote_it ? own.crd["spec"] : crd["spec"], kinds};
+    return kinds;
   }
 
  private:
-  struct Read {
+  struct Reading {
     Value spec;
     std::vector<KindPtr> kinds;
   };
+  struct Definition {
+    Value crd;
+    Reading ours, changed;
+  };
 
   OwnDefinitions() {
-    for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds())
-      read_.emplace(kind->QualifiedResource(), Read());
+    for (const Value& crd : OwnCrds()) read_[crd["metadata"]["name"].Str()].crd = crd;
   }
 
   std::mutex mutex_;
-  std::map<std::string, Read, std::less<>> read_;  // by the definition's name
+  std::map<std::string, Definition, std::less<>> read_;  // by the definition's name
+  SharedSchemas shared_;
 };
 
 }  // namespace
@@ -290,10 +317,7 @@ Result<SchemaPtr> SchemaFromJson(const Value& json_schema) {
 Result<std::vector<KindPtr>> KindsFromCrd(const Value& crd) {
   const std::string_view name = crd["metadata"]["name"].AsString();
   OwnDefinitions& own = OwnDefinitions::Instance();
-  if (std::optional<std::vector<KindPtr>> kinds = own.Find(name, crd["spec"])) return *kinds;
-  ASSIGN_OR_RETURN(std::vector<KindPtr> kinds, ReadDefinition(crd));
-  own.Keep(name, crd["spec"], kinds);
-  return kinds;
+  return own.Has(name) ? own.Read(crd) : ReadDefinition(crd, nullptr);
 }
 
 }  // namespace muster::schema

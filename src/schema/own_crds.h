@@ -16,11 +16,12 @@
 namespace muster::schema {
 
 // Ready to be created: apiVersion, kind, metadata.name and spec, with fully inlined structural
-// schemas. No status.
-std::vector<json::Value> OwnCrds();
+// schemas, of which equal parts are the same in memory. No status. They live as long as the
+// program.
+const std::vector<json::Value>& OwnCrds();
 
 // The CRD of one kind of Registry::own_custom_kinds(), with all its versions; the first of them in
-// the order of the .proto files is the one that is stored.
+// the order of the .proto files is the one that is stored; null for another kind.
 json::Value CrdOf(const Kind& kind);
 
 }  // namespace muster::schema

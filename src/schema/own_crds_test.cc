@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "json/parse.h"
 #include "json/write.h"
 #include "schema/crd.h"
 #include "schema/registry.h"
@@ -123,8 +124,8 @@ TEST(OwnCrdsTest, TemplatesKeepLabelsAndGetNoPodDefaults) {
 TEST(OwnCrdsTest, KindsMadeFromThemKnowWhatIsNotActedOn) {
   const std::vector<KindPtr> kinds = KindsFromCrd(Crd("pytorchjobs.kubeflow.org")).value();
   ASSERT_EQ(kinds.size(), 1u);
-  const json::Value worker = json::Obj(
-      {{"template", json::Obj({{"spec", json::Obj({{"setHostnameAsFQDN", true}})}})}});
+  const json::Value worker =
+      json::Obj({{"template", json::Obj({{"spec", json::Obj({{"setHostnameAsFQDN", true}})}})}});
   const json::Value job = json::Obj(
       {{"spec",
         json::Obj({{"runPolicy", json::Obj({{"schedulingPolicy", json::Obj({{"queue", "a"}})},
@@ -136,6 +137,34 @@ TEST(OwnCrdsTest, KindsMadeFromThemKnowWhatIsNotActedOn) {
   EXPECT_EQ(paths, (std::vector<std::string>{
                        "spec.runPolicy.schedulingPolicy.queue",
                        "spec.pytorchReplicaSpecs.Worker.template.spec.setHostnameAsFQDN"}));
+}
+
+// The template of a pod is most of each of them; three kinds of Ray alone have seven.
+TEST(OwnCrdsTest, ShareEqualPartsAndAreReadOnce) {
+  const auto pod = [](const json::Value& crd, std::initializer_list<std::string_view> path) {
+    return Root(crd)["properties"]["spec"]["properties"].Path(path)["properties"]["spec"];
+  };
+  const json::Value ray = Crd("rayclusters.ray.io");
+  const json::Value a = pod(ray, {"headGroupSpec", "properties", "template"});
+  const json::Value b =
+      pod(Crd("pytorchjobs.kubeflow.org"),
+          {"pytorchReplicaSpecs", "additionalProperties", "properties", "template"});
+  ASSERT_FALSE(a["properties"].empty());
+  EXPECT_TRUE(a["properties"].SameAs(b["properties"]));
+
+  const auto containers = [](const json::Value& crd, const char* group) {
+    const KindPtr kind = KindsFromCrd(crd)->at(0);
+    const Schema* at = kind->schema.get();
+    for (const char* name : {"spec", group, "template", "spec", "containers"}) {
+      if (at->type == Type::kArray) at = at->items;
+      at = at->Find(name)->schema;
+    }
+    return at->items;
+  };
+  EXPECT_EQ(containers(ray, "headGroupSpec"), containers(ray, "workerGroupSpecs"));
+  // As it comes from the store, as text.
+  const json::Value text = *json::Parse(json::Write(ray));
+  EXPECT_EQ(containers(text, "headGroupSpec"), containers(ray, "headGroupSpec"));
 }
 
 TEST(OwnCrdsTest, FitIntoOneRequest) {

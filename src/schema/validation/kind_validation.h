@@ -99,6 +99,12 @@ void ValidateInferenceService(const json::Value& service, FieldErrors& errors);
 // Of ServingRuntimes and ClusterServingRuntimes.
 void ValidateServingRuntime(const json::Value& runtime, FieldErrors& errors);
 void ValidateInferenceGraph(const json::Value& graph, FieldErrors& errors);
+// Of one group of a RayCluster.
+inline constexpr int64_t kMaxRayWorkersOfGroup = 10'000;
+void ValidateRayCluster(const json::Value& cluster, FieldErrors& errors);
+void ValidateRayJob(const json::Value& job, FieldErrors& errors);
+void ValidateRayService(const json::Value& service, FieldErrors& errors);
+void ValidateRayUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
 // Of one PodGroup.
 inline constexpr size_t kMaxSubGroupPolicies = 32;
 void ValidatePodGroup(const json::Value& group, FieldErrors& errors);

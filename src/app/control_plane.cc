@@ -43,6 +43,7 @@
 #include "net/pki.h"
 #include "net/server.h"
 #include "net/signing_key.h"
+#include "ray/ray.h"
 #include "scheduler/scheduler.h"
 #include "serving/serving.h"
 #include "store/compactor.h"
@@ -325,6 +326,7 @@ void ControlPlane::Impl::BuildParts() {
   }
   BuildAutoscaler();
   cost::AddAll(*controllers);
+  ray::AddAll(*controllers);
 
   if (options.schedules) {
     scheduler = std::make_unique<scheduler::Scheduler>(scheduler_part->client, *informers, pool);

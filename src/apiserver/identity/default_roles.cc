@@ -25,6 +25,11 @@ struct Row {
   const char *role, *verbs, *groups, *resources;
 };
 
+// The kinds of machine learning that users of a namespace make.
+constexpr const char* kMlGroups =
+    "jobset.x-k8s.io,kubeflow.org,kueue.x-k8s.io,ml.example.com,ray.io,serving.kserve.io,"
+    "scheduling.volcano.sh,scheduling.x-k8s.io";
+
 constexpr Row kRules[] = {
     {"cluster-admin", "*", "*", "*"},
     {"cluster-admin", "*", kPaths, "*"},
@@ -91,14 +96,8 @@ constexpr Row kRules[] = {
     {"system:aggregate-to-admin", kReadAndWrite, kRbac, "rolebindings,roles"},
 
     {"system:aggregated-metrics-reader", kRead, "metrics.k8s.io", "nodes,pods"},
-    {"muster:view-ml", kRead,
-     "jobset.x-k8s.io,kubeflow.org,kueue.x-k8s.io,ml.example.com,scheduling.volcano.sh,"
-     "scheduling.x-k8s.io",
-     "*"},
-    {"muster:edit-ml", kWrite,
-     "jobset.x-k8s.io,kubeflow.org,kueue.x-k8s.io,ml.example.com,scheduling.volcano.sh,"
-     "scheduling.x-k8s.io",
-     "*"},
+    {"muster:view-ml", kRead, kMlGroups, "*"},
+    {"muster:edit-ml", kWrite, kMlGroups, "*"},
 
     // What a node needs. Upstream limits each node to its own pods beside this.
     {"system:node", "create", "authentication.k8s.io", "tokenreviews"},

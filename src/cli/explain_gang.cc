@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "cli/explanation.h"
 #include "cli/job_follower.h"
+#include "cli/ray_words.h"
 #include "cli/waiting.h"
 #include "schema/label_selector.h"
 #include "schema/pod_phase.h"
@@ -28,6 +29,7 @@ std::string SentenceForJobSet(const json::Value& job_set) {
 }
 
 std::string SentenceForJob(const std::string& kind, const json::Value& job) {
+  if (IsRayKind(kind)) return SentenceForRay(job);
   for (const char* type :
        {"Failed", "Succeeded", "Complete", "Completed", "Suspended", "Restarting"}) {
     if (!ConditionHolds(job, type)) continue;
@@ -51,6 +53,10 @@ std::string SentenceForJob(const std::string& kind, const json::Value& job) {
 
 // Of the pods that it has made; "" if that is not known.
 std::string SelectorOf(const ApiResource& resource, const json::Value& job) {
+  if (IsRayKind(resource.kind)) {
+    const std::string cluster = RayClusterOf(job);
+    return cluster.empty() ? "" : "ray.io/cluster=" + cluster;
+  }
   if (resource.kind == "JobSet")
     return "jobset.sigs.k8s.io/jobset-name=" + job["metadata"]["name"].Str();
   if (resource.resource.group != "apps") return PodSelectorOf(resource, job);
@@ -158,7 +164,9 @@ Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
   std::string said = out.sentence;
   AddFailures(job, said, out);
   if (!JobFinished(job)) {
-    ASSIGN_OR_RETURN(const json::Value group, FindGroup(session, ns, name));
+    const std::string gang =
+        IsRayKind(resource.kind) ? fmt::format("ray-{}-pg", RayClusterOf(job)) : name;
+    ASSIGN_OR_RETURN(const json::Value group, FindGroup(session, ns, gang));
     if (const std::string why = WhyGangWaits(group); !why.empty()) {
       out.lines.push_back("It " + SentenceForGang(group));
       out.json = out.json.Set("gang", SentenceForGang(group));
@@ -166,7 +174,7 @@ Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
       Explanation detail;
       detail.sentence = said;
       detail.json = out.json;
-      AddScheduling(session, {true, {ns, name}}, detail);
+      AddScheduling(session, {true, {ns, gang}}, detail);
       out.json = detail.json;
       for (const std::string& line : detail.lines) out.lines.push_back("  " + line);
     }

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/explanation.h"
+#include "cli/ray_words.h"
 #include "cli/resource_arguments.h"
 #include "client/reconcile.h"
 #include "json/write.h"
@@ -31,7 +32,8 @@ bool IsWorkload(const ApiResource& resource) {
                                               "StatefulSet",
                                               "DaemonSet",
                                               std::string(schema::kDistributedTraining)};
-  return kinds.contains(resource.kind) || schema::FindTrainingKind(resource.kind) != nullptr;
+  return kinds.contains(resource.kind) || IsRayKind(resource.kind) ||
+         schema::FindTrainingKind(resource.kind) != nullptr;
 }
 
 // What a word may mean, in the order in which a name is looked for. Others mean what they say.
@@ -43,7 +45,8 @@ std::vector<std::string> MeaningsOf(const std::string& word) {
     std::vector<std::string> jobs = {"distributedtrainings.ml.example.com"};
     for (const schema::TrainingKind& kind : schema::TrainingKinds())
       jobs.push_back(fmt::format("{}.kubeflow.org", kind.plural));
-    for (const char* other : {"jobs.batch", "jobsets.jobset.x-k8s.io"}) jobs.emplace_back(other);
+    for (const char* other : {"jobs.batch", "jobsets.jobset.x-k8s.io", "rayjobs.ray.io"})
+      jobs.emplace_back(other);
     return jobs;
   }
   if (lower == "gang" || lower == "gangs" || lower == "podgroup" || lower == "podgroups")
@@ -163,7 +166,7 @@ Command ExplainCommand() {
   command.flags = {{"output", 'o', "FORMAT", "json", "", {"json"}}};
   command.examples = {
       {"muster explain pod web-0", "which rule fails on how many nodes"},
-      {"muster explain job digits", "a PyTorchJob, TFJob, Job or JobSet, with its gang"},
+      {"muster explain job digits", "a PyTorchJob, TFJob, RayJob, Job or JobSet, with its gang"},
       {"muster explain gang team/digits", "a gang, by its PodGroup"},
       {"muster explain node gpu-1 -o json", "whose its GPUs are, and what is free"}};
   command.most_words = 2;

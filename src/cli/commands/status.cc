@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/ray_words.h"
 #include "cli/resource_finder.h"
 #include "cli/session.h"
 #include "cli/table_printer.h"
@@ -77,6 +78,7 @@ void PrintPods(Console& console, const json::Value& pods) {
 }
 
 std::string StateOf(const json::Value& job) {
+  if (IsRayKind(job["kind"].AsString())) return RayStateOf(job);
   for (const char* type :
        {"Failed", "Succeeded", "Suspended", "Restarting", "Running", "Created"}) {
     if (ConditionHolds(job, type)) return type;
@@ -87,13 +89,15 @@ std::string StateOf(const json::Value& job) {
 void PrintJobs(Console& console, const json::Array& jobs, const json::Value& pods) {
   std::vector<std::vector<std::string>> rows = {{"JOB", "NAMESPACE", "STATE", "WHY"}};
   for (const json::Value& job : jobs) {
-    if (JobFinished(job)) continue;
+    const bool ray = IsRayKind(job["kind"].AsString());
+    if (ray ? IsRayOver(job) : JobFinished(job)) continue;
     const std::string name = job["metadata"]["name"].Str();
+    const std::string_view label = ray ? "ray.io/cluster" : "training.kubeflow.org/job-name";
+    const std::string value = ray ? RayClusterOf(job) : name;
     std::map<std::string, json::Value> own;
     for (const json::Value& pod : pods["items"].items()) {
-      const bool same =
-          pod["metadata"]["namespace"] == job["metadata"]["namespace"] &&
-          pod["metadata"]["labels"]["training.kubeflow.org/job-name"].AsString() == name;
+      const bool same = pod["metadata"]["namespace"] == job["metadata"]["namespace"] &&
+                        pod["metadata"]["labels"][label].AsString() == value;
       if (same) own[pod["metadata"]["name"].Str()] = pod;
     }
     if (rows.size() > kMaxJobsShown) break;
@@ -115,18 +119,21 @@ void PrintHealth(Console& console, Session& session) {
   }
 }
 
-// Training jobs of all kinds; one that another became is told of as that.
-json::Array TrainingsOf(Session& session) {
+// Training jobs of all kinds and what is Ray's; one that another became is told of as that.
+json::Array WorkOf(Session& session) {
   std::vector<client::Resource> resources = {{"ml.example.com", "v1", "distributedtrainings"}};
   for (const schema::TrainingKind& kind : schema::TrainingKinds())
     resources.push_back({"kubeflow.org", "v1", std::string(kind.plural)});
+  for (const char* plural : kRayPlurals) resources.push_back({"ray.io", "v1", plural});
   json::Array jobs;
   for (const client::Resource& resource : resources) {
     const Result<json::Value> list = session.List(resource, "");
     if (!list) continue;  // not served here
+    const std::string_view list_kind = (*list)["kind"].AsString();
+    const std::string kind(list_kind.substr(0, list_kind.rfind("List")));
     for (const json::Value& job : (*list)["items"].items()) {
       if (client::ControllerOf(job)["kind"].AsString() != schema::kDistributedTraining)
-        jobs.push_back(job);
+        jobs.push_back(job.Set("kind", kind));
     }
   }
   return jobs;
@@ -145,7 +152,7 @@ Result<int> Run(Invocation& invocation) {
   PrintHealth(console, session);
   PrintNodes(console, *answers[1], *answers[2]);
   PrintPods(console, *answers[2]);
-  PrintJobs(console, TrainingsOf(session), *answers[2]);
+  PrintJobs(console, WorkOf(session), *answers[2]);
   return 0;
 }
 

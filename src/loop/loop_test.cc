@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "loop/asio_loop.h"
+#include "loop/loop_thread.h"
 #include "loop/sim_loop.h"
 #include "loop/thread_pool.h"
 
@@ -91,6 +92,18 @@ TEST(ThreadPool, ReportsOnTheLoop) {
   }
   loop.Run();
   EXPECT_EQ(worked, 100);
+}
+
+TEST(LoopThread, RunsItsLoopUntilItIsDestroyed) {
+  LoopThread thread("test");
+  EXPECT_FALSE(thread.loop().InThread());
+  bool inside = false;
+  thread.RunAndWait([&] { inside = thread.loop().InThread(); });
+  EXPECT_TRUE(inside);
+  std::atomic<bool> late = false;
+  thread.loop().Post([&] { late = true; });
+  thread.RunAndWait([] {});
+  EXPECT_TRUE(late);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ Result<ModelMount> MountOf(std::string_view uri) {
         base.Set("mountPath", TargetOf(path))};
   }
   if (uri.starts_with(kClaim)) {
-    const std::string_view rest = WithoutSlashes(uri.substr(kClaim.size()));
+    const std::string_view rest = uri.substr(kClaim.size());
     const size_t slash = rest.find('/');
     const std::string_view claim = rest.substr(0, slash);
     const std::string_view path = slash == rest.npos ? "" : WithoutSlashes(rest.substr(slash));

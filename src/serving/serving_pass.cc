@@ -171,10 +171,11 @@ class Pass {
     KeepDeployment(stable, children_.stable, stable_, std::max<int64_t>(service_.scale.least, 1));
     if (!canary_.exists) return;
     // It serves until the other has taken over, and the gateway has been told.
-    const bool taken_over = stable_.hash == spec_.hash && stable_.rolled_out;
-    if (taken_over && component_["traffic"].size() < 2)
+    if (StableHasTakenOver() && component_["traffic"].size() < 2)
       Delete(resources::kDeployments, children_.canary);
   }
+
+  bool StableHasTakenOver() const { return stable_.hash == spec_.hash && stable_.rolled_out; }
 
   // As many of the least as its part of the traffic says; none while it gets nothing.
   int64_t CanaryReplicas() const {
@@ -323,7 +324,7 @@ class Pass {
     }
     // Being promoted: the canary's pods are of the same spec and take what they took, or more.
     const bool promoted = canary_.exists && canary_.hash == spec_.hash && canary_.ready > 0;
-    if (promoted && !stable_.rolled_out) {
+    if (promoted && !StableHasTakenOver()) {
       const int64_t before = component_["traffic"].At(0)["percent"].AsInt();
       const int64_t percent = std::clamp<int64_t>(before, 0, kWhole);
       return json::List({Share(spec_.revision, true, percent),

@@ -1,0 +1,113 @@
+#include "gateway/graph_run.h"
+
+#include <gtest/gtest.h>
+
+#include "gateway/graph_condition.h"
+#include "json/parse.h"
+
+namespace muster::gateway {
+namespace {
+
+using json::Value;
+
+Value Yaml(std::string_view text) { return (*json::ParseYaml(text))[0]; }
+
+// Services that answer {"from": NAME, "got": BODY}; those called "bad..." with 500.
+struct Graph {
+  std::vector<std::string> asked;
+  std::string Run(std::string_view nodes, const std::string& body = R"({"x":1})",
+                  uint64_t seed = 0) {
+    std::string said;
+    RunGraphNodes(
+        Yaml(nodes), body, seed,
+        [this](const Value& step, std::string input, Function<void(net::Response)> done) {
+          const std::string name = step["serviceName"].Str();
+          asked.push_back(name);
+          net::Response response;
+          response.status = name.starts_with("bad") ? 500 : 200;
+          response.body = fmt::format(R"({{"from":"{}","got":{}}})", name, input);
+          done(std::move(response));
+        },
+        [&](net::Response response) {
+          said = fmt::format("{} {}", response.status, response.body);
+        });
+    return said;
+  }
+};
+
+TEST(GraphRun, ASequenceHandsOnTheRequestOrWhatWasSaidLast) {
+  Graph graph;
+  EXPECT_EQ(graph.Run("root: {routerType: Sequence, steps: [{serviceName: a}, {serviceName: b, "
+                      "data: $response}, {serviceName: c, data: $request}]}"),
+            R"(200 {"from":"c","got":{"x":1}})");
+  EXPECT_EQ(graph.Run("root: {routerType: Sequence, steps: [{serviceName: a}, {serviceName: b, "
+                      "data: $response}]}"),
+            R"(200 {"from":"b","got":{"from":"a","got":{"x":1}}})");
+}
+
+TEST(GraphRun, AHardStepThatFailsEndsASequenceASoftOneDoesNot) {
+  Graph graph;
+  EXPECT_EQ(graph.Run("root: {routerType: Sequence, steps: [{serviceName: bad, dependency: Hard}, "
+                      "{serviceName: b}]}"),
+            R"(500 {"from":"bad","got":{"x":1}})");
+  EXPECT_EQ(graph.asked, std::vector<std::string>{"bad"});
+  EXPECT_EQ(graph.Run("root: {routerType: Sequence, steps: [{serviceName: bad}, {serviceName: b, "
+                      "data: $response}]}"),
+            R"(200 {"from":"b","got":{"from":"bad","got":{"x":1}}})");
+}
+
+TEST(GraphRun, AConditionThatDoesNotHoldEndsASequenceWithWhatWasSaidLast) {
+  Graph graph;
+  EXPECT_EQ(graph.Run("root: {routerType: Sequence, steps: [{serviceName: a}, {serviceName: b, "
+                      "condition: '[@this].#(from==\"z\")'}]}"),
+            R"(200 {"from":"a","got":{"x":1}})");
+}
+
+TEST(GraphRun, ASwitchTakesTheFirstThatFitsAndGoesIntoOtherNodes) {
+  const char* nodes = R"(
+root: {routerType: Switch, steps: [{serviceName: a, condition: '[@this].#(x==2)'}, {nodeName: all, condition: x}]}
+all: {routerType: Ensemble, steps: [{serviceName: b, name: first}, {serviceName: c}]}
+)";
+  Graph graph;
+  EXPECT_EQ(graph.Run(nodes, R"({"x":2})"), R"(200 {"from":"a","got":{"x":2}})");
+  EXPECT_EQ(graph.Run(nodes),
+            R"(200 {"first":{"from":"b","got":{"x":1}},"1":{"from":"c","got":{"x":1}}})");
+  EXPECT_EQ(graph.Run(nodes, R"({"y":2})").substr(0, 4), "404 ");
+  EXPECT_EQ(graph.Run(nodes, "no json").substr(0, 4), "404 ");
+}
+
+TEST(GraphRun, AnEnsembleFailsWithAHardStepAndOnlyOnce) {
+  Graph graph;
+  EXPECT_EQ(graph.Run("root: {routerType: Ensemble, steps: [{serviceName: bad1, dependency: Hard}, "
+                      "{serviceName: bad2, dependency: Hard}]}"),
+            R"(500 {"from":"bad1","got":{"x":1}})");
+}
+
+TEST(GraphRun, ASplitterFollowsItsWeights) {
+  const char* nodes =
+      "root: {routerType: Splitter, steps: [{serviceName: a, weight: 20}, "
+      "{serviceName: b, weight: 80}]}";
+  Graph graph;
+  for (uint64_t seed = 0; seed < 1000; ++seed) graph.Run(nodes, "1", seed);
+  EXPECT_EQ(std::ranges::count(graph.asked, "a"), 200);
+}
+
+TEST(GraphCondition, FindsMembersIndexesAndWhatFits) {
+  const Value value = Yaml(R"({a: {b: [10, {c: "x"}]}, list: [{k: 1}, {k: 2}]})");
+  const auto holds = [&](std::string_view condition) {
+    const Result<bool> result = ConditionHolds(condition, value);
+    return result ? (*result ? "yes" : "no") : "refused";
+  };
+  for (const char* condition :
+       {"a", "a.b.0", "a.b.1.c", "list.#(k==2)", "list.#(k>1)", "list.#(k!=1).k", "list.#(k)",
+        "[@this].#(a.b.1.c==\"x\")", "@this.a", "[@this].#(a.b.0<=10)"})
+    EXPECT_STREQ(holds(condition), "yes") << condition;
+  for (const char* condition : {"z", "a.b.2", "a.b.x", "list.#(k==3)", "list.#(k<\"a\")",
+                                "[@this].#(a.b.1.c>=\"y\")", "a.#(k==1)"})
+    EXPECT_STREQ(holds(condition), "no") << condition;
+  for (const char* condition : {"a..b", "a|b", "list.#.k", "a.*", "list.#(k==x)", "a.b@c"})
+    EXPECT_STREQ(holds(condition), "refused") << condition;
+}
+
+}  // namespace
+}  // namespace muster::gateway

@@ -1,0 +1,69 @@
+#include "serving/graph_pass.h"
+
+#include <gtest/gtest.h>
+
+#include "schema/conditions.h"
+#include "serving/test_services.h"
+
+namespace muster::serving {
+namespace {
+
+using json::Value;
+
+const Time kNow = *ParseTime("2026-01-02T03:04:05Z");
+const GatewayAddress kGateway{"10.42.0.1", 8012};
+
+Value Graph() {
+  return Yaml(R"(
+apiVersion: serving.kserve.io/v1alpha1
+kind: InferenceGraph
+metadata: {name: chain, namespace: ml, uid: g1, generation: 1}
+spec:
+  nodes:
+    root: {routerType: Sequence, steps: [{serviceName: a}, {nodeName: n}]}
+    n: {routerType: Switch, steps: [{serviceName: b, condition: x}, {serviceUrl: "http://c/"}]}
+)");
+}
+
+std::string ReadyIn(const client::Reconciled& out) {
+  for (const client::Write& write : out.writes) {
+    if (write.target.subresource != "status") continue;
+    const Value& ready = schema::FindCondition(write.body["status"]["conditions"], "Ready");
+    return ready["status"].Str() + " " + ready["message"].Str();
+  }
+  return "";
+}
+
+Value Owned(Value object) { return object.SetPath({"metadata", "uid"}, "x"); }
+
+TEST(GraphPass, LeadsItsServiceToTheGatewayAndIsReadyWhenItsServicesAre) {
+  EXPECT_EQ(ServicesOf(Graph()), (std::set<std::string>{"a", "b"}));
+  GraphChildren children;
+  client::Reconciled out = ReconcileGraph(Graph(), children, kGateway, kNow);
+  EXPECT_EQ(out.writes.size(), 3u);
+  children.service = Owned(MakeGatewayService(Graph()));
+  children.gateway_slice = Owned(MakeGatewaySlice(Graph(), kGateway));
+  children.not_ready = {"b"};
+  EXPECT_EQ(ReadyIn(ReconcileGraph(Graph(), children, kGateway, kNow)), "False not ready: b");
+  children.missing = {"a"};
+  EXPECT_EQ(ReadyIn(ReconcileGraph(Graph(), children, kGateway, kNow)),
+            "False there is no InferenceService a");
+  children.missing.clear();
+  children.not_ready.clear();
+  EXPECT_EQ(ReadyIn(ReconcileGraph(Graph(), children, kGateway, kNow)), "True ");
+  // The gateway has moved.
+  out = ReconcileGraph(Graph(), children, {"10.42.0.1", 9000}, kNow);
+  EXPECT_EQ(out.writes.back().body["ports"].At(0)["port"].AsInt(), 9000);
+}
+
+TEST(GraphPass, DoesNotTakeTheNameOfAnother) {
+  GraphChildren children;
+  children.named_as_a_service = true;
+  const client::Reconciled out = ReconcileGraph(Graph(), children, kGateway, kNow);
+  EXPECT_EQ(out.writes.size(), 1u);
+  EXPECT_EQ(ReadyIn(out).substr(0, 5), "False");
+  EXPECT_EQ(ReadyIn(ReconcileGraph(Graph(), {}, {}, kNow)).substr(0, 5), "False");
+}
+
+}  // namespace
+}  // namespace muster::serving

@@ -1,7 +1,7 @@
 // src/gateway/gateway.h
 //
-// Gateway: how requests reach InferenceServices and InferenceGraphs. The Service of each leads here,
-// to one address in the pods' network.
+// Gateway: how requests reach InferenceServices and InferenceGraphs. The Service of each leads
+// here, to one address in the pods' network.
 //
 //   control-plane loop   informers -> RouteTable (immutable), TrafficScaler
 //   gateway thread       Proxy, the HTTP server and client of its own

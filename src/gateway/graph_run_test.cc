@@ -65,7 +65,8 @@ TEST(GraphRun, AConditionThatDoesNotHoldEndsASequenceWithWhatWasSaidLast) {
 
 TEST(GraphRun, ASwitchTakesTheFirstThatFitsAndGoesIntoOtherNodes) {
   const char* nodes = R"(
-root: {routerType: Switch, steps: [{serviceName: a, condition: '[@this].#(x==2)'}, {nodeName: all, condition: x}]}
+root: {routerType: Switch, steps: [{serviceName: a, condition: '[@this].#(x==2)'},
+                                  {nodeName: all, condition: x}]}
 all: {routerType: Ensemble, steps: [{serviceName: b, name: first}, {serviceName: c}]}
 )";
   Graph graph;

@@ -325,16 +325,15 @@ void Proxy::CallStep(const GraphRoute& graph, const net::Request& request, const
   }
   const Result<net::ParsedUrl> url = net::ParseUrl(step["serviceUrl"].AsString());
   if (!url) return done(ErrorResponse(500, url.error().message()));
+  // Nobody else: whoever writes a graph must not reach what this machine reaches.
+  const std::string& host = url->endpoint.host;
+  const client::ObjectKey* key = table_->Resolve(host, request.peer.address);
+  if (key == nullptr || table_->FindRoute(*key) == nullptr)
+    return done(ErrorResponse(502, fmt::format("serviceUrl {}: {} is no InferenceService",
+                                               step["serviceUrl"].AsString(), host)));
   next.target = url->path.starts_with('/') ? url->path : "/" + url->path;
-  next.headers.Add("Host", url->endpoint.host);
-  if (const client::ObjectKey* key = table_->Resolve(url->endpoint.host, request.peer.address);
-      key != nullptr && table_->FindRoute(*key) != nullptr)
-    return Start(NewCall(*key, std::move(next), graph.timeout, std::move(done)));
-  next.headers.Add("Connection", "close");
-  send_(url->endpoint, std::move(next), graph.timeout,
-        [done = std::move(done)](Result<net::Response> answer) mutable {
-          done(answer ? std::move(*answer) : ErrorResponse(502, answer.error().message()));
-        });
+  next.headers.Add("Host", host);
+  Start(NewCall(*key, std::move(next), graph.timeout, std::move(done)));
 }
 
 }  // namespace muster::gateway

@@ -175,7 +175,8 @@ TEST_F(ProxyTest, WhoWaitsTooLongIsToldWhy) {
   EXPECT_EQ(writer->status, 504);
   EXPECT_EQ(
       writer->body,
-      R"({"error":"no pod of InferenceService ml/iris was ready to answer within 30 s: pod x: no model"})");
+      "{\"error\":\"no pod of InferenceService ml/iris was ready to answer within 30 s: pod x: "
+      "no model\"}");
   EXPECT_EQ(stable_.counters->held, 0);
   EXPECT_EQ(stable_.counters->failures, 1u);
 }
@@ -271,6 +272,29 @@ TEST_F(ProxyTest, StepsOfAGraphGoThroughTheSameQueues) {
   Answer(1);
   EXPECT_EQ(writer->status, 200);
   EXPECT_EQ(stable_.counters->requests, 2u);
+}
+
+TEST_F(ProxyTest, AGraphReachesNobodyButInferenceServices) {
+  auto table = std::make_shared<RouteTable>();
+  Route route;
+  route.key = {"ml", "iris"};
+  route.timeout = seconds(30);
+  stable_.ready = {{"p1", 80}};
+  route.groups = {stable_};
+  table->Add(route, "");
+  const auto graph = [&](std::string name, std::string_view url) {
+    const json::Value step = json::Obj({{"serviceUrl", url}});
+    const json::Value root = json::Obj({{"routerType", "Sequence"}, {"steps", json::List({step})}});
+    table->Add(GraphRoute{{"ml", std::move(name)}, json::Obj({{"root", root}}), seconds(30)}, "");
+  };
+  graph("inside", "http://iris.ml.svc.cluster.local/v2/models/x/infer");
+  graph("outside", "http://127.0.0.1:10250/pods");
+  proxy_.SetTable(table);
+  EXPECT_EQ(Ask("POST", "outside.ml")->status, 502);
+  EXPECT_EQ(sent_.size(), 0u);
+  Ask("POST", "inside.ml");
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].request.target, "/v2/models/x/infer");
 }
 
 }  // namespace

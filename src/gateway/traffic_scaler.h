@@ -1,8 +1,8 @@
 // src/gateway/traffic_scaler.h
 //
 // Sets the number of pods of InferenceServices whose traffic decides it (minReplicas: 0,
-// scaleMetric rps or concurrency): looks at the gateway's counters once a second while there is such
-// a service, and at once when a request waits for one that sleeps. What it decides:
+// scaleMetric rps or concurrency): looks at the gateway's counters once a second while there is
+// such a service, and at once when a request waits for one that sleeps. What it decides:
 // serving/scale_decision.h.
 //
 // Life cycle: made with an ApiClient that outlives it.

@@ -75,8 +75,7 @@ InferenceService ParseInferenceService(const json::Value& object);
 
 // "iris-predictor", the Deployment, Service and HorizontalPodAutoscaler.
 std::string PredictorName(std::string_view service);
-// "iris-predictor-canary", the Deployment and Service of a revision that gets a part of the
-// traffic.
+// "iris-predictor-canary", the Deployment and Service of a revision that gets a part of it.
 std::string CanaryName(std::string_view service);
 // "isvc.iris-predictor", the label `app` of the pods of a Deployment.
 std::string AppLabel(std::string_view deployment);

@@ -72,7 +72,10 @@ metadata: {name: own, namespace: ml, uid: u1}
 spec:
   predictor:
     containers:
-      - {name: mine, image: a, ports: [{containerPort: 9000}], env: [{name: STORAGE_URI, value: "file:///srv/m"}]}
+      - name: mine
+        image: a
+        ports: [{containerPort: 9000}]
+        env: [{name: STORAGE_URI, value: "file:///srv/m"}]
       - {name: beside, image: b}
 )");
   const Value pod = PodOf(service, {});

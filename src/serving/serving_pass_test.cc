@@ -232,7 +232,9 @@ status:
     - name: kserve-container
       ready: false
       state: {waiting: {reason: CrashLoopBackOff, message: back-off}}
-      lastState: {terminated: {exitCode: 1, reason: Error, message: no model in /mnt/models, finishedAt: "2026-01-02T03:04:04Z"}}
+      lastState:
+        terminated:
+          {exitCode: 1, message: no model in /mnt/models, finishedAt: "2026-01-02T03:04:04Z"}
 )")};
   Pass();
   EXPECT_EQ(Condition("Ready"), "False pod iris-predictor-x: no model in /mnt/models");

@@ -1,8 +1,8 @@
 // src/agent/network/pod_api_socket.h
 //
-// The sockets at which pods reach the API server, wherever that listens otherwise, and the gateway of
-// their InferenceServices: on the address of the bridge, where only pods and the node come (host_network.h drops all else). It may be bound
-// before there is a bridge.
+// The sockets at which pods reach the API server, wherever that listens otherwise, and the gateway
+// of InferenceServices: on the address of the bridge, where only pods and the node come
+// (host_network.h drops all else). They may be bound before there is a bridge.
 //
 // Thread: any; does not block.
 

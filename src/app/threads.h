@@ -9,6 +9,8 @@
 //   writer   the store's: SQLite commits, one batch at a time.
 //   pool     kPoolThreads threads: pure work on snapshots (scheduling), LISTs of revisions that
 //            only the disk has, and blocking file work of the agent.
+//   gateway  from the first InferenceService on: a loop of its own and an I/O thread
+//            (gateway/gateway.h), so that requests go on while the control plane is busy.
 //   dns      the pods' DNS server.
 //   spawner  not a thread but a single-threaded child process: clone, setns, links, mounts.
 //   shims    one process per pod; they outlive this process.

@@ -1,6 +1,8 @@
 #include "schema/registry.h"
 
 #include <chrono>
+#include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 

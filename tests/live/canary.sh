@@ -2,7 +2,7 @@
 # Canary: a tenth of the requests goes to the new model once it is ready, none before; rolled back at once, promoted at last,
 # and no request is lost on the way.
 source "$(dirname "$0")/lib.sh"
-source tests/live/models.sh
+source tests/live/serving/models.sh
 up --images machine
 for number in 1 2 3; do constant_model "$SCRATCH/v$number" $number; done
 kubectl apply -f - <<YAML

@@ -2,7 +2,7 @@
 # No pod while nobody asks; the first request is held until the model is ready and then answered, also when many come at once;
 # a rate of requests brings more pods, its end takes them away; what never becomes ready is a clear error.
 source "$(dirname "$0")/lib.sh"
-source tests/live/models.sh
+source tests/live/serving/models.sh
 up --images machine
 constant_model "$SCRATCH/seven" 7
 isvc() { # isvc NAME SPEC-LINES: window of 6 s, the shortest

@@ -2,7 +2,7 @@
 # InferenceServices of a real scikit-learn model: from a directory of the node and from a claim, by the v1 and the v2 protocol,
 # on a runtime and in a container of one's own; Ready only when the model is loaded; two of them as a graph.
 source "$(dirname "$0")/lib.sh"
-source tests/live/models.sh
+source tests/live/serving/models.sh
 up --images machine
 iris_model "$SCRATCH/iris"
 row='{"instances": [[6.8, 2.8, 4.8, 1.4], [5.1, 3.5, 1.4, 0.2]]}'

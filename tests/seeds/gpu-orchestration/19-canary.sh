@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # "Route small percentage of inference traffic to new model. Monitor metrics. Gradually increase percentage."
 source "$(dirname "$0")/../lib.sh"
-source tests/live/models.sh
+source tests/live/serving/models.sh
 up_machine
 constant_model "$SCRATCH/recommender-v1" 1
 constant_model "$SCRATCH/recommender-v2" 2

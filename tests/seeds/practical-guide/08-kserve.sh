@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # "KServe ... wraps your model in an inference service": a real scikit-learn model behind an address, Ready when it is loaded.
 source "$(dirname "$0")/../lib.sh"
-source tests/live/models.sh
+source tests/live/serving/models.sh
 up_machine
 iris_model "$SCRATCH/iris"
 sed "s|/srv/models/iris|$SCRATCH/iris|" "$EXAMPLE" | kubectl apply -f -

@@ -139,6 +139,8 @@ void ValidateCronJobCreate(const json::Value& cron_job, FieldErrors& errors);
 void ValidateJobTemplateSpec(const json::Value& spec, const Path& path, FieldErrors& errors);
 // "acme.io/foo": who looks after the object.
 void ValidateManagedBy(const json::Value& manager, const Path& path, FieldErrors& errors);
+void ValidateNodePool(const json::Value& pool, FieldErrors& errors);
+void ValidateNodeClaim(const json::Value& claim, FieldErrors& errors);
 // Of one JobSet, over all its replicatedJobs.
 inline constexpr int64_t kMaxJobsOfJobSet = 10'000;
 void ValidateJobSet(const json::Value& job_set, FieldErrors& errors);

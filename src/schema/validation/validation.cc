@@ -80,6 +80,8 @@ constexpr KindRules kRules[] = {
      ValidateCronJobCreate},
     {"jobset.x-k8s.io", "JobSet", CheckDns1123Subdomain, ValidateJobSet, ValidateJobSetUpdate,
      nullptr, ValidateJobSetCreate},
+    {"karpenter.sh", "NodePool", CheckDns1123Subdomain, ValidateNodePool},
+    {"karpenter.sh", "NodeClaim", CheckDns1123Subdomain, ValidateNodeClaim},
     {"policy", "PodDisruptionBudget", CheckPathSegment, ValidatePodDisruptionBudget, nullptr,
      ValidatePodDisruptionBudgetStatusUpdate},
     {"", "PersistentVolume", CheckDns1123Subdomain, ValidatePersistentVolume,

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "autoscaler/cluster_view.h"
+#include "autoscaler/consolidator.h"
 #include "autoscaler/node_claim.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -63,8 +64,14 @@ struct Autoscaler::Impl {
         recorder(api_client, "karpenter", ""),
         pools(informers.Get(kNodePools, json::Fields::Whole())),
         claims(informers.Get(kNodeClaims, ClaimFields())),
-        nodes(informers.Get(client::resources::kNodes, cluster::NodeInfoFields())),
-        pods(informers.Get(client::resources::kPods, cluster::PodInfoFields())),
+        nodes(informers.Get(client::resources::kNodes, json::Fields::Whole())),
+        pods(informers.Get(client::resources::kPods,
+                           json::Fields(cluster::PodInfoFields())
+                               .Add({{"metadata", "annotations", "kubernetes.io/config.mirror"},
+                                     {"metadata", "annotations", kDoNotDisrupt},
+                                     {"metadata", "labels"}}))),
+        budgets(informers.Get(client::resources::kPodDisruptionBudgets,
+                              {{"spec", "selector"}, {"status", "disruptionsAllowed"}})),
         daemon_sets(informers.Get(client::resources::kDaemonSets, {{"spec", "template"}})),
         namespaces(informers.Get(client::resources::kNamespaces, {{"metadata", "labels"}})),
         priorities(informers.Get(client::resources::kPriorityClasses, {{"value"}})),
@@ -72,7 +79,8 @@ struct Autoscaler::Impl {
             informers.Get(client::resources::kPersistentVolumeClaims, cluster::ClaimInfoFields())),
         volumes(informers.Get(client::resources::kPersistentVolumes, cluster::VolumeInfoFields())),
         storage_classes(
-            informers.Get(client::resources::kStorageClasses, cluster::StorageClassInfoFields())) {
+            informers.Get(client::resources::kStorageClasses, cluster::StorageClassInfoFields())),
+        consolidator(api_client, recorder, pools, claims, nodes) {
     for (const client::Resource& resource : scheduler::kGroupResources)
       groups.push_back(&informers.Get(resource, cluster::PodGroupInfoFields()));
     pods.AddIndex(kUnboundIndex, [](const json::Value& pod) {
@@ -80,7 +88,10 @@ struct Autoscaler::Impl {
     });
   }
 
-  ~Impl() { api.loop().Cancel(timer); }
+  ~Impl() {
+    api.loop().Cancel(timer);
+    api.loop().Cancel(later);
+  }
 
   template <class OnChange>
   void Follow(client::Informer& informer, OnChange on_change) {
@@ -107,10 +118,28 @@ struct Autoscaler::Impl {
       const bool waits = !after.IsNull() && IsUnbound(after);
       const bool waited = !before.IsNull() && IsUnbound(before);
       if (waits && (!waited || before["spec"] != after["spec"])) Wake();
+      NotePlaces(before, after);
     });
     // Nodes that go leave pods without a place, which wake us themselves.
-    Follow(nodes, [](const ObjectKey&, const json::Value&, const json::Value&) {});
+    Follow(nodes, [this](const ObjectKey& key, const json::Value&, const json::Value& after) {
+      if (after.IsNull()) consolidator.ForgetNode(key.name);
+    });
+    Follow(budgets, [](const ObjectKey&, const json::Value&, const json::Value&) {});
     Follow(daemon_sets, [](const ObjectKey&, const json::Value&, const json::Value&) {});
+  }
+
+  // A pod that came to a node of ours, or went.
+  void NotePlaces(const json::Value& before, const json::Value& after) {
+    const auto place = [](const json::Value& pod) {
+      return pod.IsNull() || !Counts(pod) ? std::string() : pod["spec"]["nodeName"].Str();
+    };
+    const std::string was = place(before), is = place(after);
+    if (was == is) return;
+    for (const std::string& node : {was, is}) {
+      if (node.empty() || claims.Find({"", node}) == nullptr) continue;
+      consolidator.NotePod(node, api.loop().Now());
+      Wake();
+    }
   }
 
   // Never became a node: what it was is not tried for a while.
@@ -124,7 +153,7 @@ struct Autoscaler::Impl {
 
   bool Synced() const {
     return pods.Synced() && nodes.Synced() && pools.Synced() && claims.Synced() &&
-           daemon_sets.Known() && namespaces.Known() && priorities.Known() &&
+           daemon_sets.Known() && namespaces.Known() && priorities.Known() && budgets.Known() &&
            volume_claims.Known() && volumes.Known() && storage_classes.Known() &&
            std::ranges::all_of(groups, [](const auto* each) { return each->Known(); });
   }
@@ -142,11 +171,14 @@ struct Autoscaler::Impl {
     }));
   }
 
-  void LookLater(Duration after) {
-    if (timer != 0) return;
-    first_wake = api.loop().Now();
-    timer = api.loop().After(after, lifetime.Guard([this] {
-      timer = 0;
+  // At that time, or before if something else comes first.
+  void LookAt(Time at) {
+    if (later != 0 && later_at <= at) return;
+    api.loop().Cancel(later);
+    later_at = at;
+    const Duration wait = std::max<Duration>(at - api.loop().Now(), Duration(0));
+    later = api.loop().After(wait, lifetime.Guard([this] {
+      later = 0;
       Look();
     }));
   }
@@ -159,19 +191,44 @@ struct Autoscaler::Impl {
     }
     WritePoolStatus();
     const Time now = api.loop().Now();
-    if (!awaited.empty() && now < awaited_until) return LookLater(kRetry);
+    if (!awaited.empty() && now < awaited_until) return LookAt(now + kRetry);
     awaited.clear();
-    if (pods.LookupCount(kUnboundIndex, kUnbound) == 0) return;
+    if (!PodsWait()) return Consolidate(now);
+    consolidator.OpenAll();
     auto view = std::make_shared<ClusterView>(ViewNow(now));
     auto answer = std::make_shared<ScaleUpAnswer>();
+    Run([view, answer, names = config.scheduler_names,
+         planner = config.planner] { *answer = AskWhatToAdd(*view, names, planner); },
+        [this, answer] { TakeOver(*answer); });
+  }
+
+  bool PodsWait() const { return pods.LookupCount(kUnboundIndex, kUnbound) > 0; }
+
+  // Nobody waits: which nodes are not needed?
+  void Consolidate(Time now) {
+    std::optional<Time> next;
+    std::vector<std::string> due = consolidator.Due(now, next);
+    if (next) LookAt(*next);
+    if (due.empty()) return;
+    auto view = std::make_shared<ClusterView>(ViewNow(now));
+    auto verdicts = std::make_shared<std::vector<ConsolidationVerdict>>();
+    Run([view, verdicts, due = std::move(due),
+         names = config.scheduler_names] { *verdicts = PlanConsolidation(*view, due, names); },
+        [this, verdicts] {
+          if (PodsWait()) return;  // they are planned first
+          if (const auto at = consolidator.Act(*verdicts, api.loop().Now())) LookAt(*at);
+        });
+  }
+
+  // One plan at a time.
+  template <class Work, class Done>
+  void Run(Work work, Done done) {
     planning = true;
-    pool.Run([view, answer, names = config.scheduler_names,
-              planner = config.planner] { *answer = AskWhatToAdd(*view, names, planner); },
-             api.loop(), lifetime.Guard([this, answer] {
-               planning = false;
-               TakeOver(*answer);
-               if (std::exchange(again, false)) Wake();
-             }));
+    pool.Run(std::move(work), api.loop(), lifetime.Guard([this, done = std::move(done)] {
+      planning = false;
+      done();
+      if (std::exchange(again, false)) Wake();
+    }));
   }
 
   ClusterView ViewNow(Time now) {
@@ -181,6 +238,7 @@ struct Autoscaler::Impl {
     view.lists.namespaces = ListOf(namespaces);
     view.lists.priority_classes = ListOf(priorities);
     for (size_t i = 0; i < groups.size(); ++i) view.lists.pod_groups[i] = ListOf(*groups[i]);
+    view.lists.disruption_budgets = ListOf(budgets);
     view.lists.claims = ListOf(volume_claims);
     view.lists.volumes = ListOf(volumes);
     view.lists.storage_classes = ListOf(storage_classes);
@@ -248,7 +306,7 @@ struct Autoscaler::Impl {
                  if (!created) {
                    awaited.erase(name);
                    LOG_WARN("autoscaler: create nodeclaim {}: {}", name, created.error().message());
-                   return LookLater(kRetry);
+                   return LookAt(api.loop().Now() + kRetry);
                  }
                  for (const cluster::PodKey& key : node.pods) {
                    if (const json::Value* pod = pods.Find({key.ns, key.name}))
@@ -290,18 +348,22 @@ struct Autoscaler::Impl {
   client::Informer& claims;
   client::Informer& nodes;
   client::Informer& pods;
+  client::Informer& budgets;
   client::Informer& daemon_sets;
   client::Informer& namespaces;
   client::Informer& priorities;
   client::Informer& volume_claims;
   client::Informer& volumes;
   client::Informer& storage_classes;
+  Consolidator consolidator;
   std::vector<client::Informer*> groups;
   std::set<std::string> awaited;  // names of claims that were asked for and not seen yet
   Time awaited_until{};
   std::map<AvoidedType, Time> avoided;
-  TimerId timer = 0;
+  TimerId timer = 0;  // of the batch
   Time first_wake{};
+  TimerId later = 0;
+  Time later_at{};
   bool planning = false;
   bool again = false;
   client::Lifetime lifetime;

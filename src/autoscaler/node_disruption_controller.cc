@@ -71,7 +71,9 @@ class Decision {
     std::optional<std::string> stays = WhyItStays(claim_, node_, pods_);
     if (stays) {
       empty_since.reset();
-      if (TaintOf(node_) != nullptr) Open();
+      // One that was closed because its pods fit elsewhere is the autoscaler's to open.
+      const json::Value* taint = TaintOf(node_);
+      if (taint != nullptr && (*taint)["value"].AsString() != kUnderutilized) Open();
       Tell(false, "NodeNotEmpty", *stays);
     } else {
       // A clock that was set back must not keep it for the hours that it was ahead.

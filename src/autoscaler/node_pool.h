@@ -29,6 +29,8 @@ inline constexpr std::string_view kCapacityTypeLabel = "karpenter.sh/capacity-ty
 inline constexpr std::string_view kInstanceTypeLabel = "node.kubernetes.io/instance-type";
 inline constexpr std::string_view kDoNotDisrupt = "karpenter.sh/do-not-disrupt";
 inline constexpr std::string_view kDisruptedTaint = "karpenter.sh/disrupted";  // NoSchedule
+// The value of that taint on a node that goes because its pods fit on others.
+inline constexpr std::string_view kUnderutilized = "Underutilized";
 inline constexpr std::string_view kTerminationFinalizer = "karpenter.sh/termination";
 
 // Limits count nodes under this name.

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "agent/images/image_cache.h"
@@ -11,6 +12,7 @@
 #include "agent/network/host_network.h"
 #include "agent/network/ip_allocator.h"
 #include "agent/network/pod_files.h"
+#include "agent/node/idle_gpu_events.h"
 #include "agent/node/network_publisher.h"
 #include "agent/node/node_gpus.h"
 #include "agent/node/node_object.h"
@@ -140,6 +142,8 @@ struct Agent::Impl {
     } else {
       gpus = std::make_unique<NodeGpus>(loop, informers, events, devices, options.node_name,
                                         options.gpu_steady, [this] { OnGpus(); });
+      gpus->monitor().OnEveryLook(
+          [this] { idle_gpus.Observe(gpus->monitor().health(), this->loop.Now()); });
       devices.OnRelease([this] { CutGpusLater(); });
     }
   }
@@ -185,6 +189,8 @@ struct Agent::Impl {
   void OnGpus();
   void CutGpusLater();
   void TellXids();
+  std::vector<std::string> HoldersOf(const std::string& gpu) const;
+  std::vector<gpu::GpuUser> UsersOf(const std::string& gpu) const;
   void StartRegistration();
   void StartImages();
   std::string GpuMetricsText() const;
@@ -224,6 +230,14 @@ struct Agent::Impl {
   std::unique_ptr<KubeletHandler> handler;
   std::unique_ptr<net::HttpServer> server;
   std::unique_ptr<NodeRegistrar> registrar;
+  IdleGpuEvents idle_gpus{events,
+                          options.node_name,
+                          options.gpu_idle,
+                          {.holders_of = [this](const std::string& gpu) { return HoldersOf(gpu); },
+                           .pod_of = [this](const std::string& uid) -> const json::Value* {
+                             const PodWorker* worker = manager.FindByUid(uid);
+                             return worker == nullptr ? nullptr : &worker->pod();
+                           }}};
   std::unique_ptr<NodeGpus> gpus;  // null: they are simulated
   NodeFacts facts;
   TimerId gpu_patience = 0;
@@ -426,16 +440,32 @@ void Agent::Impl::StartRegistration() {
 
 std::string Agent::Impl::GpuMetricsText() const {
   if (gpus == nullptr) return "";
-  return gpu::GpuMetricsText(
-      gpus->monitor().health(), options.node_name, [&](const std::string& gpu) -> gpu::GpuUser {
-        const auto uses = devices.UsesOf(gpu);
-        if (uses.size() != 1 || uses[0].owners.size() != 1) return {};  // none, or several share it
-        const PodWorker* worker = manager.FindByUid(uses[0].owners[0]);
-        if (worker == nullptr) return {};
-        const json::Value& meta = worker->pod()["metadata"];
-        return {meta["namespace"].Str(), meta["name"].Str(),
-                devices.ContainerOf(worker->uid(), uses[0].resource, uses[0].id)};
-      });
+  return gpu::GpuMetricsText(gpus->monitor().health(), options.node_name,
+                             [this](const std::string& gpu) { return UsersOf(gpu); });
+}
+
+// Each pod once, also one that has several shares of it.
+std::vector<gpu::GpuUser> Agent::Impl::UsersOf(const std::string& gpu) const {
+  std::map<std::string, gpu::GpuUser> users;
+  for (const DeviceAllocator::GpuUse& use : devices.UsesOf(gpu)) {
+    for (const std::string& uid : use.owners) {
+      const PodWorker* worker = manager.FindByUid(uid);
+      if (worker == nullptr) continue;
+      const json::Value& meta = worker->pod()["metadata"];
+      users[uid] = {meta["namespace"].Str(), meta["name"].Str(),
+                    devices.ContainerOf(uid, use.resource, use.id)};
+    }
+  }
+  std::vector<gpu::GpuUser> out;
+  for (auto& [uid, user] : users) out.push_back(std::move(user));
+  return out;
+}
+
+std::vector<std::string> Agent::Impl::HoldersOf(const std::string& gpu) const {
+  std::set<std::string> uids;
+  for (const DeviceAllocator::GpuUse& use : devices.UsesOf(gpu))
+    uids.insert(use.owners.begin(), use.owners.end());
+  return {uids.begin(), uids.end()};
 }
 
 // Errors of a program on a GPU are for its pod to know; those of a GPU itself it hears of as
@@ -443,10 +473,7 @@ std::string Agent::Impl::GpuMetricsText() const {
 void Agent::Impl::TellXids() {
   const gpu::GpuHealth& health = gpus->monitor().health();
   for (const gpu::GpuHealth::Known& known : health.gpus()) {
-    std::set<std::string> uids;
-    for (const auto& use : devices.UsesOf(known.gpu.uuid))
-      uids.insert(use.owners.begin(), use.owners.end());
-    for (const std::string& uid : uids) {
+    for (const std::string& uid : HoldersOf(known.gpu.uuid)) {
       const PodWorker* worker = manager.FindByUid(uid);
       if (worker == nullptr) continue;
       for (const int64_t xid : known.gpu.xids) {

@@ -34,6 +34,7 @@
 #include "client/api_client.h"
 #include "client/informer.h"
 #include "gpu/gpu_monitor.h"
+#include "gpu/idle_gpus.h"
 #include "gpu/simulated_gpus.h"
 #include "loop/asio_loop.h"
 #include "loop/loop.h"
@@ -65,6 +66,8 @@ struct AgentOptions {
   std::string simulated_gpu_model = "Simulated-GPU";
 
   Duration gpu_steady = gpu::kGpuSteady;  // a GPU that had a fault is offered again after it
+  // A pod whose GPU did nothing for so long is told; zero: never.
+  Duration gpu_idle = gpu::kIdleTold;
 
   int64_t pod_max_pids = kMaxPodPids;
   // False: the images that pods name mean nothing, all containers see the machine's own root.

@@ -338,6 +338,7 @@ void ControlPlane::Impl::BuildParts() {
   agent_options.ranges = options.ranges;
   agent_options.simulate_gpus = options.simulate_gpus;
   agent_options.gpu_steady = seconds(options.gpu_steady_seconds);
+  agent_options.gpu_idle = seconds(options.gpu_idle_seconds);
   agent_options.simulated_gpu_model = options.simulated_gpu_model;
   agent_options.kubelet_host = "127.0.0.1";
   agent_options.kubelet_port = options.kubelet_port;

@@ -146,6 +146,7 @@ Result<UpOptions> UpOptionsOf(const cli::Arguments& arguments) {
     return arguments.GetInt(flag, least, least, most);
   };
   ASSIGN_OR_RETURN(options.gpu_steady_seconds, number("gpu-steady", 0, 86'400));
+  ASSIGN_OR_RETURN(options.gpu_idle_seconds, number("gpu-idle", 0, 7 * 86'400));
   ASSIGN_OR_RETURN(options.simulate_nodes, number("simulate-nodes", 0, agent::kMaxSimulatedNodes));
   ASSIGN_OR_RETURN(options.node_start_delay,
                    cli::ParseDurationFlag("node-start-delay", arguments.Get("node-start-delay")));
@@ -211,6 +212,12 @@ cli::Command DeclareUp() {
        "SECONDS",
        "without a fault after which a GPU that had one is offered again",
        "30",
+       {}},
+      {"gpu-idle",
+       0,
+       "SECONDS",
+       "in which a GPU did nothing, after which the pod that holds it is told; 0: never",
+       "1800",
        {}},
       {"simulate-nodes", 0, "N", "add N simulated nodes beside the real one", "", {}},
       {"node-name", 0, "NAME", "of this machine's Node", HostName(), {}},

@@ -28,6 +28,7 @@ struct UpOptions {
   int simulate_gpus = 0;
   std::string simulated_gpu_model = "Simulated-GPU";
   int gpu_steady_seconds = 30;
+  int gpu_idle_seconds = 1800;
   int simulate_nodes = 0;
   std::string instance_types;               // text of the file of --instance-types; "" without one
   Duration node_start_delay = seconds(10);  // of nodes that a NodePool adds

@@ -49,6 +49,7 @@ TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
       {{"--simulate-nodes", "-1"}, "expected 0 to"},
       {{"--kubelet-port", "65536"}, "expected 0 to 65535"},
       {{"--gpu-steady", "x"}, "expected a whole number"},
+      {{"--gpu-idle", "-1"}, "expected 0 to"},
       {{"--images", "push"}, "expected one of pull, machine"},
       {{"bogus"}, "bogus"},
   };

@@ -250,8 +250,12 @@ TEST_F(LedgerControllerTest, HoursAndDaysArePutTogether) {
   EXPECT_EQ(Count("b-") + Count("h-"), 0u);
   EXPECT_EQ(Count("d-"), 3u);
   EXPECT_EQ(PodsCounted(), pods);
+  Kill();
   loop_.RunFor(hours(24) * (kKeptDays + 1));
-  EXPECT_EQ(Names(), std::set<std::string>{"seen"});
+  StartProcess();
+  loop_.RunFor(seconds(5));
+  EXPECT_EQ(Count("d-"), 0u);
+  EXPECT_TRUE(History().pods.empty());
 }
 
 TEST_F(LedgerControllerTest, ABusyHourHasFewObjects) {

@@ -23,7 +23,8 @@ namespace muster::gpu {
 inline constexpr const char* kThreeGpus =
     "driver 580.159.04\n"
     "cuda 13000\n"
-    "gpu GPU-a\nmodel NVIDIA H200\nlink GPU-b 18\nutil 37\nused 1048576\ntemp 41\npower 123456\n"
+    "gpu GPU-a\nmodel NVIDIA H200\nlink GPU-b 18\nutil 37\nmemutil 12\nused 1048576\ntemp "
+    "41\npower 123456\n"
     "gpu GPU-b\nlink GPU-a 18\nnuma 1\n"
     "gpu GPU-c\nmodel NVIDIA L4\nminor 7\ncompute 8.9\n";
 

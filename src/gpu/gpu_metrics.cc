@@ -43,6 +43,8 @@ constexpr int kMiB = 20;
 const Metric kMetrics[] = {
     {"DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).",
      [](const GpuHealth::Known& k) { return Whole(k.gpu.sample.utilization_percent); }},
+    {"DCGM_FI_DEV_MEM_COPY_UTIL", "Memory utilization (in %).",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.sample.memory_busy_percent); }},
     {"DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).",
      [](const GpuHealth::Known& k) { return Whole(k.gpu.sample.memory_used_bytes, kMiB); }},
     {"DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).",
@@ -65,19 +67,26 @@ const Metric kMetrics[] = {
 
 }  // namespace
 
-std::string GpuMetricsText(const GpuHealth& health, std::string_view node,
-                           const std::function<GpuUser(const std::string& uuid)>& user_of) {
+std::string GpuMetricsText(
+    const GpuHealth& health, std::string_view node,
+    const std::function<std::vector<GpuUser>(const std::string& uuid)>& users_of) {
   std::string out;
   if (health.gpus().empty()) return out;
+  std::vector<std::vector<std::string>> labels;  // of each GPU's series
+  for (const GpuHealth::Known& known : health.gpus()) {
+    std::vector<GpuUser> users = users_of(known.gpu.uuid);
+    if (users.size() != 1) users.emplace_back();
+    std::vector<std::string>& series = labels.emplace_back();
+    for (const GpuUser& user : users)
+      series.push_back(Labels(known.gpu, node, health.inventory().driver_version, user));
+  }
   for (const Metric& metric : kMetrics) {
     out += fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", metric.name, metric.help);
-    for (const GpuHealth::Known& known : health.gpus()) {
-      const std::string value = metric.read(known);
+    for (size_t i = 0; i < labels.size(); ++i) {
+      const std::string value = metric.read(health.gpus()[i]);
       if (value.empty()) continue;
-      out += fmt::format(
-          "{}{{{}}} {}\n", metric.name,
-          Labels(known.gpu, node, health.inventory().driver_version, user_of(known.gpu.uuid)),
-          value);
+      for (const std::string& series : labels[i])
+        out += fmt::format("{}{{{}}} {}\n", metric.name, series, value);
     }
   }
   return out;

@@ -63,6 +63,7 @@ void GpuMonitor::OnLook(const Result<Inventory>& look, bool counts) {
   anew_ = health_.asks_anew();
   const bool first = !std::exchange(known_, true);
   if (changed || first) on_change_();
+  if (on_look_ && counts && look) on_look_();
   for (Task& done : std::exchange(waiting_, {})) done();
 }
 

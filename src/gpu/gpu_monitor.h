@@ -31,6 +31,8 @@ class GpuMonitor {
   GpuMonitor(Loop& loop, Prober& prober, Duration steady, std::function<void()> on_change);
   ~GpuMonitor();
 
+  // Hears of every regular look that was answered, after on_change. Before Start().
+  void OnEveryLook(std::function<void()> on_look) { on_look_ = std::move(on_look); }
   void Start();
   // Some look was answered: what health() says is so.
   bool known() const { return known_; }
@@ -48,7 +50,7 @@ class GpuMonitor {
   Loop& loop_;
   Prober& prober_;
   GpuHealth health_;
-  std::function<void()> on_change_;
+  std::function<void()> on_change_, on_look_;
   bool known_ = false, absent_ = false, looking_ = false;
   bool anew_ = false;  // the next look begins anew: something is missing
   Time looked_at_{};

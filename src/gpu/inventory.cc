@@ -27,6 +27,7 @@ json::Value ToJson(const Gpu& gpu, const std::vector<Gpu>& all) {
                     {"memoryFree", gpu.sample.memory_free_bytes},
                     {"temperature", gpu.sample.temperature_celsius},
                     {"power", gpu.sample.power_milliwatts},
+                    {"memoryBusy", gpu.sample.memory_busy_percent},
                     {"tellsXids", gpu.tells_xids},
                     {"xids", json::Array(gpu.xids.begin(), gpu.xids.end())},
                     {"fault", gpu.fault}});
@@ -46,8 +47,8 @@ Gpu GpuFromJson(const json::Value& value) {
   gpu.compute_minor = value["computeMinor"].AsInt();
   gpu.mig_capable = value["mig"].AsBool();
   gpu.sample = {value["utilization"].AsInt(-1), value["memoryUsed"].AsInt(-1),
-                value["memoryFree"].AsInt(-1), value["temperature"].AsInt(-1),
-                value["power"].AsInt(-1)};
+                value["memoryFree"].AsInt(-1),  value["temperature"].AsInt(-1),
+                value["power"].AsInt(-1),       value["memoryBusy"].AsInt(-1)};
   gpu.tells_xids = value["tellsXids"].AsBool();
   for (const json::Value& xid : value["xids"].items()) gpu.xids.push_back(xid.AsInt());
   gpu.fault = value["fault"].Str();

@@ -26,6 +26,7 @@ struct GpuSample {
   int64_t memory_used_bytes = -1, memory_free_bytes = -1;
   int64_t temperature_celsius = -1;
   int64_t power_milliwatts = -1;
+  int64_t memory_busy_percent = -1;  // of the time in which memory was read or written
   bool operator==(const GpuSample&) const = default;
 };
 

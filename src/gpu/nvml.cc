@@ -307,8 +307,10 @@ void Nvml::Library::Measure(Gpu& gpu, Device device) const {
     return took(code);
   };
   Utilization busy = {};
-  if (utilization != nullptr && took(utilization(device, &busy)))
+  if (utilization != nullptr && took(utilization(device, &busy))) {
     gpu.sample.utilization_percent = busy.gpu;
+    gpu.sample.memory_busy_percent = busy.memory;
+  }
   MemoryV2 amounts = {};
   amounts.version = kMemoryV2;
   Memory old_amounts = {};

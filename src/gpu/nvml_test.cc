@@ -30,7 +30,7 @@ TEST(Nvml, TellsWhatTheDriverKnows) {
   EXPECT_EQ(a.memory_bytes, 150754820096);
   EXPECT_EQ(a.pci_bus_id, "00000000:04:00.0");
   EXPECT_EQ(a.compute_major, 9);
-  EXPECT_EQ(a.sample, (GpuSample{37, 1048576, 150754820096 - 1048576, 41, 123456}));
+  EXPECT_EQ(a.sample, (GpuSample{37, 1048576, 150754820096 - 1048576, 41, 123456, 12}));
   EXPECT_EQ(a.links, (std::map<std::string, int64_t>{{"GPU-b", 18}}));
   EXPECT_EQ(read->gpus[1].numa_node, 1);
   EXPECT_EQ(read->gpus[2].minor, 7);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "schema/dcgm_exporter.h"
 #include "schema/device_plugin.h"
 #include "schema/distributed_training.h"
 #include "schema/names.h"
@@ -230,6 +231,13 @@ void AdviseOnSpotNodes(const json::Value& pod_spec, const std::string& path,
       path, demand));
 }
 
+void AdviseOnDcgmExporter(const json::Value& pod_spec, std::vector<std::string>& out) {
+  if (!IsDcgmExporter(pod_spec)) return;
+  out.emplace_back(
+      "spec.template.spec: muster's nodes have the metrics DCGM_FI_DEV_* themselves and no pods of "
+      "dcgm-exporter are made: scrape /api/v1/nodes/NODE/proxy/metrics");
+}
+
 // Where the pods of an object are described, if it is one of those that people write.
 std::pair<const json::Value&, std::string> PodSpecOf(const Kind& kind, const json::Value& object) {
   if (kind.group.empty() && kind.kind == "Pod") return {object["spec"], "spec"};
@@ -262,7 +270,10 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
     AdviseOnReferenceProgram(spec, out);
   const auto [pod_spec, path] = PodSpecOf(kind, object);
   AdviseOnCudaDevices(pod_spec, path, out);
-  if (kind.group == "apps" && kind.kind == "DaemonSet") AdviseOnDevicePlugin(pod_spec, out);
+  if (kind.group == "apps" && kind.kind == "DaemonSet") {
+    AdviseOnDevicePlugin(pod_spec, out);
+    AdviseOnDcgmExporter(pod_spec, out);
+  }
   if (kind.group.empty() && kind.kind == "Service") {
     AdviseOnLoadBalancer(spec, out);
     AdviseOnTopologyMode(object, out);

@@ -170,6 +170,16 @@ TEST(Advice, NoPodsAreMadeOfNvidiasDevicePlugin) {
   EXPECT_TRUE(ToldOf("apps", "Deployment", plugin).empty());
 }
 
+TEST(Advice, NoPodsAreMadeOfDcgmExporter) {
+  const std::string exporter = R"({"spec":{"template":{"spec":{
+      "containers":[{"image":"nvcr.io/nvidia/k8s/dcgm-exporter:4.4.2"}]}}}})";
+  EXPECT_EQ(ToldOf("apps", "DaemonSet", exporter),
+            std::vector<std::string>{
+                "spec.template.spec: muster's nodes have the metrics DCGM_FI_DEV_* themselves and "
+                "no pods of dcgm-exporter are made: scrape /api/v1/nodes/NODE/proxy/metrics"});
+  EXPECT_TRUE(ToldOf("apps", "Deployment", exporter).empty());
+}
+
 TEST(Advice, OthersAreFine) {
   EXPECT_TRUE(Told(Pod("1"), 0).empty()) << "a master alone";
   EXPECT_TRUE(Told(Pod("8"), 3).empty());

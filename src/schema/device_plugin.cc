@@ -5,13 +5,6 @@
 namespace muster::schema {
 namespace {
 
-// "k8s-device-plugin" of "registry:5000/nvidia/k8s-device-plugin:v0.15.0".
-std::string_view LastPart(std::string_view image) {
-  image = image.substr(0, image.find('@'));
-  image.remove_prefix(image.rfind('/') + 1);
-  return image.substr(0, image.find(':'));
-}
-
 bool IsPluginDir(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
   return path == kDevicePluginDir;
@@ -19,12 +12,18 @@ bool IsPluginDir(std::string_view path) {
 
 }  // namespace
 
+std::string_view LastPartOfImage(std::string_view image) {
+  image = image.substr(0, image.find('@'));
+  image.remove_prefix(image.rfind('/') + 1);
+  return image.substr(0, image.find(':'));
+}
+
 bool IsNvidiaDevicePlugin(const json::Value& pod_spec) {
   const json::Array& containers = pod_spec["containers"].items();
   const json::Array& volumes = pod_spec["volumes"].items();
   return std::any_of(containers.begin(), containers.end(),
                      [](const json::Value& container) {
-                       return LastPart(container["image"].AsString()) == "k8s-device-plugin";
+                       return LastPartOfImage(container["image"].AsString()) == "k8s-device-plugin";
                      }) &&
          std::any_of(volumes.begin(), volumes.end(), [](const json::Value& volume) {
            return IsPluginDir(volume["hostPath"]["path"].AsString());

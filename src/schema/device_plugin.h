@@ -3,7 +3,7 @@
 // How NVIDIA's device plugin is recognised. It offers nvidia.com/gpu to a kubelet; muster's nodes
 // offer that themselves and listen to no plugin, which would start again and again.
 //
-// Thread: any (pure function).
+// Thread: any (pure functions).
 
 #pragma once
 
@@ -14,6 +14,9 @@
 namespace muster::schema {
 
 inline constexpr std::string_view kDevicePluginDir = "/var/lib/kubelet/device-plugins";
+
+// "k8s-device-plugin" of "registry:5000/nvidia/k8s-device-plugin:v0.15.0".
+std::string_view LastPartOfImage(std::string_view image);
 
 // Its image, under whatever registry and tag, and the directory in which plugins meet the kubelet.
 bool IsNvidiaDevicePlugin(const json::Value& pod_spec);

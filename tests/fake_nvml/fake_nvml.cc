@@ -9,7 +9,7 @@
 //   memory 150754820096        bytes; used 1073741824 likewise
 //   pci 00000000:04:00.0
 //   compute 9.0
-//   util 37                    percent; temp 41 (degrees), power 123456 (milliwatts)
+//   util 37                    percent; memutil 12, temp 41 (degrees), power 123456 (milliwatts)
 //   link GPU-b 18              so many links lead to that GPU
 //   switch 18                  so many links lead to an NVSwitch
 //   xid 79                     an error that the driver tells of once; a word after it (xid 79 2)
@@ -338,7 +338,8 @@ EXPORT int nvmlDeviceGetP2PStatus(void* handle, void* other, int, int* status) {
 
 EXPORT int nvmlDeviceGetUtilizationRates(void* handle, Utilization* utilization) {
   FIND_GPU(handle);
-  *utilization = {static_cast<unsigned>(gpu->Number("util", 0)), 0};
+  *utilization = {static_cast<unsigned>(gpu->Number("util", 0)),
+                  static_cast<unsigned>(gpu->Number("memutil", 0))};
   return kSuccess;
 }
 

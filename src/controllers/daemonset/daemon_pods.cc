@@ -10,6 +10,7 @@
 #include "cluster/taints.h"
 #include "controllers/history/history.h"
 #include "controllers/pods/pod_template.h"
+#include "schema/dcgm_exporter.h"
 #include "schema/device_plugin.h"
 
 namespace muster::controllers {
@@ -78,7 +79,7 @@ json::Value MakeDaemonPod(const json::Value& daemon_set, const std::string& node
 }
 
 NodeVerdict JudgeNode(const json::Value& pod_spec, const json::Value& node) {
-  if (schema::IsNvidiaDevicePlugin(pod_spec)) return {};
+  if (schema::IsNvidiaDevicePlugin(pod_spec) || schema::IsDcgmExporter(pod_spec)) return {};
   const std::string_view wanted = pod_spec["nodeName"].AsString();
   if ((!wanted.empty() && wanted != node["metadata"]["name"].AsString()) ||
       !SuitsLabels(pod_spec, node))

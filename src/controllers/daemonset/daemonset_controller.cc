@@ -7,6 +7,7 @@
 #include "controllers/pods/ownership.h"
 #include "controllers/pods/pod_facts.h"
 #include "controllers/pods/selected_objects.h"
+#include "schema/dcgm_exporter.h"
 #include "schema/device_plugin.h"
 
 namespace muster::controllers {
@@ -29,12 +30,18 @@ client::Trigger OnNode(const client::Informer& sets) {
 }
 
 // Once for each state of the spec: why the set has no pods (daemon_pods.h).
-void TellOfDevicePlugin(const json::Value& set, client::Reconciled& out) {
-  if (!schema::IsNvidiaDevicePlugin(set.Path({"spec", "template", "spec"})) ||
-      set["status"]["observedGeneration"] == set["metadata"]["generation"])
-    return;
-  out.Event(set, client::EventType::kNormal, "DevicePluginNotNeeded",
-            "muster offers nvidia.com/gpu itself and makes no pods of NVIDIA's device plugin");
+void TellOfWhatNodesDoThemselves(const json::Value& set, client::Reconciled& out) {
+  if (set["status"]["observedGeneration"] == set["metadata"]["generation"]) return;
+  const json::Value& pod_spec = set.Path({"spec", "template", "spec"});
+  if (schema::IsNvidiaDevicePlugin(pod_spec)) {
+    out.Event(set, client::EventType::kNormal, "DevicePluginNotNeeded",
+              "muster offers nvidia.com/gpu itself and makes no pods of NVIDIA's device plugin");
+  }
+  if (schema::IsDcgmExporter(pod_spec)) {
+    out.Event(set, client::EventType::kNormal, "DcgmExporterNotNeeded",
+              "muster's nodes have the metrics DCGM_FI_DEV_* themselves and no pods of "
+              "dcgm-exporter are made: scrape /api/v1/nodes/NODE/proxy/metrics");
+  }
 }
 
 }  // namespace
@@ -121,7 +128,7 @@ client::Reconciled DaemonSetController::Reconcile(const client::View& view,
               "This daemon set is selecting all pods. A non-empty selector is required.");
     return out;
   }
-  TellOfDevicePlugin(*set, out);
+  TellOfWhatNodesDoThemselves(*set, out);
   const client::Informer& pods = view.Of(resources::kPods);
   Memory& memory = memories_[key];
   bool is_settled = true;

@@ -88,6 +88,21 @@ TEST_F(DaemonSetTest, NoPodsOfNvidiasDevicePlugin) {
   EXPECT_EQ(told(), 1) << "once for a state of the spec";
 }
 
+TEST_F(DaemonSetTest, NoPodsOfDcgmExporter) {
+  PutNode("n1");
+  PutSet("maxUnavailable: 1");
+  EXPECT_EQ(Pods(), "n1:v1") << "of another exporter";
+  api_.Put(kDaemonSets, Get(kDaemonSets, "d", "agent").SetPath({"metadata", "generation"}, 2));
+  SetImage("nvcr.io/nvidia/k8s/dcgm-exporter:4.4.2-4.7.0-distroless");
+  EXPECT_EQ(Pods(), "");
+  const std::vector<std::string> events = Events();
+  EXPECT_EQ(std::count_if(events.begin(), events.end(),
+                          [](const std::string& event) {
+                            return event.starts_with("DcgmExporterNotNeeded ");
+                          }),
+            1);
+}
+
 TEST_F(DaemonSetTest, APodOnEachNodeThatSuitsIt) {
   PutNode("n1");
   PutNode("n2", "{gpu: 'yes'}");

@@ -70,8 +70,9 @@ class DashboardTest : public testing::Test {
               201);
     EXPECT_EQ(test_
                   .Send("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-                        R"({"metadata":{"name":"viewer"},"roleRef":{"apiGroup":
-                         "rbac.authorization.k8s.io","kind":"ClusterRole","name":"system:aggregate-to-view"},
+                        R"({"metadata":{"name":"viewer"},"roleRef":{"kind":"ClusterRole",
+                         "apiGroup":"rbac.authorization.k8s.io",
+                         "name":"system:aggregate-to-view"},
                          "subjects":[{"kind":"ServiceAccount","name":"viewer",
                          "namespace":"default"}]})",
                         json)

@@ -1,7 +1,12 @@
 import { render } from 'preact';
 
 import { takeToken } from './api/session.ts';
-import './style.css';
+import './style/base.css';
+import './style/frame.css';
+import './style/overview.css';
+import './style/lists.css';
+import './style/detail.css';
+import './style/narrow.css';
 import { App } from './view/app.tsx';
 
 const app = document.getElementById('app');

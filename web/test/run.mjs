@@ -19,7 +19,9 @@ function* testsIn(folder) {
 }
 
 const words = process.argv.slice(2);
-const tests = [...testsIn(join(root, 'src'))].filter((path) => words.length === 0 || words.some((word) => path.includes(word)));
+const tests = [...testsIn(join(root, 'src'))].filter(
+  (path) => words.length === 0 || words.some((word) => path.includes(word)),
+);
 if (tests.length === 0) {
   console.error('there are no such tests');
   process.exit(1);
@@ -27,11 +29,21 @@ if (tests.length === 0) {
 const out = mkdtempSync(join(tmpdir(), 'muster-web-test-'));
 try {
   await build({
-    entryPoints: tests, outdir: out, outbase: root, bundle: true, platform: 'node', format: 'esm', sourcemap: 'inline',
-    jsx: 'automatic', jsxImportSource: 'preact', logLevel: 'warning', outExtension: { '.js': '.mjs' },
+    entryPoints: tests,
+    outdir: out,
+    outbase: root,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    sourcemap: 'inline',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    logLevel: 'warning',
+    outExtension: { '.js': '.mjs' },
   });
   const files = tests.map((path) => join(out, path.slice(root.length + 1).replace(/\.ts$/, '.mjs')));
-  process.exitCode = spawnSync(process.execPath, ['--enable-source-maps', '--test', ...files], { stdio: 'inherit' }).status ?? 1;
+  process.exitCode =
+    spawnSync(process.execPath, ['--enable-source-maps', '--test', ...files], { stdio: 'inherit' }).status ?? 1;
 } finally {
   rmSync(out, { recursive: true });
 }

@@ -28,7 +28,8 @@ export async function openPage(browser, url) {
   page.on('pageerror', (error) => faults.push(`script: ${error.message}`));
   page.on('console', (message) => {
     // The browser itself reports each failed request so; tests say themselves which may fail.
-    if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text())) faults.push(`console: ${message.text()}`);
+    if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text()))
+      faults.push(`console: ${message.text()}`);
   });
   page.on('request', (request) => {
     if (new URL(request.url()).origin !== origin) faults.push(`request to ${request.url()}`);
@@ -59,7 +60,10 @@ export async function shows(page, wanted, selector = '#app') {
         const element = document.querySelector(where);
         return element !== null && new RegExp(source, flags).test(element.innerText);
       },
-      { polling: 100 }, pattern.source, pattern.flags, selector,
+      { polling: 100 },
+      pattern.source,
+      pattern.flags,
+      selector,
     );
   } catch {
     assert.fail(`the page does not show ${pattern} but:\n${await text(page).catch(() => '(nothing)')}`);

@@ -30,8 +30,14 @@ try {
   await go(page, '#/nodes');
   await shows(page, /10,000 pods/);
 
-  const { longest, elements } = await page.evaluate(() => ({ longest: window.longest, elements: document.querySelectorAll('*').length }));
-  console.log(`result: 1,000 nodes and 10,000 pods are shown after ${(loaded / 1000).toFixed(1)} s, the longest task took ${Math.round(longest)} ms, ${elements} elements`);
+  const { longest, elements } = await page.evaluate(() => ({
+    longest: window.longest,
+    elements: document.querySelectorAll('*').length,
+  }));
+  console.log(
+    `result: 1,000 nodes and 10,000 pods are shown after ${(loaded / 1000).toFixed(1)} s,`,
+    `the longest task took ${Math.round(longest)} ms, ${elements} elements`,
+  );
   assert.ok(longest < LONGEST_TASK_MS, `the page did not react for ${longest} ms`);
   assert.ok(elements < 3000, `${elements} elements`);
   assert.deepEqual(faults, []);

@@ -46,9 +46,21 @@ try {
   await shows(page, /master 0\s+llm-finetune-master-0[\s\S]*worker 3\s+llm-finetune-worker-2/, '.ranks');
   await shows(page, /Created pod: llm-finetune-worker-1/, '.events');
   await shows(page, /master 0[\s\S]*step \d+ {2}loss/, '.logs');
-  const last = async () => Math.max(...(await text(page, '.logs')).match(/step (\d+)/g).map((step) => Number(step.slice(5))));
+  const last = async () =>
+    Math.max(...(await text(page, '.logs')).match(/step (\d+)/g).map((step) => Number(step.slice(5))));
   const before = await last();
-  await page.waitForFunction((step) => Math.max(...document.querySelector('.logs').innerText.match(/step (\d+)/g).map((s) => Number(s.slice(5)))) > step + 2, { polling: 200 }, before);
+  await page.waitForFunction(
+    (step) =>
+      Math.max(
+        ...document
+          .querySelector('.logs')
+          .innerText.match(/step (\d+)/g)
+          .map((s) => Number(s.slice(5))),
+      ) >
+      step + 2,
+    { polling: 200 },
+    before,
+  );
   await page.click('.ranks .list-row:nth-child(2) a'); // only one rank
   await shows(page, /Logs\s+llm-finetune-worker-0/, '.logs');
   await shows(page, /step \d+/, '.log-box');
@@ -70,7 +82,11 @@ try {
   for (const hash of ['#/nodes', '#/queue', '#/jobs', '#/jobs/language/PyTorchJob/llm-finetune', '#/cost']) {
     await page.setViewport({ width: 390, height: 800 });
     await go(page, hash);
-    await page.waitForFunction((wanted) => location.hash === wanted && document.querySelector('main h1') !== null, {}, hash);
+    await page.waitForFunction(
+      (wanted) => location.hash === wanted && document.querySelector('main h1') !== null,
+      {},
+      hash,
+    );
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     assert.ok(wide <= 0, `${hash} is ${wide} pixels too wide for a telephone`);
   }
@@ -113,7 +129,11 @@ try {
 
   // Who may see nothing is told what is missing; a token that does not hold is asked for again.
   const refused = await openPage(browser, `${base}#token=${poor}`);
-  await shows(refused.page, /pods is forbidden: User "system:serviceaccount:default:nobody" cannot list resource "pods"/, '.banner');
+  await shows(
+    refused.page,
+    /pods is forbidden: User "system:serviceaccount:default:nobody" cannot list resource "pods"/,
+    '.banner',
+  );
   await shows(refused.page, /This identity may not see nodes/);
   assert.deepEqual(refused.faults, []);
   const wrong = await openPage(browser, `${base}#token=wrong`);

@@ -53,7 +53,13 @@ export class Client {
     let response: Response;
     try {
       // Without credentials: neither cookies nor a client certificate, only the token counts.
-      response = await fetch(path, { headers, cache: 'no-store', credentials: 'omit', redirect: 'error', signal: signal ?? null });
+      response = await fetch(path, {
+        headers,
+        cache: 'no-store',
+        credentials: 'omit',
+        redirect: 'error',
+        signal: signal ?? null,
+      });
     } catch (error) {
       if (error instanceof DOMException && error.name === 'AbortError') throw error;
       throw new ApiError(0, 'The server does not answer');

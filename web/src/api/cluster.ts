@@ -82,7 +82,11 @@ export class Cluster {
     if (this.nodes.state.name === 'denied' && this.nodes.state.status === 401) return this.nodes.state;
     for (const one of [this.pods, this.nodes, ...this.jobs.values()]) if (one.state.name === 'lost') return one.state;
     if (this.pods.state.name === 'denied') return this.pods.state;
-    return this.pods.state.name === 'loading' ? this.pods.state : this.nodes.state.name === 'loading' ? this.nodes.state : { name: 'live' };
+    return this.pods.state.name === 'loading'
+      ? this.pods.state
+      : this.nodes.state.name === 'loading'
+        ? this.nodes.state
+        : { name: 'live' };
   }
 
   retry(): void {
@@ -193,12 +197,18 @@ export class Cluster {
   private async readUsage(): Promise<void> {
     if (!this.measuresUsage) return;
     interface Answer {
-      readonly items: readonly { readonly metadata: { readonly name: string }; readonly usage: Readonly<Record<string, string>> }[];
+      readonly items: readonly {
+        readonly metadata: { readonly name: string };
+        readonly usage: Readonly<Record<string, string>>;
+      }[];
     }
     try {
       const answer = await this.client.json<Answer>('/apis/metrics.k8s.io/v1beta1/nodes');
       this.usage = new Map(
-        answer.items.map((one) => [one.metadata.name, { cpu: quantity(one.usage['cpu']), memory: quantity(one.usage['memory']) }]),
+        answer.items.map((one) => [
+          one.metadata.name,
+          { cpu: quantity(one.usage['cpu']), memory: quantity(one.usage['memory']) },
+        ]),
       );
     } catch {
       this.usage = new Map();
@@ -207,7 +217,10 @@ export class Cluster {
 
   private sample(): void {
     if (this.nodes.state.name !== 'live' || this.pods.state.name !== 'live') return;
-    let gpus = 0, used = 0, busy = 0, measured = false;
+    let gpus = 0,
+      used = 0,
+      busy = 0,
+      measured = false;
     for (const use of this.uses) {
       gpus += use.slots.length;
       used += use.used;

@@ -21,7 +21,9 @@ interface WatchFrame {
 }
 
 const PAGE = 500;
-const FIRST_WAIT_MS = 500, LONGEST_WAIT_MS = 15_000, DENIED_WAIT_MS = 60_000;
+const FIRST_WAIT_MS = 500,
+  LONGEST_WAIT_MS = 15_000,
+  DENIED_WAIT_MS = 60_000;
 
 export class Collection<Row> {
   rows: ReadonlyMap<string, Row> = new Map();

@@ -47,7 +47,8 @@ beforeEach(() => {
     timers.push(timer);
     return timer;
   }) as unknown as typeof setTimeout;
-  globalThis.clearTimeout = ((timer: unknown) => (timers = timers.filter((one) => one !== timer))) as unknown as typeof clearTimeout;
+  globalThis.clearTimeout = ((timer: unknown) =>
+    (timers = timers.filter((one) => one !== timer))) as unknown as typeof clearTimeout;
 });
 afterEach(() => {
   globalThis.setTimeout = real.set;
@@ -65,7 +66,12 @@ const settle = async (): Promise<void> => {
 };
 
 async function started(server: FakeServer): Promise<Collection<string>> {
-  const collection = new Collection(server.client, '/api/v1/pods', (object) => object.metadata.name, () => {});
+  const collection = new Collection(
+    server.client,
+    '/api/v1/pods',
+    (object) => object.metadata.name,
+    () => {},
+  );
   collection.start();
   await settle();
   return collection;
@@ -73,7 +79,10 @@ async function started(server: FakeServer): Promise<Collection<string>> {
 
 test('lists in pages, then watches from there', async () => {
   const server = new FakeServer();
-  server.answers = [{ metadata: { resourceVersion: '7', continue: 'more+' }, items: [item('a')] }, { metadata: { resourceVersion: '7' }, items: [item('b')] }];
+  server.answers = [
+    { metadata: { resourceVersion: '7', continue: 'more+' }, items: [item('a')] },
+    { metadata: { resourceVersion: '7' }, items: [item('b')] },
+  ];
   const collection = await started(server);
   assert.deepEqual(server.asked, ['/api/v1/pods?limit=500', '/api/v1/pods?limit=500&continue=more%2B']);
   assert.equal(server.streams[0]?.path, '/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=7');
@@ -90,7 +99,10 @@ test('lists in pages, then watches from there', async () => {
 
 test('a watch that was interrupted goes on where it was', async () => {
   const server = new FakeServer();
-  server.answers = [{ metadata: { resourceVersion: '7' }, items: [item('a')] }, new ApiError(0, 'The server does not answer')];
+  server.answers = [
+    { metadata: { resourceVersion: '7' }, items: [item('a')] },
+    new ApiError(0, 'The server does not answer'),
+  ];
   const collection = await started(server);
   server.stream.onOpen?.();
   server.send('ADDED', item('b', '9'));
@@ -108,7 +120,11 @@ test('a watch that was interrupted goes on where it was', async () => {
 
 test('lists again when the server has forgotten the moment', async () => {
   const server = new FakeServer();
-  server.answers = [{ metadata: { resourceVersion: '7' }, items: [item('a')] }, {}, { metadata: { resourceVersion: '50' }, items: [item('z')] }];
+  server.answers = [
+    { metadata: { resourceVersion: '7' }, items: [item('a')] },
+    {},
+    { metadata: { resourceVersion: '50' }, items: [item('z')] },
+  ];
   const collection = await started(server);
   server.stream.onOpen?.();
   server.stream.onMessage(JSON.stringify({ type: 'ERROR', object: { code: 410, metadata: {} } }));
@@ -132,7 +148,12 @@ test('who may not look is told so, and sees nothing', async () => {
 test('a path with a query keeps it', async () => {
   const server = new FakeServer();
   server.answers = [{ metadata: { resourceVersion: '1' }, items: [] }];
-  const collection = new Collection(server.client, '/api/v1/events?fieldSelector=x', (object) => object, () => {});
+  const collection = new Collection(
+    server.client,
+    '/api/v1/events?fieldSelector=x',
+    (object) => object,
+    () => {},
+  );
   collection.start();
   await settle();
   assert.equal(server.asked[0], '/api/v1/events?fieldSelector=x&limit=500');

@@ -10,7 +10,10 @@ export interface ServedKind extends JobKind {
 export interface Discovery {
   readonly items: readonly {
     readonly metadata?: { readonly name?: string };
-    readonly versions?: readonly { readonly version: string; readonly resources?: readonly { readonly resource: string }[] }[];
+    readonly versions?: readonly {
+      readonly version: string;
+      readonly resources?: readonly { readonly resource: string }[];
+    }[];
   }[];
 }
 
@@ -25,7 +28,9 @@ export function servedJobKinds(discovery: Discovery): ServedKind[] {
   const served: ServedKind[] = [];
   for (const kind of JOB_KINDS) {
     const group = discovery.items.find((one) => one.metadata?.name === kind.group);
-    const version = group?.versions?.find((one) => one.resources?.some((resource) => resource.resource === kind.plural));
+    const version = group?.versions?.find((one) =>
+      one.resources?.some((resource) => resource.resource === kind.plural),
+    );
     if (version !== undefined) served.push({ ...kind, path: `/apis/${kind.group}/${version.version}/${kind.plural}` });
   }
   return served;

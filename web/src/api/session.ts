@@ -28,7 +28,8 @@ export function identityOf(token: string): Identity {
   if (part === undefined) return { name: '', expires: 0 };
   try {
     const claims = JSON.parse(atob(part.replaceAll('-', '+').replaceAll('_', '/'))) as { sub?: unknown; exp?: unknown };
-    const name = typeof claims.sub === 'string' ? claims.sub.replace(/^system:serviceaccount:/, '').replace(':', '/') : '';
+    const name =
+      typeof claims.sub === 'string' ? claims.sub.replace(/^system:serviceaccount:/, '').replace(':', '/') : '';
     return { name, expires: typeof claims.exp === 'number' ? claims.exp * 1000 : 0 };
   } catch {
     return { name: '', expires: 0 };

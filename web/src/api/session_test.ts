@@ -5,15 +5,25 @@ import { identityOf, takeToken } from './session.ts';
 
 class FakeStorage {
   private readonly items = new Map<string, string>();
-  getItem(key: string): string | null { return this.items.get(key) ?? null; }
-  setItem(key: string, value: string): void { this.items.set(key, value); }
-  removeItem(key: string): void { this.items.delete(key); }
+  getItem(key: string): string | null {
+    return this.items.get(key) ?? null;
+  }
+  setItem(key: string, value: string): void {
+    this.items.set(key, value);
+  }
+  removeItem(key: string): void {
+    this.items.delete(key);
+  }
 }
 
 const visit = (hash: string, storage = new FakeStorage()): { token: string; address: string } => {
   let address = '';
   const history = { replaceState: (_: unknown, __: string, url: string) => (address = url) };
-  const token = takeToken({ hash, pathname: '/dashboard/' } as Location, history as unknown as History, storage as unknown as Storage);
+  const token = takeToken(
+    { hash, pathname: '/dashboard/' } as Location,
+    history as unknown as History,
+    storage as unknown as Storage,
+  );
   return { token, address };
 };
 
@@ -29,7 +39,9 @@ test('other fragments are no tokens', () => {
 });
 
 test('who a token is for', () => {
-  const claims = btoa(JSON.stringify({ sub: 'system:serviceaccount:kube-system:muster-dashboard', exp: 1_800_000_000 })).replaceAll('=', '');
+  const claims = btoa(
+    JSON.stringify({ sub: 'system:serviceaccount:kube-system:muster-dashboard', exp: 1_800_000_000 }),
+  ).replaceAll('=', '');
   assert.deepEqual(identityOf(`x.${claims}.y`), { name: 'kube-system/muster-dashboard', expires: 1_800_000_000_000 });
   assert.deepEqual(identityOf('opaque'), { name: '', expires: 0 });
   assert.deepEqual(identityOf('x.!.y'), { name: '', expires: 0 });

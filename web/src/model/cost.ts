@@ -22,7 +22,12 @@ const HOUR = 3600 * 1000;
 export type Grouping = 'namespace' | 'job';
 
 // The most GPU-hours first.
-export function spenders(pods: Iterable<PodRow>, figures: ReadonlyMap<string, Figures>, now: number, by: Grouping): Spender[] {
+export function spenders(
+  pods: Iterable<PodRow>,
+  figures: ReadonlyMap<string, Figures>,
+  now: number,
+  by: Grouping,
+): Spender[] {
   const out = new Map<string, { -readonly [K in keyof Spender]: Spender[K] }>();
   for (const pod of pods) {
     if (pod.gpus === 0 || pod.started === 0) continue;

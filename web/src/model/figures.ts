@@ -29,7 +29,8 @@ export function parseFigures(exposition: string): Map<string, Figures> {
     const value = Number(line.slice(line.lastIndexOf('} ') + 2).split(' ')[0]);
     if (field === undefined || uuid === undefined || Number.isNaN(value)) continue;
     let figures = out.get(uuid);
-    if (figures === undefined) out.set(uuid, (figures = { util: undefined, memoryUsed: undefined, temperature: undefined, power: undefined }));
+    if (figures === undefined)
+      out.set(uuid, (figures = { util: undefined, memoryUsed: undefined, temperature: undefined, power: undefined }));
     figures[field] = value;
   }
   return out;

@@ -1,6 +1,9 @@
 // Numbers and times as people read them.
 
-const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
+const SECOND = 1000,
+  MINUTE = 60 * SECOND,
+  HOUR = 60 * MINUTE,
+  DAY = 24 * HOUR;
 
 // "45s", "3m 20s", "5h 12m", "3d 4h": two units at most, the second only where it tells something.
 export function duration(milliseconds: number): string {
@@ -20,7 +23,8 @@ function pair(span: number, large: number, largeName: string, small: number, sma
 
 export function bytes(value: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-  let amount = value, unit = 0;
+  let amount = value,
+    unit = 0;
   while (amount >= 1024 && unit < units.length - 1) {
     amount /= 1024;
     ++unit;
@@ -46,10 +50,20 @@ export function percent(part: number): string {
   return `${Math.round(part * 100)} %`;
 }
 
+// Shares count as parts.
+export function gpuCount(count: number): string {
+  return `${short(count)} ${count === 1 ? 'GPU' : 'GPUs'}`;
+}
+
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`;
 }
 
 export function clock(time: number): string {
-  return new Date(time).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+  return new Date(time).toLocaleTimeString([], {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hour12: false,
+  });
 }

@@ -4,10 +4,19 @@ import { test } from 'node:test';
 import { bytes, duration, hours, percent, plural, short } from './format.ts';
 
 test('durations have two units at most', () => {
-  const minute = 60_000, hour = 60 * minute, day = 24 * hour;
+  const minute = 60_000,
+    hour = 60 * minute,
+    day = 24 * hour;
   for (const [span, text] of [
-    [-5, '0s'], [59_999, '59s'], [minute, '1m'], [3 * minute + 20_000, '3m 20s'], [10 * minute + 20_000, '10m'],
-    [5 * hour + 12 * minute, '5h 12m'], [day, '1d'], [3 * day + 4 * hour, '3d 4h'], [40 * day + hour, '40d'],
+    [-5, '0s'],
+    [59_999, '59s'],
+    [minute, '1m'],
+    [3 * minute + 20_000, '3m 20s'],
+    [10 * minute + 20_000, '10m'],
+    [5 * hour + 12 * minute, '5h 12m'],
+    [day, '1d'],
+    [3 * day + 4 * hour, '3d 4h'],
+    [40 * day + hour, '40d'],
   ] as const)
     assert.equal(duration(span), text);
 });

@@ -7,7 +7,14 @@ import { projectPod } from './pod.ts';
 import { assigned, gpuContainer, nodeObject, podObject } from './test_objects.ts';
 
 const holder = (name: string, gpus: number, ids: string[], parts: object = {}) =>
-  projectPod(podObject(name, { metadata: { annotations: ids.length === 0 ? {} : assigned('main', ids) }, spec: { nodeName: 'n', containers: [gpuContainer(gpus)] }, status: { phase: 'Running' }, ...parts }));
+  projectPod(
+    podObject(name, {
+      metadata: { annotations: ids.length === 0 ? {} : assigned('main', ids) },
+      spec: { nodeName: 'n', containers: [gpuContainer(gpus)] },
+      status: { phase: 'Running' },
+      ...parts,
+    }),
+  );
 
 const names = (pods: ReturnType<typeof holder>[]): string[][] => {
   const [use] = nodeUses([projectNode(nodeObject('n', ['G0', 'G1', 'G2']))], pods);
@@ -23,7 +30,11 @@ test('pods that share one have it together', () => {
 });
 
 test('who does not say which has some that nobody has', () => {
-  assert.deepEqual(names([holder('named', 1, ['G0']), holder('unnamed', 2, [])]), [['named'], ['unnamed'], ['unnamed']]);
+  assert.deepEqual(names([holder('named', 1, ['G0']), holder('unnamed', 2, [])]), [
+    ['named'],
+    ['unnamed'],
+    ['unnamed'],
+  ]);
 });
 
 test('who has ended has none', () => {
@@ -32,5 +43,8 @@ test('who has ended has none', () => {
 
 test('nodes are in the order of their numbers', () => {
   const nodes = ['n10', 'n2', 'n1'].map((name) => projectNode(nodeObject(name, [])));
-  assert.deepEqual(nodeUses(nodes, []).map((use) => use.node.name), ['n1', 'n2', 'n10']);
+  assert.deepEqual(
+    nodeUses(nodes, []).map((use) => use.node.name),
+    ['n1', 'n2', 'n10'],
+  );
 });

@@ -70,12 +70,32 @@ interface Said {
 }
 
 const PHASES: Readonly<Record<string, Phase>> = {
-  Succeeded: 'Succeeded', Complete: 'Succeeded', Completed: 'Succeeded', SuccessCriteriaMet: 'Succeeded',
-  Failed: 'Failed', FailureTarget: 'Failed',
-  Suspended: 'Suspended', Restarting: 'Restarting', Running: 'Running', Ready: 'Running', Created: 'Waiting',
+  Succeeded: 'Succeeded',
+  Complete: 'Succeeded',
+  Completed: 'Succeeded',
+  SuccessCriteriaMet: 'Succeeded',
+  Failed: 'Failed',
+  FailureTarget: 'Failed',
+  Suspended: 'Suspended',
+  Restarting: 'Restarting',
+  Running: 'Running',
+  Ready: 'Running',
+  Created: 'Waiting',
 };
 // Of conditions that hold at the same time, the first of these tells most.
-const TELLING = ['Failed', 'Complete', 'Completed', 'Succeeded', 'SuccessCriteriaMet', 'FailureTarget', 'Suspended', 'Restarting', 'Running', 'Ready', 'Created'];
+const TELLING = [
+  'Failed',
+  'Complete',
+  'Completed',
+  'Succeeded',
+  'SuccessCriteriaMet',
+  'FailureTarget',
+  'Suspended',
+  'Restarting',
+  'Running',
+  'Ready',
+  'Created',
+];
 
 function phaseOf(kind: string, object: AnyObject): Said {
   const status = record(object.status);
@@ -97,13 +117,25 @@ function phaseOf(kind: string, object: AnyObject): Said {
 function rayPhase(status: Readonly<Record<string, unknown>>): Said {
   const why = text(status['message']) || text(status['reason']);
   const since = timeOf(text(status['endTime']));
-  const word = text(status['jobStatus']) || text(status['jobDeploymentStatus']) || text(status['serviceStatus']) || text(status['state']);
+  const word =
+    text(status['jobStatus']) ||
+    text(status['jobDeploymentStatus']) ||
+    text(status['serviceStatus']) ||
+    text(status['state']);
   switch (word.toUpperCase()) {
-    case 'SUCCEEDED': case 'COMPLETE': return { phase: 'Succeeded', why, since };
-    case 'FAILED': case 'STOPPED': return { phase: 'Failed', why, since };
-    case 'SUSPENDED': return { phase: 'Suspended', why, since };
-    case 'RUNNING': case 'READY': return { phase: 'Running', why, since };
-    default: return { phase: 'Waiting', why, since };
+    case 'SUCCEEDED':
+    case 'COMPLETE':
+      return { phase: 'Succeeded', why, since };
+    case 'FAILED':
+    case 'STOPPED':
+      return { phase: 'Failed', why, since };
+    case 'SUSPENDED':
+      return { phase: 'Suspended', why, since };
+    case 'RUNNING':
+    case 'READY':
+      return { phase: 'Running', why, since };
+    default:
+      return { phase: 'Waiting', why, since };
   }
 }
 
@@ -176,7 +208,10 @@ export function viewJob(job: JobRow, pods: readonly PodRow[]): JobView {
     wanted: Math.max(job.wanted, live.length),
     gpus: placed.reduce((all, pod) => all + pod.gpus, 0),
     gpusWanted: live.reduce((all, pod) => all + pod.gpus, 0),
-    restarts: Math.max(job.restarts, pods.reduce((all, pod) => all + pod.restarts, 0)),
+    restarts: Math.max(
+      job.restarts,
+      pods.reduce((all, pod) => all + pod.restarts, 0),
+    ),
   };
 }
 
@@ -185,7 +220,13 @@ const LEADERS = ['master', 'chief', 'launcher', 'head'];
 // Leaders first, then by rank.
 function byRank(a: PodRow, b: PodRow): number {
   const order = (pod: PodRow): number => (LEADERS.includes(pod.role) ? 0 : 1);
-  return order(a) - order(b) || a.role.localeCompare(b.role) || a.rank - b.rank || a.created - b.created || a.name.localeCompare(b.name);
+  return (
+    order(a) - order(b) ||
+    a.role.localeCompare(b.role) ||
+    a.rank - b.rank ||
+    a.created - b.created ||
+    a.name.localeCompare(b.name)
+  );
 }
 
 // uid of a job -> its pods. A pod belongs to its controller, to what made that one (a JobSet's Jobs, a RayJob's cluster),
@@ -215,7 +256,8 @@ export function podsByJob(jobs: Iterable<JobRow>, pods: Iterable<PodRow>): Map<s
       uid = job.owner;
     }
     // Between them there is an object of a kind that is not shown here, such as a ReplicaSet.
-    const named = found || pod.job === '' ? undefined : byName.get(`${pod.ns}/${pod.job}`)?.find((job) => job.owner === '');
+    const named =
+      found || pod.job === '' ? undefined : byName.get(`${pod.ns}/${pod.job}`)?.find((job) => job.owner === '');
     if (named !== undefined) add(named.uid, pod);
   }
   return out;

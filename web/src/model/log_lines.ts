@@ -38,7 +38,8 @@ export class LineBuffer {
 
   // What was read from several logs at once is put in order; the last of equal times came last.
   settle(): void {
-    if (!this.sorted) this.lines = [...this.lines].sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : a.number - b.number));
+    if (!this.sorted)
+      this.lines = [...this.lines].sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : a.number - b.number));
     this.sorted = true;
   }
 
@@ -51,7 +52,13 @@ export class LineBuffer {
     // Of a line that a progress bar wrote over and over, the last state.
     const clean = raw.replace(/\r$/, '').replace(ESCAPES, '');
     const text = clean.slice(clean.lastIndexOf('\r') + 1);
-    this.lines.push({ number: this.next++, time, label, colour, text: text.length > MAX_LINE ? `${text.slice(0, MAX_LINE)} …` : text });
+    this.lines.push({
+      number: this.next++,
+      time,
+      label,
+      colour,
+      text: text.length > MAX_LINE ? `${text.slice(0, MAX_LINE)} …` : text,
+    });
     if (this.lines.length <= MAX_LINES + MAX_LINES / 10) return;
     this.settle();
     this.lines = this.lines.slice(-MAX_LINES);

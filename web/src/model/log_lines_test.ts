@@ -19,7 +19,15 @@ test('several logs are one, by their times', () => {
   buffer.add('a', 'r0', 0, '2026-01-01T00:00:01Z a1\n2026-01-01T00:00:03.5Z a2\n');
   buffer.add('b', 'r1', 1, '2026-01-01T00:00:01.2Z b1\n2026-01-01T00:00:03.45Z b2\n');
   buffer.settle();
-  assert.deepEqual(buffer.lines.map((line) => [line.label, line.text]), [['r0', 'a1'], ['r1', 'b1'], ['r1', 'b2'], ['r0', 'a2']]);
+  assert.deepEqual(
+    buffer.lines.map((line) => [line.label, line.text]),
+    [
+      ['r0', 'a1'],
+      ['r1', 'b1'],
+      ['r1', 'b2'],
+      ['r0', 'a2'],
+    ],
+  );
 });
 
 test('colours go, and of a progress bar the last state stays', () => {

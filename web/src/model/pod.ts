@@ -47,9 +47,22 @@ const JOB_LABELS = [
   'batch.kubernetes.io/job-name',
   'job-name',
 ];
-const ROLE_LABELS = ['training.kubeflow.org/replica-type', 'jobset.sigs.k8s.io/replicatedjob-name', 'ray.io/node-type', 'component'];
-const INDEX_LABELS = ['training.kubeflow.org/replica-index', 'batch.kubernetes.io/job-completion-index', 'apps.kubernetes.io/pod-index'];
-const GROUP_KEYS = ['scheduling.x-k8s.io/pod-group', 'scheduling.k8s.io/group-name', 'pod-group.scheduling.sigs.k8s.io'];
+const ROLE_LABELS = [
+  'training.kubeflow.org/replica-type',
+  'jobset.sigs.k8s.io/replicatedjob-name',
+  'ray.io/node-type',
+  'component',
+];
+const INDEX_LABELS = [
+  'training.kubeflow.org/replica-index',
+  'batch.kubernetes.io/job-completion-index',
+  'apps.kubernetes.io/pod-index',
+];
+const GROUP_KEYS = [
+  'scheduling.x-k8s.io/pod-group',
+  'scheduling.k8s.io/group-name',
+  'pod-group.scheduling.sigs.k8s.io',
+];
 const QUEUE_KEYS = ['kueue.x-k8s.io/queue-name', 'scheduling.volcano.sh/queue-name'];
 
 export function projectPod(pod: Pod): PodRow {
@@ -106,7 +119,11 @@ function amount(container: Container, name: string): number {
 }
 
 function gpusOf(container: Container): number {
-  return amount(container, 'nvidia.com/gpu') + amount(container, 'nvidia.com/gpu.shared') + amount(container, 'muster.dev/gpu-milli') / 1000;
+  return (
+    amount(container, 'nvidia.com/gpu') +
+    amount(container, 'nvidia.com/gpu.shared') +
+    amount(container, 'muster.dev/gpu-milli') / 1000
+  );
 }
 
 // As the scheduler counts: sidecars beside the containers, or the largest of the init containers if that is more.
@@ -123,7 +140,8 @@ function devicesOf(annotation: string | undefined): string[] {
   const ids = new Set<string>();
   try {
     const containers = JSON.parse(annotation) as Record<string, Record<string, string[]>>;
-    for (const lists of Object.values(containers)) for (const list of Object.values(lists)) for (const id of list) ids.add(gpuOf(id));
+    for (const lists of Object.values(containers))
+      for (const list of Object.values(lists)) for (const id of list) ids.add(gpuOf(id));
   } catch {
     return [];
   }
@@ -159,7 +177,8 @@ function stateOf(pod: Pod, phase: string): string {
 }
 
 function startOf(pod: Pod): number {
-  const running = pod.status?.containerStatuses?.map((one) => timeOf(one.state?.running?.startedAt)).filter((time) => time > 0) ?? [];
+  const running =
+    pod.status?.containerStatuses?.map((one) => timeOf(one.state?.running?.startedAt)).filter((time) => time > 0) ?? [];
   if (pod.status?.startTime !== undefined) return timeOf(pod.status.startTime);
   return running.length > 0 ? Math.min(...running) : 0;
 }

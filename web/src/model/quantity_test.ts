@@ -4,7 +4,16 @@ import { test } from 'node:test';
 import { quantity } from './quantity.ts';
 
 test('quantities are numbers', () => {
-  for (const [text, value] of [['500m', 0.5], ['2', 2], ['1Gi', 2 ** 30], ['1.5Ki', 1536], ['1e3', 1000], ['12M', 12e6], ['-3', -3], ['250u', 0.00025]] as const)
+  for (const [text, value] of [
+    ['500m', 0.5],
+    ['2', 2],
+    ['1Gi', 2 ** 30],
+    ['1.5Ki', 1536],
+    ['1e3', 1000],
+    ['12M', 12e6],
+    ['-3', -3],
+    ['250u', 0.00025],
+  ] as const)
     assert.equal(quantity(text), value, text);
   assert.equal(quantity(4), 4);
 });

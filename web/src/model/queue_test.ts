@@ -8,18 +8,30 @@ import { gpuContainer, podObject } from './test_objects.ts';
 
 const job = projectJob('PyTorchJob', { metadata: { name: 'ddp', namespace: 'default', uid: 'J' } });
 const gang = (name: string, parts: object = {}, created = '2026-01-01T00:00:00Z') =>
-  projectPod(podObject(name, {
-    metadata: { creationTimestamp: created, annotations: { 'scheduling.k8s.io/group-name': 'ddp' }, ownerReferences: [{ kind: 'PyTorchJob', name: 'ddp', uid: 'J', controller: true }] },
-    spec: { containers: [gpuContainer(2)], ...parts },
-    status: { conditions: [{ type: 'PodScheduled', status: 'False', message: 'gang ddp: 2 pods need 4 at once' }] },
-  }));
+  projectPod(
+    podObject(name, {
+      metadata: {
+        creationTimestamp: created,
+        annotations: { 'scheduling.k8s.io/group-name': 'ddp' },
+        ownerReferences: [{ kind: 'PyTorchJob', name: 'ddp', uid: 'J', controller: true }],
+      },
+      spec: { containers: [gpuContainer(2)], ...parts },
+      status: { conditions: [{ type: 'PodScheduled', status: 'False', message: 'gang ddp: 2 pods need 4 at once' }] },
+    }),
+  );
 
 test('the pods of a gang wait as one', () => {
   const placed = gang('c', { nodeName: 'n' });
   const alone = projectPod(podObject('alone', { metadata: { creationTimestamp: '2025-12-31T00:00:00Z' } }));
   const over = projectPod(podObject('over', { status: { phase: 'Succeeded' } }));
   const units = waitingUnits([gang('a'), gang('b'), placed, alone, over], new Map([['J', job]]));
-  assert.deepEqual(units.map((unit) => [unit.kind, unit.name, unit.pods.length, unit.placed, unit.gpus]), [['Pod', 'alone', 1, 0, 0], ['PyTorchJob', 'ddp', 2, 1, 4]]);
+  assert.deepEqual(
+    units.map((unit) => [unit.kind, unit.name, unit.pods.length, unit.placed, unit.gpus]),
+    [
+      ['Pod', 'alone', 1, 0, 0],
+      ['PyTorchJob', 'ddp', 2, 1, 4],
+    ],
+  );
   assert.equal(units[1]?.why, 'gang ddp: 2 pods need 4 at once');
   assert.equal(units[1]?.link, '#/jobs/default/PyTorchJob/ddp');
   assert.equal(units[0]?.link, '#/pods/default/alone');

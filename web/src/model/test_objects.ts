@@ -8,7 +8,13 @@ let uids = 0;
 
 export function podObject(name: string, parts: Parts<Pod> = {}): Pod {
   return {
-    metadata: { name, namespace: 'default', uid: `uid-${++uids}`, creationTimestamp: '2026-01-01T00:00:00Z', ...parts.metadata },
+    metadata: {
+      name,
+      namespace: 'default',
+      uid: `uid-${++uids}`,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...parts.metadata,
+    },
     spec: { containers: [{ name: 'main' }], ...parts.spec },
     status: { phase: 'Pending', ...parts.status },
   } as unknown as Pod;
@@ -19,9 +25,16 @@ export function gpuContainer(gpus: number, env: { name: string; value: string }[
 }
 
 export function nodeObject(name: string, gpus: string[], parts: Parts<Node> = {}): Node {
-  const devices = JSON.stringify({ 'nvidia.com/gpu': gpus.map((id, index) => ({ id, index, model: 'H100', memory: 80 * 2 ** 30 })) });
+  const devices = JSON.stringify({
+    'nvidia.com/gpu': gpus.map((id, index) => ({ id, index, model: 'H100', memory: 80 * 2 ** 30 })),
+  });
   return {
-    metadata: { name, uid: `uid-${++uids}`, annotations: gpus.length === 0 ? {} : { 'muster.dev/devices': devices }, ...parts.metadata },
+    metadata: {
+      name,
+      uid: `uid-${++uids}`,
+      annotations: gpus.length === 0 ? {} : { 'muster.dev/devices': devices },
+      ...parts.metadata,
+    },
     spec: { ...parts.spec },
     status: {
       allocatable: { cpu: '8', memory: '64Gi' },

@@ -55,14 +55,25 @@ function AskToken({ onToken, why }: { readonly onToken: (token: string) => void;
     <main class="gate">
       <Logo />
       <h1>Whose eyes?</h1>
-      {why !== '' && <p class="notice tone-bad" role="alert">{why}</p>}
+      {why !== '' && (
+        <p class="notice tone-bad" role="alert">
+          {why}
+        </p>
+      )}
       <p>
-        The dashboard sees what its token may see. In a terminal, <code>muster dashboard</code> opens it with one that may look at everything but
-        secrets, and change nothing.
+        The dashboard sees what its token may see. In a terminal, <code>muster dashboard</code> opens it with one that
+        may look at everything but secrets, and change nothing.
       </p>
       <form onSubmit={onSubmit}>
         <label for="token">Or paste a bearer token</label>
-        <input id="token" type="password" autocomplete="off" spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <input
+          id="token"
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
         <button type="submit">Open</button>
       </form>
       <p class="quiet">It stays in this tab, and goes when the tab is closed.</p>
@@ -87,39 +98,88 @@ function Frame({ token, onToken }: { readonly token: string; readonly onToken: (
   }, [route]);
   const { state } = cluster;
   if (state.name === 'denied' && state.status === 401) {
-    return <AskToken onToken={onToken} why="The server does not accept the token: it may have expired, or belong to another cluster." />;
+    return (
+      <AskToken
+        onToken={onToken}
+        why="The server does not accept the token: it may have expired, or belong to another cluster."
+      />
+    );
   }
   const waiting = cluster.waiting.length;
   return (
     <div class="frame">
-      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.querySelector<HTMLElement>('.list-box a, main a')?.focus(); }}>To the content</a>
+      <a
+        class="skip"
+        href="#content"
+        onClick={(event) => {
+          event.preventDefault();
+          document.querySelector<HTMLElement>('.list-box a, main a')?.focus();
+        }}
+      >
+        To the content
+      </a>
       <nav class="top" aria-label="Pages">
         <Logo />
-        <Tab href="#/nodes" here={route.page === 'nodes' || route.page === 'node'}>Nodes</Tab>
-        <Tab href="#/queue" here={route.page === 'queue'}>Queue{waiting > 0 && <span class="count">{waiting}</span>}</Tab>
-        <Tab href="#/jobs" here={route.page === 'jobs' || route.page === 'job' || route.page === 'pod'}>Jobs</Tab>
-        <Tab href="#/cost" here={route.page === 'cost'}>Cost</Tab>
+        <Tab href="#/nodes" here={route.page === 'nodes' || route.page === 'node'}>
+          Nodes
+        </Tab>
+        <Tab href="#/queue" here={route.page === 'queue'}>
+          Queue{waiting > 0 && <span class="count">{waiting}</span>}
+        </Tab>
+        <Tab href="#/jobs" here={route.page === 'jobs' || route.page === 'job' || route.page === 'pod'}>
+          Jobs
+        </Tab>
+        <Tab href="#/cost" here={route.page === 'cost'}>
+          Cost
+        </Tab>
         <span class="spacer" />
         <select aria-label="Namespace" value={ns} onChange={(event) => setNs(event.currentTarget.value)}>
           <option value="">All namespaces</option>
-          {cluster.namespaces.map((name) => <option key={name} value={name}>{name}</option>)}
+          {cluster.namespaces.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
         </select>
         <Who token={token} onLeave={() => onToken('')} />
       </nav>
       <Connection />
-      <div id="content" class="content">{contentOf(route, ns)}</div>
+      <div id="content" class="content">
+        {contentOf(route, ns)}
+      </div>
     </div>
   );
 }
 
-function Tab({ href, here, children }: { readonly href: string; readonly here: boolean; readonly children: ComponentChildren }): VNode {
-  return <a class={here ? 'tab here' : 'tab'} href={href} aria-current={here ? 'page' : undefined}>{children}</a>;
+function Tab({
+  href,
+  here,
+  children,
+}: {
+  readonly href: string;
+  readonly here: boolean;
+  readonly children: ComponentChildren;
+}): VNode {
+  return (
+    <a class={here ? 'tab here' : 'tab'} href={href} aria-current={here ? 'page' : undefined}>
+      {children}
+    </a>
+  );
 }
 
 function Who({ token, onLeave }: { readonly token: string; readonly onLeave: () => void }): VNode {
   const { name, expires } = identityOf(token);
   const until = expires === 0 ? '' : `, until ${new Date(expires).toLocaleString()}`;
-  return <button type="button" class="who" onClick={onLeave} title={`Acts as ${name || 'the owner of the token'}${until}. Click to use another token.`}>{name.split('/').pop() || 'token'}</button>;
+  return (
+    <button
+      type="button"
+      class="who"
+      onClick={onLeave}
+      title={`Acts as ${name || 'the owner of the token'}${until}. Click to use another token.`}
+    >
+      {name.split('/').pop() || 'token'}
+    </button>
+  );
 }
 
 // Takes no room: what is below it does not move when it comes and goes.
@@ -130,11 +190,18 @@ function Connection(): VNode | null {
     return (
       <div class="banner" role="status">
         {state.message}. What you see is as it was; trying again …
-        <button type="button" onClick={() => cluster.retry()}>Now</button>
+        <button type="button" onClick={() => cluster.retry()}>
+          Now
+        </button>
       </div>
     );
   }
-  if (state.name === 'denied') return <div class="banner" role="status">{state.message}</div>;
+  if (state.name === 'denied')
+    return (
+      <div class="banner" role="status">
+        {state.message}
+      </div>
+    );
   return null;
 }
 
@@ -145,12 +212,19 @@ function titleOf(route: Route): string {
 
 function contentOf(route: Route, ns: string): VNode {
   switch (route.page) {
-    case 'nodes': return <NodesPage />;
-    case 'node': return <NodePage name={route.name} />;
-    case 'queue': return <QueuePage ns={ns} />;
-    case 'jobs': return <JobsPage ns={ns} />;
-    case 'job': return <JobPage ns={route.ns} kind={route.kind} name={route.name} />;
-    case 'pod': return <PodPage ns={route.ns} name={route.name} />;
-    case 'cost': return <CostPage ns={ns} />;
+    case 'nodes':
+      return <NodesPage />;
+    case 'node':
+      return <NodePage name={route.name} />;
+    case 'queue':
+      return <QueuePage ns={ns} />;
+    case 'jobs':
+      return <JobsPage ns={ns} />;
+    case 'job':
+      return <JobPage ns={route.ns} kind={route.kind} name={route.name} />;
+    case 'pod':
+      return <PodPage ns={route.ns} name={route.name} />;
+    case 'cost':
+      return <CostPage ns={ns} />;
   }
 }

@@ -69,7 +69,14 @@ function options(element: HTMLElement): uPlot.Options {
       y: { range: (_, __, max) => [0, Math.max(1, max)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, size: 24, space: 90, incrs: TIME_STEPS, values: (_, times, __, ___, step) => times.map((time) => timeLabel(time, step)) },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 24,
+        space: 90,
+        incrs: TIME_STEPS,
+        values: (_, times, __, ___, step) => times.map((time) => timeLabel(time, step)),
+      },
       { ...axis, size: 36, splits: (plot) => levels(plot.scales['y']?.max ?? 1) },
     ],
     series: [

@@ -13,17 +13,26 @@ export function CostPage({ ns }: { readonly ns: string }): VNode {
   const cluster = useCluster();
   const now = Math.floor(useNow() / 5000) * 5000;
   const [by, setBy] = useState<Grouping>('namespace');
-  const rows = spenders(cluster.pods.rows.values(), cluster.figures, now, by).filter((one) => ns === '' || one.ns === ns);
+  const rows = spenders(cluster.pods.rows.values(), cluster.figures, now, by).filter(
+    (one) => ns === '' || one.ns === ns,
+  );
   const most = Math.max(1e-9, ...rows.map((one) => one.gpuHours));
   const aside = (
     <div class="choice" role="group" aria-label="Sum up by">
-      <button type="button" aria-pressed={by === 'namespace'} onClick={() => setBy('namespace')}>By namespace</button>
-      <button type="button" aria-pressed={by === 'job'} onClick={() => setBy('job')}>By job</button>
+      <button type="button" aria-pressed={by === 'namespace'} onClick={() => setBy('namespace')}>
+        By namespace
+      </button>
+      <button type="button" aria-pressed={by === 'job'} onClick={() => setBy('job')}>
+        By job
+      </button>
     </div>
   );
   return (
     <Page title="Cost" aside={aside}>
-      <p class="lead">GPU-hours of the pods that the cluster still knows, from their start to their end or to now; pods that were deleted are not counted.</p>
+      <p class="lead">
+        GPU-hours of the pods that the cluster still knows, from their start to their end or to now; pods that were
+        deleted are not counted.
+      </p>
       <VirtualList
         label="Cost"
         className="costs"
@@ -35,9 +44,15 @@ export function CostPage({ ns }: { readonly ns: string }): VNode {
           <div class="list-head line cost-line" role="row">
             <span role="columnheader">{by === 'namespace' ? 'Namespace' : 'Job'}</span>
             <span role="columnheader">GPU-hours</span>
-            <span role="columnheader" class="number">GPUs now</span>
-            <span role="columnheader" class="number wide">Idle now</span>
-            <span role="columnheader" class="number wide">Pods</span>
+            <span role="columnheader" class="number">
+              GPUs now
+            </span>
+            <span role="columnheader" class="number wide">
+              Idle now
+            </span>
+            <span role="columnheader" class="number wide">
+              Pods
+            </span>
           </div>
         }
         empty={cluster.pods.state.name === 'loading' ? <p>Loading the pods …</p> : <p>No pod has held a GPU yet.</p>}
@@ -51,15 +66,25 @@ function CostLine({ one, most }: { readonly one: Spender; readonly most: number 
     <div class="line cost-line">
       <span class="two" role="cell">
         <strong>{one.name || one.ns}</strong>
-        {one.name !== '' && <small>{one.kind} in {one.ns}</small>}
+        {one.name !== '' && (
+          <small>
+            {one.kind} in {one.ns}
+          </small>
+        )}
       </span>
       <span class="with-bar" role="cell">
         <Bar part={one.gpuHours / most} label={`${hours(one.gpuHours)} GPU-hours`} />
         <span>{hours(one.gpuHours)}</span>
       </span>
-      <span class="number" role="cell">{one.gpus === 0 ? '' : short(one.gpus)}</span>
-      <span class={`number wide${one.idleGpus > 0 ? ' tone-warn' : ''}`} role="cell">{one.gpus === 0 ? '' : one.measured === 0 ? '–' : short(one.idleGpus)}</span>
-      <span class="number wide" role="cell">{one.pods}</span>
+      <span class="number" role="cell">
+        {one.gpus === 0 ? '' : short(one.gpus)}
+      </span>
+      <span class={`number wide${one.idleGpus > 0 ? ' tone-warn' : ''}`} role="cell">
+        {one.gpus === 0 ? '' : one.measured === 0 ? '–' : short(one.idleGpus)}
+      </span>
+      <span class="number wide" role="cell">
+        {one.pods}
+      </span>
     </div>
   );
 }

@@ -24,7 +24,11 @@ const MAX_SHOWN = 100;
 export function projectEvent(event: KubernetesEvent): EventRow {
   return {
     uid: event.metadata.uid,
-    time: timeOf(event.series?.lastObservedTime) || timeOf(event.lastTimestamp) || timeOf(event.eventTime) || timeOf(event.metadata.creationTimestamp),
+    time:
+      timeOf(event.series?.lastObservedTime) ||
+      timeOf(event.lastTimestamp) ||
+      timeOf(event.eventTime) ||
+      timeOf(event.metadata.creationTimestamp),
     warning: event.type === 'Warning',
     reason: event.reason ?? '',
     message: event.message ?? '',
@@ -59,12 +63,23 @@ export function Events({ uids, ns }: { readonly uids: readonly string[]; readonl
     <section class="events" aria-label="Events">
       <h2>Events</h2>
       <div class="events-box">
-        {denied !== '' ? <p class="empty">{denied}</p> : rows === undefined ? <p class="empty">Loading …</p> : rows.length === 0 ? <p class="empty">No events; they are kept for an hour.</p> : null}
+        {denied !== '' ? (
+          <p class="empty">{denied}</p>
+        ) : rows === undefined ? (
+          <p class="empty">Loading …</p>
+        ) : rows.length === 0 ? (
+          <p class="empty">No events; they are kept for an hour.</p>
+        ) : null}
         <ul>
           {rows?.map((row) => (
             <li key={row.uid}>
-              <span class={row.warning ? 'event-reason tone-warn' : 'event-reason'}>{row.reason}{row.times > 1 ? ` ×${row.times}` : ''}</span>
-              <time>{row.about} · {duration(now - row.time)} ago</time>
+              <span class={row.warning ? 'event-reason tone-warn' : 'event-reason'}>
+                {row.reason}
+                {row.times > 1 ? ` ×${row.times}` : ''}
+              </span>
+              <time>
+                {row.about} · {duration(now - row.time)} ago
+              </time>
               <span class="event-message">{row.message}</span>
             </li>
           ))}

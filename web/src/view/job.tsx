@@ -13,18 +13,47 @@ import { Fact } from './node.tsx';
 import { Badge, Page } from './parts.tsx';
 import { VirtualList } from './virtual_list.tsx';
 
-export function JobPage({ ns, kind, name }: { readonly ns: string; readonly kind: string; readonly name: string }): VNode {
+export function JobPage({
+  ns,
+  kind,
+  name,
+}: {
+  readonly ns: string;
+  readonly kind: string;
+  readonly name: string;
+}): VNode {
   const cluster = useCluster();
-  const view = cluster.jobViews.find((one) => one.job.ns === ns && one.job.kind === kind && one.job.name === name) ?? nested(cluster.jobViews, cluster.jobRows.values(), ns, kind, name);
-  const title = <><a class="crumb" href="#/jobs">Jobs</a> {name}</>;
+  const view =
+    cluster.jobViews.find((one) => one.job.ns === ns && one.job.kind === kind && one.job.name === name) ??
+    nested(cluster.jobViews, cluster.jobRows.values(), ns, kind, name);
+  const title = (
+    <>
+      <a class="crumb" href="#/jobs">
+        Jobs
+      </a>{' '}
+      {name}
+    </>
+  );
   if (view === undefined) {
-    return <Page title={title}><p class="empty">{cluster.discovered ? `There is no ${kind} of this name in ${ns} (any more).` : 'Loading …'}</p></Page>;
+    return (
+      <Page title={title}>
+        <p class="empty">
+          {cluster.discovered ? `There is no ${kind} of this name in ${ns} (any more).` : 'Loading …'}
+        </p>
+      </Page>
+    );
   }
   return <Detail key={view.job.uid} title={title} view={view} subtitle={`${kind} in ${ns}`} />;
 }
 
 // A job that another one consists of.
-function nested(views: readonly JobView[], rows: Iterable<JobView['job']>, ns: string, kind: string, name: string): JobView | undefined {
+function nested(
+  views: readonly JobView[],
+  rows: Iterable<JobView['job']>,
+  ns: string,
+  kind: string,
+  name: string,
+): JobView | undefined {
   for (const job of rows) {
     if (job.ns !== ns || job.kind !== kind || job.name !== name) continue;
     const pods = views.flatMap((view) => view.pods).filter((pod) => pod.owner?.uid === job.uid);
@@ -37,10 +66,29 @@ export function PodPage({ ns, name }: { readonly ns: string; readonly name: stri
   const cluster = useCluster();
   const pod = [...cluster.pods.rows.values()].find((one) => one.ns === ns && one.name === name);
   const above = cluster.jobViews.find((view) => pod !== undefined && view.pods.includes(pod));
-  const crumb = above === undefined ? <a class="crumb" href="#/jobs">Jobs</a> : <a class="crumb" href={`#/jobs/${above.job.ns}/${above.job.kind}/${above.job.name}`}>{above.job.name}</a>;
-  const title = <>{crumb} {name}</>;
+  const crumb =
+    above === undefined ? (
+      <a class="crumb" href="#/jobs">
+        Jobs
+      </a>
+    ) : (
+      <a class="crumb" href={`#/jobs/${above.job.ns}/${above.job.kind}/${above.job.name}`}>
+        {above.job.name}
+      </a>
+    );
+  const title = (
+    <>
+      {crumb} {name}
+    </>
+  );
   if (pod === undefined) {
-    return <Page title={title}><p class="empty">{cluster.pods.state.name === 'loading' ? 'Loading …' : `There is no pod of this name in ${ns} (any more).`}</p></Page>;
+    return (
+      <Page title={title}>
+        <p class="empty">
+          {cluster.pods.state.name === 'loading' ? 'Loading …' : `There is no pod of this name in ${ns} (any more).`}
+        </p>
+      </Page>
+    );
   }
   return <Detail key={pod.uid} title={title} view={viewPod(pod)} subtitle={`Pod in ${ns}`} />;
 }
@@ -49,8 +97,18 @@ export function PodPage({ ns, name }: { readonly ns: string; readonly name: stri
 function viewPod(pod: PodRow): JobView {
   const phase: Phase = pod.failed ? 'Failed' : pod.over ? 'Succeeded' : pod.state === 'Running' ? 'Running' : 'Waiting';
   const job = {
-    uid: pod.uid, kind: 'Pod', ns: pod.ns, name: pod.name, owner: '', created: pod.created, ended: pod.ended,
-    phase, why: pod.why, wanted: 1, restarts: pod.restarts, queue: pod.queue,
+    uid: pod.uid,
+    kind: 'Pod',
+    ns: pod.ns,
+    name: pod.name,
+    owner: '',
+    created: pod.created,
+    ended: pod.ended,
+    phase,
+    why: pod.why,
+    wanted: 1,
+    restarts: pod.restarts,
+    queue: pod.queue,
   };
   return viewJob(job, [pod]);
 }
@@ -79,14 +137,23 @@ function Detail({ title, subtitle, view }: DetailProps): VNode {
       </dl>
       <div class="columns">
         <div class="column">
-          <h2>Ranks <small>{view.pods.length}</small></h2>
+          <h2>
+            Ranks <small>{view.pods.length}</small>
+          </h2>
           <VirtualList
             label="Ranks"
             className="ranks"
             items={view.pods}
             rowHeight={48}
             keyOf={(pod) => pod.uid}
-            row={(pod) => <RankLine pod={pod} told={view.why} chosen={pod.uid === chosen} onChoose={() => setChosen(pod.uid === chosen ? '' : pod.uid)} />}
+            row={(pod) => (
+              <RankLine
+                pod={pod}
+                told={view.why}
+                chosen={pod.uid === chosen}
+                onChoose={() => setChosen(pod.uid === chosen ? '' : pod.uid)}
+              />
+            )}
             empty={<p>It has no pods at the moment.</p>}
           />
           <Events uids={[job.uid, ...view.pods.map((pod) => pod.uid)]} ns={job.ns} />
@@ -97,17 +164,37 @@ function Detail({ title, subtitle, view }: DetailProps): VNode {
   );
 }
 
-function RankLine({ pod, told, chosen, onChoose }: { readonly pod: PodRow; readonly told: string; readonly chosen: boolean; readonly onChoose: () => void }): VNode {
+function RankLine({
+  pod,
+  told,
+  chosen,
+  onChoose,
+}: {
+  readonly pod: PodRow;
+  readonly told: string;
+  readonly chosen: boolean;
+  readonly onChoose: () => void;
+}): VNode {
   const onClick = (event: Event): void => {
     event.preventDefault();
     onChoose();
   };
   return (
-    <a class={chosen ? 'line rank-line chosen' : 'line rank-line'} href="#" aria-pressed={chosen} role="button" onClick={onClick} title={chosen ? 'Show the logs of all ranks' : 'Show only the logs of this one'}>
+    <a
+      class={chosen ? 'line rank-line chosen' : 'line rank-line'}
+      href="#"
+      aria-pressed={chosen}
+      role="button"
+      onClick={onClick}
+      title={chosen ? 'Show the logs of all ranks' : 'Show only the logs of this one'}
+    >
       <span class="rank">{rankName(pod)}</span>
       <span class="two">
         <span class="clip">{pod.name}</span>
-        <small class="clip" title={pod.why}>{(pod.why === told ? '' : pod.why) || pod.node || 'no node yet'}{pod.restarts > 0 ? ` · ${pod.restarts} restarts` : ''}</small>
+        <small class="clip" title={pod.why}>
+          {(pod.why === told ? '' : pod.why) || pod.node || 'no node yet'}
+          {pod.restarts > 0 ? ` · ${pod.restarts} restarts` : ''}
+        </small>
       </span>
       <span class="number">{pod.gpus > 0 ? `${short(pod.gpus)} GPU` : ''}</span>
       <Badge state={pod.state} />

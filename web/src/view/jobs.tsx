@@ -18,7 +18,10 @@ export function JobsPage({ ns }: { readonly ns: string }): VNode {
   const cluster = useCluster();
   const now = useNow();
   const [filter, setFilter] = useState('');
-  const views = cluster.jobViews.filter((view) => (ns === '' || view.job.ns === ns) && matches(filter, view.job.name, view.job.ns, view.job.kind, view.phase));
+  const views = cluster.jobViews.filter(
+    (view) =>
+      (ns === '' || view.job.ns === ns) && matches(filter, view.job.name, view.job.ns, view.job.kind, view.phase),
+  );
   return (
     <Page title="Jobs" aside={<Filter value={filter} onInput={setFilter} label="Filter jobs" />}>
       <VirtualList
@@ -33,17 +36,28 @@ export function JobsPage({ ns }: { readonly ns: string }): VNode {
             <span role="columnheader">Job</span>
             <span role="columnheader">State</span>
             <span role="columnheader">Pods running</span>
-            <span role="columnheader" class="number wide">GPUs</span>
-            <span role="columnheader" class="number wide">Restarts</span>
-            <span role="columnheader" class="number">Age</span>
+            <span role="columnheader" class="number wide">
+              GPUs
+            </span>
+            <span role="columnheader" class="number wide">
+              Restarts
+            </span>
+            <span role="columnheader" class="number">
+              Age
+            </span>
           </div>
         }
         empty={
-          !cluster.discovered ? <p>Loading the jobs …</p> : filter !== '' || ns !== '' ? <p>No job matches.</p> : (
+          !cluster.discovered ? (
+            <p>Loading the jobs …</p>
+          ) : filter !== '' || ns !== '' ? (
+            <p>No job matches.</p>
+          ) : (
             <>
               <p>There are no jobs yet.</p>
               <p>
-                <code>muster run --gpus 1 -- python train.py</code> starts one, <code>kubectl apply -f job.yaml</code> as well.
+                <code>muster run --gpus 1 -- python train.py</code> starts one, <code>kubectl apply -f job.yaml</code>{' '}
+                as well.
               </p>
             </>
           )
@@ -61,16 +75,33 @@ function JobLine({ view, now }: { readonly view: JobView; readonly now: number }
     <a class="line job-line" href={jobLink(view)}>
       <span class="two" role="cell">
         <strong>{job.name}</strong>
-        <small title={view.why}>{job.kind} in {job.ns}{!fine && view.why !== '' ? ` · ${view.why}` : ''}</small>
+        <small title={view.why}>
+          {job.kind} in {job.ns}
+          {!fine && view.why !== '' ? ` · ${view.why}` : ''}
+        </small>
       </span>
-      <span role="cell"><Badge state={view.phase} /></span>
+      <span role="cell">
+        <Badge state={view.phase} />
+      </span>
       <span class="with-bar" role="cell">
         <Bar part={total === 0 ? 0 : view.running / total} label={`${view.running} of ${total} pods run`} tone="good" />
-        <span>{view.running}/{total}</span>
+        <span>
+          {view.running}/{total}
+        </span>
       </span>
-      <span class="number wide" role="cell">{view.gpusWanted === 0 ? '' : view.gpus === view.gpusWanted ? short(view.gpus) : `${short(view.gpus)} of ${short(view.gpusWanted)}`}</span>
-      <span class="number wide" role="cell">{view.restarts === 0 ? '' : view.restarts}</span>
-      <span class="number" role="cell">{duration((job.ended || now) - job.created)}</span>
+      <span class="number wide" role="cell">
+        {view.gpusWanted === 0
+          ? ''
+          : view.gpus === view.gpusWanted
+            ? short(view.gpus)
+            : `${short(view.gpus)} of ${short(view.gpusWanted)}`}
+      </span>
+      <span class="number wide" role="cell">
+        {view.restarts === 0 ? '' : view.restarts}
+      </span>
+      <span class="number" role="cell">
+        {duration((job.ended || now) - job.created)}
+      </span>
     </a>
   );
 }

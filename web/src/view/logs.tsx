@@ -44,7 +44,9 @@ export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly
         setVersion((n) => n + 1);
       }, FRAME_MS);
     };
-    const ends = readable.map((pod, index) => follow(client, pod, one ? '' : rankName(pod), index, buffer.current, changed));
+    const ends = readable.map((pod, index) =>
+      follow(client, pod, one ? '' : rankName(pod), index, buffer.current, changed),
+    );
     return () => {
       clearTimeout(timer);
       for (const end of ends) end();
@@ -54,10 +56,23 @@ export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly
   return (
     <section class="logs" aria-label="Logs">
       <h2>
-        Logs <small>{one && pods[0] !== undefined ? pods[0].name : readable.length < pods.filter(begun).length ? `the first ${MAX_PODS} ranks` : pods.length > 1 ? 'all ranks' : ''}</small>
+        Logs{' '}
+        <small>
+          {one && pods[0] !== undefined
+            ? pods[0].name
+            : readable.length < pods.filter(begun).length
+              ? `the first ${MAX_PODS} ranks`
+              : pods.length > 1
+                ? 'all ranks'
+                : ''}
+        </small>
       </h2>
       {readable.length === 0 ? (
-        <div class="log-box log-empty"><p class="empty">{pods.length === 0 ? 'There is no pod to read from.' : 'Nothing has started yet: its logs will be here.'}</p></div>
+        <div class="log-box log-empty">
+          <p class="empty">
+            {pods.length === 0 ? 'There is no pod to read from.' : 'Nothing has started yet: its logs will be here.'}
+          </p>
+        </div>
       ) : (
         <Lines buffer={buffer.current} version={version} />
       )}
@@ -65,7 +80,14 @@ export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly
   );
 }
 
-function follow(client: Client, pod: PodRow, label: string, colour: number, buffer: LineBuffer, changed: () => void): () => void {
+function follow(
+  client: Client,
+  pod: PodRow,
+  label: string,
+  colour: number,
+  buffer: LineBuffer,
+  changed: () => void,
+): () => void {
   const decoder = new TextDecoder();
   const container = pod.containers[0] === undefined ? '' : `&container=${encodeURIComponent(pod.containers[0])}`;
   const path = `/api/v1/namespaces/${encodeURIComponent(pod.ns)}/pods/${encodeURIComponent(pod.name)}/log`;
@@ -123,7 +145,9 @@ function Lines({ buffer, version }: { readonly buffer: LineBuffer; readonly vers
     <div class="log-box" ref={box} onScroll={onScroll} tabIndex={0} role="log" aria-label="Log lines">
       <div class="log-lines" style={{ height: `${lines.length * LINE_HEIGHT}px` }}>
         <pre style={{ transform: `translateY(${first * LINE_HEIGHT}px)` }}>
-          {lines.slice(first, last).map((line) => <Line key={line.number} line={line} />)}
+          {lines.slice(first, last).map((line) => (
+            <Line key={line.number} line={line} />
+          ))}
         </pre>
       </div>
     </div>

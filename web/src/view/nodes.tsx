@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 
 import type { Cluster } from '../api/cluster.ts';
-import { bytes, plural, short } from '../model/format.ts';
+import { bytes, gpuCount, plural, short } from '../model/format.ts';
 import { IDLE_PERCENT } from '../model/cost.ts';
 import type { NodeUse } from '../model/gpus.ts';
 import { UseChart } from './chart.tsx';
@@ -46,9 +46,15 @@ function Head(): VNode {
     <div class="list-head line node-line" role="row">
       <span role="columnheader">Node</span>
       <span role="columnheader">GPUs</span>
-      <span role="columnheader" class="wide">CPU requested</span>
-      <span role="columnheader" class="wide">Memory requested</span>
-      <span role="columnheader" class="number">Pods</span>
+      <span role="columnheader" class="wide">
+        CPU requested
+      </span>
+      <span role="columnheader" class="wide">
+        Memory requested
+      </span>
+      <span role="columnheader" class="number">
+        Pods
+      </span>
     </div>
   );
 }
@@ -65,21 +71,37 @@ function NodeLine({ use, cluster }: { readonly use: NodeUse; readonly cluster: C
     <a class="line node-line" href={`#/nodes/${encodeURIComponent(node.name)}`}>
       <span class="two" role="cell">
         <strong>{node.name}</strong>
-        <small>{state === 'Ready' ? node.model || 'no GPUs' : <span class={`tone-${node.ready ? 'warn' : 'bad'}`}>{node.ready ? 'Cordoned: takes no new pods' : node.trouble}</span>}</small>
+        <small>
+          {state === 'Ready' ? (
+            node.model || 'no GPUs'
+          ) : (
+            <span class={`tone-${node.ready ? 'warn' : 'bad'}`}>
+              {node.ready ? 'Cordoned: takes no new pods' : node.trouble}
+            </span>
+          )}
+        </small>
       </span>
       <span class="cell-gpus" role="cell">
         <GpuCells slots={use.slots} figures={cluster.figures} />
         {use.slots.length > 0 && <small>{`${use.used} of ${use.slots.length}`}</small>}
       </span>
       <span class="wide two" role="cell">
-        <Bar part={node.cpu === 0 ? 0 : use.cpu / node.cpu} label={`${short(use.cpu)} of ${short(node.cpu)} cores requested`} />
+        <Bar
+          part={node.cpu === 0 ? 0 : use.cpu / node.cpu}
+          label={`${short(use.cpu)} of ${short(node.cpu)} cores requested`}
+        />
         <small>{`${short(use.cpu)} of ${short(node.cpu)}`}</small>
       </span>
       <span class="wide two" role="cell">
-        <Bar part={node.memory === 0 ? 0 : use.memory / node.memory} label={`${bytes(use.memory)} of ${bytes(node.memory)} requested`} />
+        <Bar
+          part={node.memory === 0 ? 0 : use.memory / node.memory}
+          label={`${bytes(use.memory)} of ${bytes(node.memory)} requested`}
+        />
         <small>{`${bytes(use.memory)} of ${bytes(node.memory)}`}</small>
       </span>
-      <span class="number" role="cell">{use.pods}</span>
+      <span class="number" role="cell">
+        {use.pods}
+      </span>
     </a>
   );
 }
@@ -93,7 +115,8 @@ function NoNodes({ cluster, filtered }: { readonly cluster: Cluster; readonly fi
     <>
       <p>There are no nodes yet.</p>
       <p>
-        <code>muster up</code> makes this machine one; with <code>--simulate-gpus 8:H100</code> it has GPUs to try things with.
+        <code>muster up</code> makes this machine one; with <code>--simulate-gpus 8:H100</code> it has GPUs to try
+        things with.
       </p>
     </>
   );
@@ -106,7 +129,18 @@ function Tiles({ cluster }: { readonly cluster: Cluster }): VNode {
   const waitingPods = cluster.waiting.reduce((all, unit) => all + unit.pods.length, 0);
   return (
     <section class="tiles" aria-label="The cluster">
-      <Tile href="#/nodes" name="GPUs in use" value={`${sums.used}`} of={`of ${sums.gpus}`} note={sums.unhealthy > 0 ? `${plural(sums.unhealthy, 'GPU')} out of service` : `${plural(sums.gpus - sums.used, 'GPU')} free`} bad={sums.unhealthy > 0} />
+      <Tile
+        href="#/nodes"
+        name="GPUs in use"
+        value={`${sums.used}`}
+        of={`of ${sums.gpus}`}
+        note={
+          sums.unhealthy > 0
+            ? `${plural(sums.unhealthy, 'GPU')} out of service`
+            : `${plural(sums.gpus - sums.used, 'GPU')} free`
+        }
+        bad={sums.unhealthy > 0}
+      />
       <Tile
         href="#/cost"
         name="Held but idle"
@@ -114,9 +148,34 @@ function Tiles({ cluster }: { readonly cluster: Cluster }): VNode {
         of={sums.measured ? plural(sums.idle, 'GPU').replace(/^\S+ /, '') : ''}
         note={sums.measured ? `under ${IDLE_PERCENT} % busy` : 'nodes measure nothing'}
       />
-      <Tile href="#/queue" name="Waiting" value={plural(waitingPods, 'pod').split(' ')[0] ?? ''} of={waitingPods === 1 ? 'pod' : 'pods'} note={waitingPods === 0 ? 'nothing waits' : waitingGpus > 0 ? `for ${short(waitingGpus)} ${waitingGpus === 1 ? 'GPU' : 'GPUs'}` : 'for a place'} />
-      <Tile href="#/jobs" name="Jobs running" value={`${jobs}`} of={`of ${cluster.jobViews.length}`} note={plural(cluster.pods.rows.size, 'pod')} />
-      <Tile href="#/nodes" name="Nodes ready" value={`${sums.ready}`} of={`of ${cluster.uses.length}`} note={sums.cordoned > 0 ? `${sums.cordoned} cordoned` : sums.ready === cluster.uses.length ? 'all of them' : `${cluster.uses.length - sums.ready} not ready`} bad={sums.ready < cluster.uses.length} />
+      <Tile
+        href="#/queue"
+        name="Waiting"
+        value={plural(waitingPods, 'pod').split(' ')[0] ?? ''}
+        of={waitingPods === 1 ? 'pod' : 'pods'}
+        note={waitingPods === 0 ? 'nothing waits' : waitingGpus > 0 ? `for ${gpuCount(waitingGpus)}` : 'for a place'}
+      />
+      <Tile
+        href="#/jobs"
+        name="Jobs running"
+        value={`${jobs}`}
+        of={`of ${cluster.jobViews.length}`}
+        note={plural(cluster.pods.rows.size, 'pod')}
+      />
+      <Tile
+        href="#/nodes"
+        name="Nodes ready"
+        value={`${sums.ready}`}
+        of={`of ${cluster.uses.length}`}
+        note={
+          sums.cordoned > 0
+            ? `${sums.cordoned} cordoned`
+            : sums.ready === cluster.uses.length
+              ? 'all of them'
+              : `${cluster.uses.length - sums.ready} not ready`
+        }
+        bad={sums.ready < cluster.uses.length}
+      />
     </section>
   );
 }
@@ -164,9 +223,17 @@ function Legend({ cluster }: { readonly cluster: Cluster }): VNode {
   const measured = cluster.samples.some((one) => one.busy !== undefined);
   return (
     <div class="legend">
-      <span><i class="key key-total" /> GPUs</span>
-      <span><i class="key key-used" /> held by pods</span>
-      {measured && <span><i class="key key-busy" /> at work</span>}
+      <span>
+        <i class="key key-total" /> GPUs
+      </span>
+      <span>
+        <i class="key key-used" /> held by pods
+      </span>
+      {measured && (
+        <span>
+          <i class="key key-busy" /> at work
+        </span>
+      )}
       <span class="legend-note">since this page was opened</span>
     </div>
   );

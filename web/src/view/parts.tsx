@@ -10,8 +10,19 @@ import type { Slot } from '../model/gpus.ts';
 export type Tone = 'good' | 'busy' | 'warn' | 'bad' | 'quiet';
 
 const TONES: Readonly<Record<string, Tone>> = {
-  Running: 'good', Succeeded: 'quiet', Completed: 'quiet', Waiting: 'warn', Pending: 'warn', Restarting: 'warn', Suspended: 'quiet',
-  Terminating: 'quiet', ContainerCreating: 'warn', Failed: 'bad', Ready: 'good', 'Not ready': 'bad', Cordoned: 'warn',
+  Running: 'good',
+  Succeeded: 'quiet',
+  Completed: 'quiet',
+  Waiting: 'warn',
+  Pending: 'warn',
+  Restarting: 'warn',
+  Suspended: 'quiet',
+  Terminating: 'quiet',
+  ContainerCreating: 'warn',
+  Failed: 'bad',
+  Ready: 'good',
+  'Not ready': 'bad',
+  Cordoned: 'warn',
 };
 
 export function toneOf(state: string): Tone {
@@ -22,7 +33,15 @@ export function Badge({ state }: { readonly state: string }): VNode {
   return <span class={`badge tone-${toneOf(state)}`}>{state}</span>;
 }
 
-export function Bar({ part, label, tone = 'busy' }: { readonly part: number; readonly label: string; readonly tone?: Tone }): VNode {
+export function Bar({
+  part,
+  label,
+  tone = 'busy',
+}: {
+  readonly part: number;
+  readonly label: string;
+  readonly tone?: Tone;
+}): VNode {
   const width = Math.max(0, Math.min(1, part));
   return (
     <span class="bar" role="img" aria-label={label} title={label}>
@@ -46,7 +65,13 @@ export function slotClass(slot: Slot, figures: Figures | undefined): string {
 }
 
 // A square for each GPU; of those that are measured the filled part is what they do.
-export function GpuCells({ slots, figures }: { readonly slots: readonly Slot[]; readonly figures: ReadonlyMap<string, Figures> }): VNode {
+export function GpuCells({
+  slots,
+  figures,
+}: {
+  readonly slots: readonly Slot[];
+  readonly figures: ReadonlyMap<string, Figures>;
+}): VNode {
   return (
     <span class="gpus">
       {slots.map((slot) => {
@@ -68,7 +93,15 @@ function shareHeld(slot: Slot): number {
   return Math.min(1, held);
 }
 
-export function Page({ title, children, aside }: { readonly title: ComponentChildren; readonly children: ComponentChildren; readonly aside?: ComponentChildren }): VNode {
+export function Page({
+  title,
+  children,
+  aside,
+}: {
+  readonly title: ComponentChildren;
+  readonly children: ComponentChildren;
+  readonly aside?: ComponentChildren;
+}): VNode {
   return (
     <main class="page">
       <header class="page-head">
@@ -80,7 +113,15 @@ export function Page({ title, children, aside }: { readonly title: ComponentChil
   );
 }
 
-export function Filter({ value, onInput, label }: { readonly value: string; readonly onInput: (value: string) => void; readonly label: string }): VNode {
+export function Filter({
+  value,
+  onInput,
+  label,
+}: {
+  readonly value: string;
+  readonly onInput: (value: string) => void;
+  readonly label: string;
+}): VNode {
   return (
     <input
       class="filter"

@@ -17,7 +17,16 @@ interface Props<T> {
 
 const OVERSCAN = 8;
 
-export function VirtualList<T>({ label, items, rowHeight, header, empty, keyOf, row, className = '' }: Props<T>): VNode {
+export function VirtualList<T>({
+  label,
+  items,
+  rowHeight,
+  header,
+  empty,
+  keyOf,
+  row,
+  className = '',
+}: Props<T>): VNode {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const look = (): void => {
@@ -41,7 +50,14 @@ export function VirtualList<T>({ label, items, rowHeight, header, empty, keyOf, 
     const target = event.target as HTMLElement;
     const current = Number(target.closest<HTMLElement>('[data-index]')?.dataset['index'] ?? -1);
     const page = Math.max(1, Math.floor(view.height / rowHeight) - 1);
-    const steps: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -items.length, End: items.length };
+    const steps: Readonly<Record<string, number>> = {
+      ArrowDown: 1,
+      ArrowUp: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -items.length,
+      End: items.length,
+    };
     const step = steps[event.key];
     if (step === undefined || items.length === 0) return;
     event.preventDefault();
@@ -52,13 +68,19 @@ export function VirtualList<T>({ label, items, rowHeight, header, empty, keyOf, 
     if (element === null) return;
     const top = index * rowHeight;
     if (top < element.scrollTop) element.scrollTop = top;
-    if (top + rowHeight > element.scrollTop + element.clientHeight) element.scrollTop = top + rowHeight - element.clientHeight;
+    if (top + rowHeight > element.scrollTop + element.clientHeight)
+      element.scrollTop = top + rowHeight - element.clientHeight;
     look();
     requestAnimationFrame(() => element.querySelector<HTMLElement>(`[data-index="${index}"] a`)?.focus());
   };
 
   return (
-    <div class={`list ${className}${scrolls ? ' scrolls' : ''}`} role="table" aria-label={label} aria-rowcount={items.length}>
+    <div
+      class={`list ${className}${scrolls ? ' scrolls' : ''}`}
+      role="table"
+      aria-label={label}
+      aria-rowcount={items.length}
+    >
       {header}
       <div class="list-box" ref={box} onScroll={look} onKeyDown={onKeyDown}>
         {items.length === 0 ? (

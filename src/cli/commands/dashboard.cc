@@ -112,8 +112,7 @@ Result<int> Run(Invocation& invocation) {
   if (!dashboard::IsBuiltIn()) {
     return Error(Reason::kInvalid,
                  "this muster was built without npm, so the dashboard is not in it. Where its "
-                 "sources are: apt-get install npm && cmake --preset release && ninja -C "
-                 "build/release muster");
+                 "sources are: apt-get install npm && ./quickstart --build");
   }
   ASSIGN_OR_RETURN(const Duration life, ParseDurationFlag("for", arguments.Get("for")));
   if (life < kMinTokenLife || life > kMaxTokenLife)

@@ -32,7 +32,8 @@ json::Value Role() {
        {"rules", json::List({Rule("", {"nodes"}), Rule("metrics.k8s.io", {"nodes", "pods"}),
                              Rule("kubeflow.org", {"*"}), Rule("trainer.kubeflow.org", {"*"}),
                              Rule("jobset.x-k8s.io", {"*"}), Rule("ray.io", {"*"}),
-                             Rule("serving.kserve.io", {"*"}), Rule("ml.platform.io", {"*"}),
+                             Rule("serving.kserve.io", {"*"}), Rule("ml.example.com", {"*"}),
+                             Rule("kueue.x-k8s.io", {"*"}), Rule("cost.muster.dev", {"*"}),
                              json::Obj({{"nonResourceURLs", json::List({"/metrics"})},
                                         {"verbs", json::List({"get"})}})})}});
 }

@@ -76,7 +76,7 @@ try {
   await go(page, '#/cost');
   await shows(page, /language\s+(< )?\d+\.\d+\s+4\s/);
   await page.click('.choice button:last-child');
-  await shows(page, /llm-finetune\s+PyTorchJob in language/);
+  await shows(page, /llm-finetune\s+pytorchjob in language/);
 
   // Narrow, and dark: nothing sticks out, nothing is unreadable.
   for (const hash of ['#/nodes', '#/queue', '#/jobs', '#/jobs/language/PyTorchJob/llm-finetune', '#/cost']) {

@@ -4,13 +4,15 @@ import { type Figures, parseFigures } from '../model/figures.ts';
 import { type NodeUse, nodeUses } from '../model/gpus.ts';
 import { type JobRow, type JobView, podsByJob, projectJob, viewJob } from '../model/job.ts';
 import type { AnyObject, Node, Pod } from '../model/kubernetes.ts';
+import { type LedgerRow, type Past, pastOf, projectLedger } from '../model/ledger.ts';
 import { type NodeRow, projectNode } from '../model/node.ts';
 import { type PodRow, projectPod } from '../model/pod.ts';
 import { quantity } from '../model/quantity.ts';
 import { type Waiting, waitingUnits } from '../model/queue.ts';
+import { projectWorkload, type WorkloadRow } from '../model/workload.ts';
 import { ApiError, type Client } from './client.ts';
 import { Collection, type State } from './collection.ts';
-import { discover, servedJobKinds, serves, type ServedKind } from './discovery.ts';
+import { discover, pathOf, servedJobKinds, serves, type ServedKind } from './discovery.ts';
 
 // One point of the charts.
 export interface Sample {
@@ -36,6 +38,9 @@ export class Cluster {
   readonly nodes: Collection<NodeRow>;
   readonly pods: Collection<PodRow>;
   readonly jobs = new Map<string, Collection<JobRow>>(); // by path
+  // Where the server has them: what is held back by quotas, and what pods that are gone held.
+  workloads: Collection<WorkloadRow> | undefined;
+  ledgers: Collection<LedgerRow> | undefined;
   kinds: readonly ServedKind[] = [];
   discovered = false;
   figures: ReadonlyMap<string, Figures> = new Map();
@@ -112,12 +117,21 @@ export class Cluster {
       const pods = podsByJob(rows.values(), this.pods.rows.values());
       const top = [...rows.values()].filter((job) => !rows.has(job.owner));
       top.sort((a, b) => b.created - a.created || a.name.localeCompare(b.name));
-      return top.map((job) => viewJob(job, pods.get(job.uid) ?? []));
+      const held = new Map<string, string>();
+      for (const one of this.workloads?.rows.values() ?? [])
+        if (one.waits && one.owner !== undefined) held.set(one.owner.uid, one.why || 'It waits for quota');
+      return top.map((job) => viewJob(job, pods.get(job.uid) ?? [], held.get(job.uid)));
     });
   }
 
   get waiting(): readonly Waiting[] {
-    return this.once('waiting', () => waitingUnits(this.pods.rows.values(), this.jobRows));
+    return this.once('waiting', () =>
+      waitingUnits(this.pods.rows.values(), this.jobRows, this.workloads?.rows.values()),
+    );
+  }
+
+  get past(): readonly Past[] {
+    return this.once('past', () => pastOf(this.ledgers?.rows.values() ?? []));
   }
 
   get namespaces(): readonly string[] {
@@ -130,7 +144,8 @@ export class Cluster {
   }
 
   private collections(): Collection<unknown>[] {
-    return [this.nodes, this.pods, ...this.jobs.values()] as Collection<unknown>[];
+    const others = [this.workloads, this.ledgers].filter((one) => one !== undefined);
+    return [this.nodes, this.pods, ...this.jobs.values(), ...others] as Collection<unknown>[];
   }
 
   // Worked out once for each state of the cluster.
@@ -159,6 +174,8 @@ export class Cluster {
     }
     this.kinds = servedJobKinds(discovery);
     this.discovered = true;
+    this.workloads ??= this.follow(pathOf(discovery, 'kueue.x-k8s.io', 'workloads'), projectWorkload);
+    this.ledgers ??= this.follow(pathOf(discovery, 'cost.muster.dev', 'costledgers'), projectLedger);
     this.measuresUsage = serves(discovery, 'metrics.k8s.io');
     for (const served of this.kinds) {
       if (this.jobs.has(served.path)) continue;
@@ -173,6 +190,13 @@ export class Cluster {
       this.jobs.delete(path);
     }
     this.changed();
+  }
+
+  private follow<Row>(path: string | undefined, project: (object: AnyObject) => Row): Collection<Row> | undefined {
+    if (path === undefined) return undefined;
+    const collection = new Collection(this.client, path, project, this.changed);
+    collection.start();
+    return collection;
   }
 
   private async poll(): Promise<void> {

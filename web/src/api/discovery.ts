@@ -27,13 +27,17 @@ export async function discover(client: Client): Promise<Discovery> {
 export function servedJobKinds(discovery: Discovery): ServedKind[] {
   const served: ServedKind[] = [];
   for (const kind of JOB_KINDS) {
-    const group = discovery.items.find((one) => one.metadata?.name === kind.group);
-    const version = group?.versions?.find((one) =>
-      one.resources?.some((resource) => resource.resource === kind.plural),
-    );
-    if (version !== undefined) served.push({ ...kind, path: `/apis/${kind.group}/${version.version}/${kind.plural}` });
+    const path = pathOf(discovery, kind.group, kind.plural);
+    if (path !== undefined) served.push({ ...kind, path });
   }
   return served;
+}
+
+// Where one kind is; undefined if it is not served.
+export function pathOf(discovery: Discovery, group: string, plural: string): string | undefined {
+  const served = discovery.items.find((one) => one.metadata?.name === group);
+  const version = served?.versions?.find((one) => one.resources?.some((resource) => resource.resource === plural));
+  return version === undefined ? undefined : `/apis/${group}/${version.version}/${plural}`;
 }
 
 export function serves(discovery: Discovery, group: string): boolean {

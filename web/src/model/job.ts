@@ -20,7 +20,7 @@ export const JOB_KINDS: readonly JobKind[] = [
   { kind: 'XGBoostJob', group: 'kubeflow.org', plural: 'xgboostjobs' },
   { kind: 'PaddleJob', group: 'kubeflow.org', plural: 'paddlejobs' },
   { kind: 'TrainJob', group: 'trainer.kubeflow.org', plural: 'trainjobs' },
-  { kind: 'DistributedTraining', group: 'ml.platform.io', plural: 'distributedtrainings' },
+  { kind: 'DistributedTraining', group: 'ml.example.com', plural: 'distributedtrainings' },
   { kind: 'JobSet', group: 'jobset.x-k8s.io', plural: 'jobsets' },
   { kind: 'Job', group: 'batch', plural: 'jobs' },
   { kind: 'RayJob', group: 'ray.io', plural: 'rayjobs' },
@@ -183,7 +183,8 @@ export interface JobView {
   readonly restarts: number;
 }
 
-export function viewJob(job: JobRow, pods: readonly PodRow[]): JobView {
+// heldBack: what it waits for before it may have pods at all.
+export function viewJob(job: JobRow, pods: readonly PodRow[], heldBack = ''): JobView {
   const sorted = [...pods].sort(byRank);
   const live = sorted.filter((pod) => !pod.over);
   const placed = live.filter((pod) => pod.node !== '');
@@ -194,7 +195,7 @@ export function viewJob(job: JobRow, pods: readonly PodRow[]): JobView {
   const troubled = over ? undefined : placed.find((pod) => /BackOff|Err|Invalid/.test(pod.state));
   const failed = over || live.length > 0 ? undefined : sorted.find((pod) => pod.failed);
   let phase: Phase | string = job.phase;
-  if (waits) phase = 'Waiting';
+  if (waits || (heldBack !== '' && live.length === 0)) phase = 'Waiting';
   else if (troubled !== undefined) phase = troubled.state;
   else if (failed !== undefined) phase = 'Restarting';
   else if (job.phase === 'Waiting' && running > 0) phase = 'Running';
@@ -203,7 +204,7 @@ export function viewJob(job: JobRow, pods: readonly PodRow[]): JobView {
     job,
     pods: sorted,
     phase,
-    why: cause?.why || job.why,
+    why: heldBack || cause?.why || job.why,
     running,
     wanted: Math.max(job.wanted, live.length),
     gpus: placed.reduce((all, pod) => all + pod.gpus, 0),

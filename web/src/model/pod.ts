@@ -1,6 +1,14 @@
 // What the page keeps of a Pod: a few hundred bytes of the several thousand that the object has.
 
-import { type Container, type ContainerStatus, controllerOf, type Pod, timeOf } from './kubernetes.ts';
+import {
+  type Container,
+  type ContainerStatus,
+  controllerOf,
+  type Meta,
+  type OwnerReference,
+  type Pod,
+  timeOf,
+} from './kubernetes.ts';
 import { gpuOf } from './node.ts';
 import { quantity } from './quantity.ts';
 
@@ -24,6 +32,7 @@ export interface PodRow {
   readonly cpu: number;
   readonly memory: number;
   readonly owner: Owner | undefined;
+  readonly workload: string; // whom people know as its maker, as `muster cost` names it: "pytorchjob/digits"
   readonly job: string; // its name, by the labels that the kinds of jobs give, '' if none
   readonly role: string; // "worker", "" if it has none
   readonly rank: number; // -1: it has none
@@ -87,6 +96,7 @@ export function projectPod(pod: Pod): PodRow {
     cpu: requested(pod, 'cpu'),
     memory: requested(pod, 'memory'),
     owner: owner === undefined ? undefined : { kind: owner.kind, name: owner.name, uid: owner.uid },
+    workload: workloadOf(meta, owner),
     job: first(labels, JOB_LABELS),
     role: first(labels, ROLE_LABELS),
     rank: rankOf(containers, labels),
@@ -100,6 +110,17 @@ export function projectPod(pod: Pod): PodRow {
     why: whyOf(pod, phase),
     containers: containers.map((one) => one.name),
   };
+}
+
+// Of a JobSet not its Job, of a Deployment not its ReplicaSet.
+function workloadOf(meta: Meta, owner: OwnerReference | undefined): string {
+  const set = meta.labels?.['jobset.sigs.k8s.io/jobset-name'];
+  if (set !== undefined) return `jobset/${set}`;
+  if (owner === undefined) return `pod/${meta.name}`;
+  const hash = `-${meta.labels?.['pod-template-hash'] ?? ''}`;
+  if (owner.kind === 'ReplicaSet' && hash.length > 1 && owner.name.endsWith(hash))
+    return `deployment/${owner.name.slice(0, -hash.length)}`;
+  return `${owner.kind.toLowerCase()}/${owner.name}`;
 }
 
 function first(map: Readonly<Record<string, string>>, keys: readonly string[]): string {

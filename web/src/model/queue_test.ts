@@ -26,7 +26,7 @@ test('the pods of a gang wait as one', () => {
   const over = projectPod(podObject('over', { status: { phase: 'Succeeded' } }));
   const units = waitingUnits([gang('a'), gang('b'), placed, alone, over], new Map([['J', job]]));
   assert.deepEqual(
-    units.map((unit) => [unit.kind, unit.name, unit.pods.length, unit.placed, unit.gpus]),
+    units.map((unit) => [unit.kind, unit.name, unit.pods, unit.placed, unit.gpus]),
     [
       ['Pod', 'alone', 1, 0, 0],
       ['PyTorchJob', 'ddp', 2, 1, 4],
@@ -39,4 +39,49 @@ test('the pods of a gang wait as one', () => {
 
 test('nothing waits', () => {
   assert.deepEqual(waitingUnits([gang('a', { nodeName: 'n' })], new Map()), []);
+});
+
+test('a job without quota waits before it has pods', () => {
+  const owner = { kind: 'PyTorchJob', name: 'ddp', uid: 'J' };
+  const held = {
+    uid: 'W',
+    ns: 'default',
+    owner,
+    queue: 'team',
+    priority: 0,
+    created: 1,
+    waits: true,
+    why: 'no quota',
+    pods: 4,
+    gpus: 8,
+  };
+  const [unit, ...others] = waitingUnits([], new Map([['J', job]]), [held, { ...held, uid: 'V', waits: false }]);
+  assert.equal(others.length, 0);
+  assert.deepEqual(
+    [unit?.kind, unit?.name, unit?.pods, unit?.gpus, unit?.why, unit?.queue],
+    ['PyTorchJob', 'ddp', 4, 8, 'no quota', 'team'],
+  );
+  assert.equal(unit?.link, '#/jobs/default/PyTorchJob/ddp');
+});
+
+test('a gated pod without quota is told once, with the reason of its queue', () => {
+  const pod = projectPod(podObject('gated', { spec: { containers: [gpuContainer(1)] } }));
+  const owner = { kind: 'Pod', name: 'gated', uid: pod.uid };
+  const held = {
+    uid: 'W',
+    ns: 'default',
+    owner,
+    queue: 'team',
+    priority: 0,
+    created: 1,
+    waits: true,
+    why: 'no quota',
+    pods: 1,
+    gpus: 1,
+  };
+  const units = waitingUnits([pod], new Map(), [held]);
+  assert.deepEqual(
+    units.map((unit) => [unit.name, unit.why, unit.queue]),
+    [['gated', 'no quota', 'team']],
+  );
 });

@@ -9,29 +9,52 @@ import { useCluster, useNow } from './hooks.ts';
 import { Bar, Page } from './parts.tsx';
 import { VirtualList } from './virtual_list.tsx';
 
+const DAY_MS = 24 * 3600 * 1000;
+const PERIODS = [
+  { name: '24 hours', length: DAY_MS },
+  { name: '7 days', length: 7 * DAY_MS },
+  { name: '30 days', length: 30 * DAY_MS },
+] as const;
+
 export function CostPage({ ns }: { readonly ns: string }): VNode {
   const cluster = useCluster();
   const now = Math.floor(useNow() / 5000) * 5000;
   const [by, setBy] = useState<Grouping>('namespace');
-  const rows = spenders(cluster.pods.rows.values(), cluster.figures, now, by).filter(
-    (one) => ns === '' || one.ns === ns,
-  );
+  const [length, setLength] = useState<number>(DAY_MS);
+  const question = { by, now, since: now - length };
+  const all = spenders(cluster.pods.rows.values(), cluster.past, cluster.figures, question);
+  const rows = all.filter((one) => ns === '' || one.ns === ns);
   const most = Math.max(1e-9, ...rows.map((one) => one.gpuHours));
+  const total = rows.reduce((sum, one) => sum + one.gpuHours, 0);
+  const kept = cluster.ledgers?.state.name === 'live';
   const aside = (
-    <div class="choice" role="group" aria-label="Sum up by">
-      <button type="button" aria-pressed={by === 'namespace'} onClick={() => setBy('namespace')}>
-        By namespace
-      </button>
-      <button type="button" aria-pressed={by === 'job'} onClick={() => setBy('job')}>
-        By job
-      </button>
-    </div>
+    <>
+      <select aria-label="Time" value={length} onChange={(event) => setLength(Number(event.currentTarget.value))}>
+        {PERIODS.map((period) => (
+          <option key={period.name} value={period.length}>{`Last ${period.name}`}</option>
+        ))}
+      </select>
+      <div class="choice" role="group" aria-label="Sum up by">
+        <button type="button" aria-pressed={by === 'namespace'} onClick={() => setBy('namespace')}>
+          By namespace
+        </button>
+        <button type="button" aria-pressed={by === 'job'} onClick={() => setBy('job')}>
+          By job
+        </button>
+      </div>
+    </>
   );
   return (
     <Page title="Cost" aside={aside}>
       <p class="lead">
-        GPU-hours of the pods that the cluster still knows, from their start to their end or to now; pods that were
-        deleted are not counted.
+        {`${hours(total)} GPU-hours. `}
+        {kept ? (
+          <>
+            In money: <code>muster cost</code>
+          </>
+        ) : (
+          'Of pods that the cluster still knows: nothing is kept of those that were deleted.'
+        )}
       </p>
       <VirtualList
         label="Cost"

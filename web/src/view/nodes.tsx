@@ -126,7 +126,7 @@ function Tiles({ cluster }: { readonly cluster: Cluster }): VNode {
   const sums = sumUp(cluster);
   const jobs = cluster.jobViews.filter((view) => view.phase === 'Running' || view.phase === 'Restarting').length;
   const waitingGpus = cluster.waiting.reduce((all, unit) => all + unit.gpus, 0);
-  const waitingPods = cluster.waiting.reduce((all, unit) => all + unit.pods.length, 0);
+  const waitingPods = cluster.waiting.reduce((all, unit) => all + unit.pods, 0);
   return (
     <section class="tiles" aria-label="The cluster">
       <Tile

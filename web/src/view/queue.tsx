@@ -48,7 +48,7 @@ function summary(units: number, gpus: number): string {
 }
 
 function UnitLine({ unit, now }: { readonly unit: Waiting; readonly now: number }): VNode {
-  const size = unit.pods.length + unit.placed;
+  const size = unit.pods + unit.placed;
   return (
     <a class="line queue-line" href={unit.link}>
       <span class="queue-main" role="cell">
@@ -64,9 +64,9 @@ function UnitLine({ unit, now }: { readonly unit: Waiting; readonly now: number 
         </span>
       </span>
       <span class="queue-side" role="cell">
-        <span class="number">{unit.gpus > 0 ? gpuCount(unit.gpus) : plural(unit.pods.length, 'pod')}</span>
+        <span class="number">{unit.gpus > 0 ? gpuCount(unit.gpus) : plural(unit.pods, 'pod')}</span>
         <small>
-          {unit.gpus > 0 && size > 1 ? `${unit.placed > 0 ? `${unit.pods.length} of ` : ''}${size} pods · ` : ''}
+          {unit.gpus > 0 && size > 1 ? `${unit.placed > 0 ? `${unit.pods} of ` : ''}${size} pods · ` : ''}
           {duration(now - unit.since)}
         </small>
       </span>

@@ -8,8 +8,8 @@
 // Life cycle: a part of the Autoscaler.
 // Thread:     the loop thread.
 // Invariants: one node at a time, within the budgets of its pool, and only consolidateAfter after
-//             the last pod came to it or went. What is closed is on the Node: a restart loses nothing
-//             but the time of the last pod, which counts from then.
+//             the last pod came to it or went. What is closed is on the Node: a restart loses
+//             nothing but the time of the last pod, which counts from then.
 
 #pragma once
 

@@ -228,7 +228,10 @@ TEST(Crd, OurOwnKindsPass) {
 }
 
 TEST(Crd, AChangedDefinitionOfOursIsReadAnew) {
-  const json::Value crd = OwnCrds()[0];
+  const std::vector<json::Value> all = OwnCrds();
+  const json::Value crd = *std::ranges::find_if(all, [](const json::Value& each) {
+    return each["spec"]["scope"].AsString() == "Namespaced";
+  });
   const json::Value other = crd.SetPath({"spec", "scope"}, "Cluster");
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(KindsFromCrd(crd)->at(0)->namespaced);

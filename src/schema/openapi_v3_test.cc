@@ -1,5 +1,6 @@
 #include "schema/openapi_v3.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -43,7 +44,9 @@ KindPtr CustomKind(const Kind& own) {
 }
 
 json::Value TrainingDocument() {
-  const Kind& job = *Registry::BuiltIn().own_custom_kinds().front();
+  const auto& kinds = Registry::BuiltIn().own_custom_kinds();
+  const Kind& job =
+      **std::ranges::find_if(kinds, [](const auto& kind) { return kind->kind == "PyTorchJob"; });
   return OpenApiV3("kubeflow.org", "v1", {{CustomKind(job), {}}});
 }
 

@@ -86,6 +86,7 @@ class ScaleUpPlanning {
   size_t PlacedWith(const Group& group, const std::vector<size_t>& added);
   void Commit(const Group& group, const Choice& choice);
   int64_t Allowed(size_t offering) const;
+  bool AreAllowed(const std::vector<size_t>& added) const;
   bool TakesAlone(const QueuedPod& pod, size_t offering) const;
   std::string WhyNot(const Group& group) const;
   std::string WhyNot(const QueuedPod& pod, size_t pool) const;
@@ -180,6 +181,19 @@ int64_t ScaleUpPlanning::Allowed(size_t offering) const {
   return allowed;
 }
 
+bool ScaleUpPlanning::AreAllowed(const std::vector<size_t>& added) const {
+  std::vector<cluster::ResourceList> used = used_;
+  for (const size_t offering : added)
+    cluster::AddTo(used[offerings_[offering].pool], offerings_[offering].has);
+  return std::ranges::all_of(added, [&](size_t offering) {
+    const size_t pool = offerings_[offering].pool;
+    return std::ranges::all_of(pools_[pool].limits, [&](const auto& limit) {
+      return cluster::AmountOf(offerings_[offering].has, limit.first) == 0 ||
+             cluster::AmountOf(used[pool], limit.first) <= limit.second;
+    });
+  });
+}
+
 // An empty machine of this kind takes the pod, as far as the pod alone is concerned.
 bool ScaleUpPlanning::TakesAlone(const QueuedPod& pod, size_t offering) const {
   const cluster::Shape& shape = working_.Shape(pod.shape);
@@ -243,10 +257,10 @@ void ScaleUpPlanning::MakeLastOneCheaper(const Group& group, const std::vector<s
   const cluster::MicroUsd last = offerings_[choice.offerings.back()].price;
   for (const size_t candidate : candidates) {
     const cluster::MicroUsd price = offerings_[candidate].price;
-    if (price >= last || Allowed(candidate) == 0) continue;
+    if (price >= last) continue;
     std::vector<size_t> changed = choice.offerings;
     changed.back() = candidate;
-    if (PlacedWith(group, changed) < choice.placed) continue;
+    if (!AreAllowed(changed) || PlacedWith(group, changed) < choice.placed) continue;
     choice.offerings = std::move(changed);
     choice.price += price - last;
     return;  // they are sorted by price

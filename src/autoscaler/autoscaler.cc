@@ -105,12 +105,14 @@ struct Autoscaler::Impl {
 
   void Start() {
     const auto always = [this](const ObjectKey&, const json::Value&, const json::Value&) {
+      pools_changed = true;
       Wake();
     };
     Follow(pools, always);
     Follow(claims,
            [this](const ObjectKey& key, const json::Value& before, const json::Value& after) {
              awaited.erase(key.name);
+             pools_changed = true;
              if (after.IsNull()) OnClaimGone(before);
              Wake();
            });
@@ -315,25 +317,30 @@ struct Autoscaler::Impl {
                }));
   }
 
-  // What there is of each pool.
+  // What there is of each pool, once something of it changed.
   void WritePoolStatus() {
+    if (!std::exchange(pools_changed, false)) return;
+    std::map<std::string, cluster::ResourceList> sums;
+    for (const auto& [key, claim] : claims.objects()) {
+      cluster::ResourceList& sum = sums[PoolOf(claim)];
+      cluster::AddTo(sum, cluster::ToResourceList(claim["status"]["capacity"]));
+      cluster::AddTo(sum, {{std::string(kNodesResource), 1}});
+    }
     for (const auto& [key, object] : pools.objects()) {
-      cluster::ResourceList sum;
-      for (const auto& [claim_key, claim] : claims.objects()) {
-        if (PoolOf(claim) != key.name) continue;
-        cluster::AddTo(sum, cluster::ToResourceList(claim["status"]["capacity"]));
-        cluster::AddTo(sum, {{std::string(kNodesResource), 1}});
-      }
       json::Value resources = json::Obj({{std::string(kNodesResource), "0"}});
-      for (const auto& [name, amount] : sum)
+      for (const auto& [name, amount] : sums[key.name])
         resources = resources.Set(name, cluster::AmountText(name, amount));
-      const json::Value status =
-          WithCondition((object["status"].IsObject() ? object["status"] : json::Obj())
-                            .Set("resources", resources),
-                        "Ready", true, "Ready", "", api.loop().Now());
+      const json::Value before = object["status"].IsObject() ? object["status"] : json::Obj();
+      const json::Value status = WithCondition(before.Set("resources", resources), "Ready", true,
+                                               "Ready", "", api.loop().Now());
       if (status == object["status"]) continue;
       api.Patch({kNodePools, "", key.name, "status"}, client::PatchType::kMerge,
-                json::Obj({{"status", status}}), [](const Result<json::Value>&) {});
+                json::Obj({{"status", status}}),
+                lifetime.Guard([this](const Result<json::Value>& answer) {
+                  if (answer || answer.error().reason() == Reason::kNotFound) return;
+                  pools_changed = true;
+                  LookAt(api.loop().Now() + kRetry);
+                }));
     }
   }
 
@@ -364,6 +371,7 @@ struct Autoscaler::Impl {
   Time first_wake{};
   TimerId later = 0;
   Time later_at{};
+  bool pools_changed = true;  // or their claims
   bool planning = false;
   bool again = false;
   client::Lifetime lifetime;

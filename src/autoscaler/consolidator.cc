@@ -32,16 +32,18 @@ Time InitializedAt(const json::Value& claim, Time otherwise) {
 }  // namespace
 
 std::vector<std::string> Consolidator::Due(Time now, std::optional<Time>& look_again) {
+  std::map<std::string, NodePool> pools;
+  for (const auto& [key, object] : pools_.objects()) pools[key.name] = ToNodePool(object);
   std::vector<std::string> due;
   for (const auto& [key, claim] : claims_.objects()) {
     const json::Value* node = nodes_.Find(key);
-    const json::Value* object = pools_.Find({"", PoolOf(claim)});
-    if (node == nullptr || object == nullptr || IsDeleting(claim) || !Holds(claim, kInitialized))
+    const auto of = pools.find(PoolOf(claim));
+    if (node == nullptr || of == pools.end() || IsDeleting(claim) || !Holds(claim, kInitialized))
       continue;
     const bool is_protected =
         (*node)["metadata"]["annotations"][kDoNotDisrupt].AsString() == "true" ||
         claim["metadata"]["annotations"][kDoNotDisrupt].AsString() == "true";
-    const NodePool pool = ToNodePool(*object);
+    const NodePool& pool = of->second;
     const bool wanted = pool.when_underutilized && pool.consolidate_after && !is_protected;
     if (IsClosedByUs(*node)) {
       due.push_back(key.name);  // also one that may not go any more: it is opened

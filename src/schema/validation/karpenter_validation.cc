@@ -71,8 +71,7 @@ void CheckDisruption(const Value& disruption, const Path& path, FieldErrors& err
                    "should be a duration such as 30s or 1h30m, or Never");
   const Value& budgets = disruption["budgets"];
   const Path all = path.Child("budgets");
-  if (budgets.size() > kMaxBudgets)
-    return errors.TooMany(all, budgets.size(), kMaxBudgets);
+  if (budgets.size() > kMaxBudgets) return errors.TooMany(all, budgets.size(), kMaxBudgets);
   for (size_t i = 0; i < budgets.size() && !errors.full(); ++i) {
     const Path place = all.Index(i);
     const Value& nodes = budgets.At(i)["nodes"];
@@ -89,6 +88,11 @@ void CheckDisruption(const Value& disruption, const Path& path, FieldErrors& err
 }  // namespace
 
 void ValidateNodePool(const Value& pool, FieldErrors& errors) {
+  // It is a label of nodes.
+  const Value& name = pool["metadata"]["name"];
+  if (name.AsString().size() > kMaxDnsLabelLength)
+    errors.Invalid(Path("metadata").Child("name"), name,
+                   fmt::format("must be no more than {} bytes", kMaxDnsLabelLength));
   const Value& spec = pool["spec"];
   const Path path("spec");
   const Value& of_template = spec["template"];

@@ -146,7 +146,7 @@ Result<Explanation> ExplainGang(Session& session, const json::Value& group) {
 }
 
 Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
-                               const json::Value& job) {
+                               const json::Value& job, Duration silence) {
   const std::string name = job["metadata"]["name"].Str();
   const std::string ns = job["metadata"]["namespace"].Str();
   const std::string sentence = SentenceForJob(resource.kind, job);
@@ -180,6 +180,7 @@ Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
     }
   }
   AddPods(pods, said, out);
+  if (resource.resource.group != "apps") AddTrainingFaults(session, job, pods, silence, out);
   RETURN_IF_ERROR(AddWarnings(session, job, said, out));
   return out;
 }

@@ -121,6 +121,7 @@ Result<Explanation> ExplainPod(Session& session, const json::Value& pod) {
                         {"message", SentenceForPod(pod)}});
   if (IsUnplaced(pod)) AddHolds(session, pod, out);
   const std::string_view phase = pod["status"]["phase"].AsString();
+  if (phase == "Failed" || phase == "Running") AddPodFaults(session, pod, out);
   if (phase == "Succeeded" || phase == "Running") return out;
   std::string said = out.sentence;
   for (const std::string& line : out.lines) said += "\n" + line;

@@ -29,8 +29,9 @@ struct Explanation {
 Result<Explanation> ExplainPod(Session& session, const json::Value& pod);
 // Of a PodGroup of either API.
 Result<Explanation> ExplainGang(Session& session, const json::Value& group);
+// `silence`: for how long the ranks of a training must have said nothing to be suspected to hang.
 Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
-                               const json::Value& job);
+                               const json::Value& job, Duration silence);
 Result<Explanation> ExplainNode(Session& session, const json::Value& node);
 // Of whatever else: its phase, its conditions and its events.
 Result<Explanation> ExplainOther(Session& session, const ApiResource& resource,
@@ -55,6 +56,11 @@ void AddScheduling(Session& session, const scheduler::UnitKey& unit, Explanation
 void AddNodePools(Session& session, const scheduler::ClusterLists& lists,
                   const scheduler::UnitKey& unit, Explanation& out);
 
+// Memory that ran out, of the node or of a GPU.
+void AddPodFaults(Session& session, const json::Value& pod, Explanation& out);
+// That, and of a job that runs what may be wrong with it: training_faults.h.
+void AddTrainingFaults(Session& session, const json::Value& job, const json::Value& pods,
+                       Duration silence, Explanation& out);
 // Of a job or a pod that a queue of Kueue's holds: the sentence is then its place in it, and lines
 // say what would admit it.
 void AddQueue(Session& session, const json::Value& job, Explanation& out);

@@ -61,6 +61,14 @@ const Metric kMetrics[] = {
      [](const GpuHealth::Known& k) {
        return k.gpu.tells_xids ? fmt::format("{}", k.last_xid) : std::string();
      }},
+    {"DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz).",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.pace.sm_clock_mhz); }},
+    {"DCGM_FI_DEV_MAX_SM_CLOCK", "Maximum SM clock frequency (in MHz).",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.pace.max_sm_clock_mhz); }},
+    {"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "Current clock throttle reasons (bitmask).",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.pace.slowdown_reasons); }},
+    {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "Total number of double-bit volatile ECC errors.",
+     [](const GpuHealth::Known& k) { return Whole(k.gpu.pace.uncorrected_errors); }},
     {"muster_gpu_healthy", "1 while the GPU is offered to pods.",
      [](const GpuHealth::Known& k) { return std::string(k.healthy ? "1" : "0"); }},
 };

@@ -60,6 +60,29 @@ TEST(GpuMetrics, OfASharedGpuEachPodHasASeriesAndTheGpuToo) {
   }
 }
 
+TEST(GpuMetrics, TellOfAGpuThatIsHeldBack) {
+  Inventory inventory;
+  inventory.gpus.resize(2);
+  inventory.gpus[0].uuid = "GPU-a";
+  inventory.gpus[0].pace = {705, 1410, 72, 2};
+  inventory.gpus[1].uuid = "GPU-b";
+  GpuHealth health(1);
+  health.Observe(inventory, true);
+  const std::string text =
+      GpuMetricsText(health, "n", [](const std::string&) { return std::vector<GpuUser>(); });
+  for (const char* line :
+       {"DCGM_FI_DEV_SM_CLOCK 705", "DCGM_FI_DEV_MAX_SM_CLOCK 1410",
+        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS 72", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL 2"}) {
+    const std::string_view all(line);
+    const std::string name(all.substr(0, all.find(' ')));
+    const size_t at = text.find(name + "{");
+    ASSERT_NE(at, std::string::npos) << name;
+    const std::string sample = text.substr(at, text.find('\n', at) - at);
+    EXPECT_TRUE(sample.ends_with(all.substr(all.find(' ')))) << sample;
+    EXPECT_EQ(text.find(name + "{", at + 1), std::string::npos) << "GPU-b does not tell";
+  }
+}
+
 TEST(GpuMetrics, OfADriverThatHangsTellNoOldFigures) {
   Inventory inventory;
   inventory.gpus.resize(1);

@@ -3,6 +3,18 @@
 namespace muster::gpu {
 namespace {
 
+json::Value ToJson(const GpuPace& pace) {
+  return json::Obj({{"clock", pace.sm_clock_mhz},
+                    {"maxClock", pace.max_sm_clock_mhz},
+                    {"reasons", pace.slowdown_reasons},
+                    {"errors", pace.uncorrected_errors}});
+}
+
+GpuPace PaceFromJson(const json::Value& value) {
+  return {value["clock"].AsInt(-1), value["maxClock"].AsInt(-1), value["reasons"].AsInt(-1),
+          value["errors"].AsInt(-1)};
+}
+
 // Links by the place of the peer, which keeps the text of many GPUs short.
 json::Value ToJson(const Gpu& gpu, const std::vector<Gpu>& all) {
   json::Array links;
@@ -30,6 +42,7 @@ json::Value ToJson(const Gpu& gpu, const std::vector<Gpu>& all) {
                     {"memoryBusy", gpu.sample.memory_busy_percent},
                     {"tellsXids", gpu.tells_xids},
                     {"xids", json::Array(gpu.xids.begin(), gpu.xids.end())},
+                    {"pace", ToJson(gpu.pace)},
                     {"fault", gpu.fault}});
 }
 
@@ -51,6 +64,7 @@ Gpu GpuFromJson(const json::Value& value) {
                 value["power"].AsInt(-1),       value["memoryBusy"].AsInt(-1)};
   gpu.tells_xids = value["tellsXids"].AsBool();
   for (const json::Value& xid : value["xids"].items()) gpu.xids.push_back(xid.AsInt());
+  gpu.pace = PaceFromJson(value["pace"]);
   gpu.fault = value["fault"].Str();
   return gpu;
 }

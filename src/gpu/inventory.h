@@ -30,6 +30,14 @@ struct GpuSample {
   bool operator==(const GpuSample&) const = default;
 };
 
+// How fast a GPU may go, and what holds it back. -1: the driver does not tell.
+struct GpuPace {
+  int64_t sm_clock_mhz = -1, max_sm_clock_mhz = -1;
+  int64_t slowdown_reasons = -1;    // the driver's bits: NVML's clocks event (throttle) reasons
+  int64_t uncorrected_errors = -1;  // of its memory (ECC), since the driver was loaded
+  bool operator==(const GpuPace&) const = default;
+};
+
 struct Gpu {
   std::string uuid;  // "GPU-4d830ef6-..."
   int64_t index = 0;
@@ -45,6 +53,7 @@ struct Gpu {
   // reaches every other with all its links.
   std::map<std::string, int64_t> links;
   GpuSample sample;
+  GpuPace pace;
   // The driver tells of its XIDs (xids.h), and these have come since the look before, each once.
   bool tells_xids = false;
   std::vector<int64_t> xids;

@@ -30,6 +30,8 @@ constexpr unsigned kMaxLinks = 36;  // NVLinks of one GPU: 18 on Hopper and Blac
 constexpr int kP2pNvlink = 2;
 constexpr int kP2pOk = 0;
 constexpr int kTemperatureOfGpu = 0;
+constexpr int kSmClock = 1;
+constexpr int kUncorrected = 1, kSinceLoaded = 0;  // kinds of memory errors, and of their counters
 constexpr unsigned kAffinityOfNode = 0;
 constexpr size_t kNumaWords = 16;
 constexpr unsigned long long kXidEvents = 8;
@@ -114,6 +116,10 @@ struct Nvml::Library {
   Return (*utilization)(Device, Utilization*) = nullptr;
   Return (*temperature)(Device, int, unsigned*) = nullptr;
   Return (*power)(Device, unsigned*) = nullptr;
+  Return (*clock)(Device, int, unsigned*) = nullptr;
+  Return (*max_clock)(Device, int, unsigned*) = nullptr;
+  Return (*slowdown_reasons)(Device, unsigned long long*) = nullptr;
+  Return (*memory_errors)(Device, int, int, unsigned long long*) = nullptr;
   Return (*event_set_create)(EventSet*) = nullptr;
   Return (*event_set_free)(EventSet) = nullptr;
   Return (*event_set_wait)(EventSet, Event*, unsigned timeout_ms) = nullptr;
@@ -135,6 +141,7 @@ struct Nvml::Library {
   int64_t NumaNode(Device device) const;
   void FindLinks();
   void Measure(Gpu& gpu, Device device) const;
+  void MeasurePace(GpuPace& pace, Device device) const;
   void WatchXids();
   void TakeXids();
 
@@ -169,6 +176,11 @@ bool Nvml::Library::Load() {
   Find(utilization, "nvmlDeviceGetUtilizationRates");
   Find(temperature, "nvmlDeviceGetTemperature");
   Find(power, "nvmlDeviceGetPowerUsage");
+  Find(clock, "nvmlDeviceGetClockInfo");
+  Find(max_clock, "nvmlDeviceGetMaxClockInfo");
+  if (!Find(slowdown_reasons, "nvmlDeviceGetCurrentClocksEventReasons"))
+    Find(slowdown_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  Find(memory_errors, "nvmlDeviceGetTotalEccErrors");
   if (!Find(event_set_wait, "nvmlEventSetWait_v2")) Find(event_set_wait, "nvmlEventSetWait");
   Find(event_set_create, "nvmlEventSetCreate");
   Find(event_set_free, "nvmlEventSetFree");
@@ -327,6 +339,20 @@ void Nvml::Library::Measure(Gpu& gpu, Device device) const {
   if (power != nullptr && took(power(device, &value))) gpu.sample.power_milliwatts = value;
 }
 
+// Not every GPU tells: those without ECC, those of a hypervisor.
+void Nvml::Library::MeasurePace(GpuPace& pace, Device device) const {
+  unsigned mhz = 0;
+  if (clock != nullptr && clock(device, kSmClock, &mhz) == kSuccess) pace.sm_clock_mhz = mhz;
+  if (max_clock != nullptr && max_clock(device, kSmClock, &mhz) == kSuccess)
+    pace.max_sm_clock_mhz = mhz;
+  unsigned long long value = 0;
+  if (slowdown_reasons != nullptr && slowdown_reasons(device, &value) == kSuccess)
+    pace.slowdown_reasons = static_cast<int64_t>(value);
+  if (memory_errors != nullptr &&
+      memory_errors(device, kUncorrected, kSinceLoaded, &value) == kSuccess)
+    pace.uncorrected_errors = static_cast<int64_t>(value);
+}
+
 void Nvml::Library::WatchXids() {
   if (event_set_create == nullptr || event_set_free == nullptr || event_set_wait == nullptr ||
       register_events == nullptr || event_set_create(&events) != kSuccess) {
@@ -387,6 +413,7 @@ Result<Inventory> Nvml::Read(bool anew) {
   out.control_files = ControlFiles();
   for (size_t i = 0; i < out.gpus.size(); ++i) {
     library_->Measure(out.gpus[i], library_->devices[i]);
+    library_->MeasurePace(out.gpus[i].pace, library_->devices[i]);
   }
   for (Gpu& gpu : out.gpus) {
     const std::set<int64_t>& xids = library_->xids[gpu.uuid];

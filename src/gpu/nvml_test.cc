@@ -39,6 +39,17 @@ TEST(Nvml, TellsWhatTheDriverKnows) {
   EXPECT_EQ(ToJson(InventoryFromJson(ToJson(*read))), ToJson(*read)) << "the way through JSON";
 }
 
+TEST(Nvml, TellsHowFastAGpuGoesAndWhatHoldsItBack) {
+  FakeDriver driver;
+  driver.Says("gpu GPU-a\nclock 705\nmax-clock 1410\nslow 72\necc 2\ngpu GPU-b\n");
+  Nvml nvml = Open();
+  const Result<Inventory> read = nvml.Read(false);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->gpus[0].pace, (GpuPace{705, 1410, 72, 2}));
+  EXPECT_EQ(read->gpus[1].pace, (GpuPace{1410, 1410, 0, 0}));
+  EXPECT_EQ(InventoryFromJson(ToJson(*read)).gpus[0].pace, read->gpus[0].pace);
+}
+
 TEST(Nvml, GpusBehindASwitchAllReachEachOther) {
   FakeDriver driver;
   driver.Says("gpu GPU-a\nswitch 18\ngpu GPU-b\nswitch 16\ngpu GPU-c\n");

@@ -109,6 +109,8 @@ json::Value ReferenceTemplate(int64_t gpus) {
                         {{"name", kContainer},
                          {"image", kImage},
                          {"command", json::Strings(command)},
+                         // A share of a busy machine; it fits on a small one eight times.
+                         {"resources", json::Obj({{"requests", json::Obj({{"cpu", "100m"}})}})},
                          {"volumeMounts", json::List({Mount("program", kProgramFolder)})}})})}})}});
 }
 

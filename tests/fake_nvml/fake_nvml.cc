@@ -10,6 +10,8 @@
 //   pci 00000000:04:00.0
 //   compute 9.0
 //   util 37                    percent; memutil 12, temp 41 (degrees), power 123456 (milliwatts)
+//   clock 1410                 MHz; max-clock likewise; ecc 2: memory errors
+//   slow 8                     the bits of what holds it back
 //   link GPU-b 18              so many links lead to that GPU
 //   switch 18                  so many links lead to an NVSwitch
 //   xid 79                     an error that the driver tells of once; a word after it (xid 79 2)
@@ -352,6 +354,30 @@ EXPORT int nvmlDeviceGetTemperature(void* handle, int, unsigned* celsius) {
 EXPORT int nvmlDeviceGetPowerUsage(void* handle, unsigned* milliwatts) {
   FIND_GPU(handle);
   *milliwatts = static_cast<unsigned>(gpu->Number("power", 75000));
+  return kSuccess;
+}
+
+EXPORT int nvmlDeviceGetClockInfo(void* handle, int, unsigned* mhz) {
+  FIND_GPU(handle);
+  *mhz = static_cast<unsigned>(gpu->Number("clock", 1410));
+  return kSuccess;
+}
+
+EXPORT int nvmlDeviceGetMaxClockInfo(void* handle, int, unsigned* mhz) {
+  FIND_GPU(handle);
+  *mhz = static_cast<unsigned>(gpu->Number("max-clock", 1410));
+  return kSuccess;
+}
+
+EXPORT int nvmlDeviceGetCurrentClocksThrottleReasons(void* handle, unsigned long long* reasons) {
+  FIND_GPU(handle);
+  *reasons = static_cast<unsigned long long>(gpu->Number("slow", 0));
+  return kSuccess;
+}
+
+EXPORT int nvmlDeviceGetTotalEccErrors(void* handle, int, int, unsigned long long* errors) {
+  FIND_GPU(handle);
+  *errors = static_cast<unsigned long long>(gpu->Number("ecc", 0));
   return kSuccess;
 }
 

@@ -12,9 +12,11 @@
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/duration_flag.h"
 #include "cli/explanation.h"
 #include "cli/ray_words.h"
 #include "cli/resource_arguments.h"
+#include "cli/training_faults.h"
 #include "client/reconcile.h"
 #include "json/write.h"
 #include "schema/distributed_training.h"
@@ -110,16 +112,16 @@ Result<std::vector<Found>> FindObjects(Session& session, const std::string& word
 }
 
 Result<Explanation> Explain(Session& session, const ApiResource& resource,
-                            const json::Value& object) {
+                            const json::Value& object, Duration silence) {
   if (resource.kind == "Pod") return ExplainPod(session, object);
   if (resource.kind == "Node") return ExplainNode(session, object);
   if (resource.kind == "PodGroup") return ExplainGang(session, object);
-  if (IsWorkload(resource)) return ExplainJob(session, resource, object);
+  if (IsWorkload(resource)) return ExplainJob(session, resource, object, silence);
   return ExplainOther(session, resource, object);
 }
 
 // "pod NAME", "pod/NAME", "gang NS/NAME".
-Result<Explanation> ExplainOne(Session& session, std::vector<std::string> words) {
+Result<Explanation> ExplainOne(Session& session, std::vector<std::string> words, Duration silence) {
   if (words.size() == 1 && words[0].find('/') != std::string::npos) {
     const size_t slash = words[0].find('/');
     words = {words[0].substr(0, slash), words[0].substr(slash + 1)};
@@ -130,7 +132,7 @@ Result<Explanation> ExplainOne(Session& session, std::vector<std::string> words)
                  "NAME (for fields: kubectl explain)");
   }
   ASSIGN_OR_RETURN(const std::vector<Found> found, FindObjects(session, words[0], words[1]));
-  ASSIGN_OR_RETURN(Explanation out, Explain(session, found[0].resource, found[0].object));
+  ASSIGN_OR_RETURN(Explanation out, Explain(session, found[0].resource, found[0].object, silence));
   for (size_t i = 1; i < found.size(); ++i) {
     out.lines.push_back(fmt::format("of that name there is another one: muster explain {} {}",
                                     found[i].resource.QualifiedSingular(), words[1]));
@@ -139,8 +141,12 @@ Result<Explanation> ExplainOne(Session& session, std::vector<std::string> words)
 }
 
 Result<int> Run(Invocation& invocation) {
+  Duration silence = kSilence;
+  if (const std::string text = invocation.arguments.Get("silence"); !text.empty()) {
+    ASSIGN_OR_RETURN(silence, ParseDurationFlag("silence", text));
+  }
   ASSIGN_OR_RETURN(const Explanation explanation,
-                   ExplainOne(invocation.session, invocation.arguments.positionals));
+                   ExplainOne(invocation.session, invocation.arguments.positionals, silence));
   if (invocation.arguments.Get("output") == "json") {
     invocation.console.Out(json::WritePretty(explanation.json) + "\n");
     return 0;
@@ -163,7 +169,13 @@ Command ExplainCommand() {
       "run, which nodes would have to be added. What waits is planned on a copy of the cluster, "
       "so\n"
       "reading nodes and pods is all that it needs. Fields of -o json: docs/explain.md.";
-  command.flags = {{"output", 'o', "FORMAT", "json", "", {"json"}}};
+  command.flags = {{"output", 'o', "FORMAT", "json", "", {"json"}},
+                   {"silence",
+                    0,
+                    "DURATION",
+                    "how long ranks must have logged nothing to be suspected to hang (5m)",
+                    "",
+                    {}}};
   command.examples = {
       {"muster explain pod web-0", "which rule fails on how many nodes"},
       {"muster explain job digits", "a PyTorchJob, TFJob, RayJob, Job or JobSet, with its gang"},

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/gpu_figures.h"
 #include "cli/session.h"
 #include "cli/table_printer.h"
 #include "cluster/device_shares.h"
@@ -16,34 +17,6 @@
 
 namespace muster::cli {
 namespace {
-
-using Figures = std::map<std::string, std::string>;  // by metric
-
-// The value of `label` in a sample of Prometheus' text format. Values with escapes do not occur in
-// the labels that are looked for.
-std::optional<std::string> LabelOf(std::string_view line, std::string_view label) {
-  for (const char before : {'{', ','}) {
-    const std::string start = fmt::format("{}{}=\"", before, label);
-    const size_t at = line.find(start);
-    if (at == std::string_view::npos) continue;
-    const std::string_view rest = line.substr(at + start.size());
-    return std::string(rest.substr(0, rest.find('"')));
-  }
-  return std::nullopt;
-}
-
-// What the nodes measure, by UUID.
-std::map<std::string, Figures> ReadFigures(std::string_view metrics) {
-  std::map<std::string, Figures> out;
-  for (const std::string_view line : SplitNonEmpty(metrics, '\n')) {
-    if (!line.starts_with("DCGM_FI_DEV_")) continue;
-    const std::optional<std::string> uuid = LabelOf(line, "UUID");
-    const size_t space = line.rfind(' ');
-    if (uuid && space != std::string_view::npos)
-      out[*uuid][std::string(line.substr(0, line.find('{')))] = line.substr(space + 1);
-  }
-  return out;
-}
 
 std::string Show(const Figures& figures, const char* metric, std::string_view unit) {
   const auto found = figures.find(metric);
@@ -85,11 +58,7 @@ Result<int> Run(Invocation& invocation) {
   Session& session = invocation.session;
   ASSIGN_OR_RETURN(const json::Value nodes, session.List(client::resources::kNodes, ""));
   ASSIGN_OR_RETURN(const json::Value pods, session.List(client::resources::kPods, ""));
-  net::Request request;
-  request.method = "GET";
-  request.target = "/metrics";
-  ASSIGN_OR_RETURN(const net::Response metrics, session.Raw(std::move(request)));
-  const auto figures = ReadFigures(metrics.body);
+  ASSIGN_OR_RETURN(const GpuFigures figures, ReadGpuFigures(session));
   const auto owners = Owners(pods);
   std::vector<std::vector<std::string>> rows = {
       {"NODE", "GPU", "MODEL", "UTIL", "MEMORY", "TEMP", "POWER", "HEALTH", "POD"}};

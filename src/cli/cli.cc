@@ -108,12 +108,14 @@ int WithoutCommand(const Line& line, Console& console) {
 
 std::vector<Command>& MutableCommands() {
   static std::vector<Command> commands = {
-      ApplyCommand(),   CompletionCommand(), CostCommand(),       DashboardCommand(),
-      DeleteCommand(),  DescribeCommand(),   ExecCommand(),       ExplainCommand(),
-      GetCommand(),     ImageCommand(),      KubeconfigCommand(), LogsCommand(),
-      NodeCommand(),    cli::RunCommand(),   StatusCommand(),     TopCommand(),
-      VersionCommand(), WaitCommand()};
-  return commands;
+      ApplyCommand(),  CompletionCommand(), CostCommand(),       DashboardCommand(),
+      DeleteCommand(), DescribeCommand(),   ExecCommand(),       ExplainCommand(),
+      GetCommand(),    ImageCommand(),      KubeconfigCommand(), LogsCommand(),
+      NodeCommand(),   cli::RunCommand(),   StatusCommand(),     SyncCommand(),
+      TopCommand()};
+  VersionCommand(), WaitCommand()
+};
+return commands;
 }
 
 }  // namespace

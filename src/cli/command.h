@@ -116,6 +116,7 @@ Command LogsCommand();
 Command NodeCommand();
 Command RunCommand();
 Command StatusCommand();
+Command SyncCommand();
 Command TopCommand();
 Command VersionCommand();
 Command WaitCommand();

@@ -47,7 +47,7 @@ Status Take(const json::Value& value, const std::string& source, std::vector<Man
                  "{}: a {} without metadata.name (generateName works with `kubectl create` only)",
                  source, kind);
   }
-  out.push_back({value, source});
+  out.push_back({.object = value, .source = source});
   return Status::Ok();
 }
 
@@ -61,9 +61,12 @@ Result<std::vector<ManifestObject>> TakeDocuments(const std::string& text,
   Result<std::vector<json::Value>> documents = json::ParseYaml(text);
   if (!documents) return OfFile(source, documents.error());
   std::vector<ManifestObject> out;
-  for (const json::Value& document : *documents) {
+  for (size_t i = 0; i < documents->size(); ++i) {
+    const json::Value& document = (*documents)[i];
     if (document.IsNull()) continue;
+    const size_t before = out.size();
     RETURN_IF_ERROR(Take(document, source, out));
+    for (size_t k = before; k < out.size() && documents->size() > 1; ++k) out[k].document = i + 1;
   }
   return out;
 }

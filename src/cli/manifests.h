@@ -19,7 +19,8 @@ inline constexpr size_t kMaxManifestBytes = 64 * 1024 * 1024;
 
 struct ManifestObject {
   json::Value object;
-  std::string source;  // "examples/job.yaml", "standard input"
+  std::string source;   // "examples/job.yaml", "standard input"
+  size_t document = 0;  // which one of the source, from 1 on; 0: it has one alone
 };
 
 // Invalid names the file and what is wrong: unreadable, not YAML, no kind, no name.

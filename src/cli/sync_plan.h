@@ -1,0 +1,40 @@
+// src/cli/sync_plan.h
+//
+// What `muster sync` remembers and reports: which objects it applied (its inventory), what others
+// changed meanwhile (drift), and how the objects do.
+//
+// Thread: any (pure functions).
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/applier.h"
+#include "client/api_client.h"
+#include "json/value.h"
+
+namespace muster::cli {
+
+// On every object that a sync applied: the sync's name. Objects of another sync are left alone.
+inline constexpr const char* kSyncLabel = "muster.dev/sync";
+inline constexpr size_t kMaxDriftLines = 5;  // fields that are named; of the others how many
+
+// A name for a repository and a path in it, as labels and objects may have it.
+std::string SyncNameOf(const std::string& repository, const std::string& path);
+
+// One entry of the inventory, and back; a target without a resource if it is none.
+std::string EntryOf(const client::Target& target);
+client::Target TargetOf(const std::string& entry);
+// Entries of `before` that are not among `now`.
+std::vector<std::string> LeftOut(const std::vector<std::string>& before,
+                                 const std::vector<std::string>& now);
+
+// Fields that an apply changed although the manifest says what it said before: somebody else had
+// changed them. "spec.replicas: 5 -> 2". Empty if there are none.
+std::vector<std::string> DriftOf(const Applied& applied, const json::Value& manifest);
+
+// "Succeeded", "Available", "Running": what the object's status says in one word; "" if nothing.
+std::string StateOf(const json::Value& object);
+
+}  // namespace muster::cli

@@ -62,7 +62,7 @@ std::string GeneralHelp() {
   std::string out = "muster: Kubernetes for machine learning, all present or none.\n";
   std::vector<std::pair<const char*, std::vector<std::string>>> groups = {
       {"The cluster:", {"up", "down"}},
-      {"Run and look:", {"run", "status", "top", "logs", "explain"}},
+      {"Run and look:", {"run", "status", "dashboard", "top", "logs", "explain"}},
       {"Objects:", {"apply", "get", "describe", "delete", "exec", "wait"}},
       {"Its state:", {"backup", "restore", "check-store"}},
       {"Around it:", {"doctor", "image", "service", "kubeconfig", "completion", "version"}}};

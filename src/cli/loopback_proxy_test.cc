@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "loop/asio_loop.h"
+#include "loop/run_until_test_support.h"
 #include "net/client.h"
 #include "net/server.h"
 #include "net/websocket.h"
@@ -46,19 +47,7 @@ class LoopbackProxyTest : public testing::Test {
     front_.reset();
   }
 
-  bool RunUntil(const std::function<bool()>& done) {
-    bool result = false;
-    const Time limit = loop_.Now() + seconds(10);
-    std::function<void()> look = [&] {
-      result = done();
-      if (result || loop_.Now() > limit) return loop_.Stop();
-      loop_.After(microseconds(200), [&] { look(); });
-    };
-    loop_.Restart();
-    loop_.Post([&] { look(); });
-    loop_.Run();
-    return result;
-  }
+  bool RunUntil(const std::function<bool()>& done) { return muster::RunUntil(loop_, done); }
 
   net::Endpoint Front() const { return {false, "127.0.0.1", front_->port(), ""}; }
   static net::Request Get(std::string target) {

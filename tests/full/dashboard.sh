@@ -12,13 +12,14 @@ if [ -z "${MUSTER_IN_NETBOX-}" ]; then
 fi
 source tests/live/lib.sh
 
+hostname gpu-box # its own, in the netbox
 own_dev 8
 fake_nvml
 for gpu in 0:93 1:97 2:88 3:95 4:0 5:0 6:71 7:0; do
   printf 'gpu GPU-%s\nmodel NVIDIA H200\nmemory 150754820096\nused 98784247808\nutil %s\ntemp 61\npower 612000\n' "${gpu%:*}" "${gpu#*:}"
 done | driver
 up --simulate-nodes 3
-own=$(hostname)
+own=gpu-box
 
 job() { # job NAMESPACE NAME WORKERS [IMAGE-LESS PROGRAM]: one GPU a rank, on this machine's own node
   kubectl apply -f - >/dev/null 2>&1 <<YAML
@@ -83,6 +84,7 @@ kill -INT $dashboard
 wait $dashboard || fail "muster dashboard ends with $?"
 "$MUSTER" down --purge --data-dir "$DATA" >/dev/null
 
+rm "$SCRATCH/dashboard.out" # the former address
 up --simulate-nodes 1000
 kubectl create deployment many --image=none --replicas=10000 --dry-run=client -o json |
   jq '.spec.template.spec |= . + {nodeSelector: {"muster.dev/simulated": "true"}}' | kubectl apply -f - >/dev/null

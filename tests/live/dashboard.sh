@@ -24,6 +24,7 @@ equals "$(curl -sk -o /dev/null -w '%{http_code}' "$direct/nothing")" 404 "no fi
 
 # On loopback, without a certificate of the cluster; with a token that only looks.
 start() { # start [FLAG...]: sets url, token, base, pid
+  rm -f "$SCRATCH/dashboard.out" # the former one's address
   "$MUSTER" dashboard --no-open "$@" >"$SCRATCH/dashboard.out" 2>&1 &
   pid=$!
   eventually 20 grep -q '#token=' "$SCRATCH/dashboard.out"

@@ -30,32 +30,17 @@ constexpr Duration kStopGrace = milliseconds(200);
 // only we can read, which leads to the address.
 class OpeningPage {
  public:
-  explicit OpeningPage(const std::string& url) {
-    const char* home = std::getenv("HOME");
-    if (home == nullptr) return;
-    const std::string cache = std::string(home) + "/.cache";
-    mkdir(cache.c_str(), 0700);
-    std::string path = cache + "/muster-dashboard-XXXXXX.html";
-    const int fd = mkostemps(path.data(), 5, O_CLOEXEC);  // readable by us alone
-    if (fd < 0) return;
-    const std::string text =
-        fmt::format("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={}\">\n", url);
-    const bool whole = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    close(fd);
-    if (whole) path_ = path;
-    if (!whole) unlink(path.c_str());
-  }
+  OpeningPage() = default;
   ~OpeningPage() {
     if (!path_.empty()) unlink(path_.c_str());
   }
   OpeningPage(const OpeningPage&) = delete;
   OpeningPage& operator=(const OpeningPage&) = delete;
 
-  // False: there is no desktop, or no xdg-open.
-  bool Open() {
-    if (path_.empty()) return false;
-    if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr)
-      return false;
+  // Nothing where there is no desktop, or no xdg-open: the address is printed anyway.
+  void Open(const std::string& url) {
+    if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
+    if (!Write(url)) return;
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
@@ -64,13 +49,28 @@ class OpeningPage {
     char* argv[] = {program.data(), path_.data(), nullptr};
     pid_t child = 0;
     std::signal(SIGCHLD, SIG_IGN);  // nobody waits for it
-    const int error = posix_spawnp(&child, "xdg-open", &files, nullptr, argv, environ);
+    posix_spawnp(&child, "xdg-open", &files, nullptr, argv, environ);
     posix_spawn_file_actions_destroy(&files);
-    return error == 0;
   }
 
  private:
-  std::string path_;  // "": it could not be written
+  bool Write(const std::string& url) {
+    const char* home = std::getenv("HOME");
+    if (home == nullptr) return false;
+    const std::string cache = std::string(home) + "/.cache";
+    mkdir(cache.c_str(), 0700);
+    std::string path = cache + "/muster-dashboard-XXXXXX.html";
+    const int fd = mkostemps(path.data(), 5, O_CLOEXEC);  // readable by us alone
+    if (fd < 0) return false;
+    path_ = path;
+    const std::string text =
+        fmt::format("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={}\">\n", url);
+    const bool whole = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    close(fd);
+    return whole;
+  }
+
+  std::string path_;  // "": there is no file
 };
 
 Result<std::unique_ptr<net::HttpServer>> Listen(const Arguments& arguments, Loop& loop,
@@ -128,11 +128,11 @@ Result<int> Run(Invocation& invocation) {
   ASSIGN_OR_RETURN(const auto server, Listen(arguments, loop, io, proxy));
   const std::string url =
       fmt::format("http://{}{}/#token={}", server->address(), dashboard::kPath, token.token);
-  Tell(invocation.console, url, server->port(), account, token.expires);
-  OpeningPage page(url);
-  if (!arguments.Has("no-open")) page.Open();
+  OpeningPage page;
   session.RunUntilDone([&](const std::function<void()>& done) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) session.asio_loop()->OnSignal(signal, done);
+    Tell(invocation.console, url, server->port(), account, token.expires);
+    if (!arguments.Has("no-open")) page.Open(url);
   });
   session.RunUntilDone(
       [&](const std::function<void()>& done) { server->Stop(kStopGrace, [done] { done(); }); });
@@ -157,7 +157,7 @@ Command DashboardCommand() {
       {"for", 0, "DURATION", "how long the token lives, 10m to 168h", "8h", {}},
       {"service-account",
        0,
-       "NAMESPACE/NAME",
+       "NS/NAME",
        "whom the page acts for: sees what this one may see",
        std::string(kDashboardAccount),
        {}}};

@@ -18,6 +18,8 @@ const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]|\u001b\][^\u0007]*\u0007/g;
 export class LineBuffer {
   lines: LogLine[] = [];
   private readonly rests = new Map<string, { label: string; colour: number; text: string }>();
+  private readonly latest = new Map<string, string>(); // source -> time of its last line
+  private readonly known = new Map<string, string>(); // source -> up to when its lines are here already
   private next = 0;
   private sorted = true;
 
@@ -26,14 +28,23 @@ export class LineBuffer {
     const parts = ((this.rests.get(source)?.text ?? '') + text).split('\n');
     const rest = parts.pop() ?? '';
     this.rests.set(source, { label, colour, text: rest });
-    for (const part of parts) this.push(label, colour, part);
+    for (const part of parts) this.push(source, label, colour, part);
+  }
+
+  // The log is read again from about here on: returns the time of its last line, '' if there is none. Lines up to then are
+  // not taken again.
+  resume(source: string): string {
+    this.rests.delete(source);
+    const time = this.latest.get(source) ?? '';
+    this.known.set(source, time);
+    return time;
   }
 
   // The log has ended: what waited is its last line.
   finish(source: string): void {
     const rest = this.rests.get(source);
     this.rests.delete(source);
-    if (rest !== undefined && rest.text !== '') this.push(rest.label, rest.colour, rest.text);
+    if (rest !== undefined && rest.text !== '') this.push(source, rest.label, rest.colour, rest.text);
   }
 
   // What was read from several logs at once is put in order; the last of equal times came last.
@@ -43,8 +54,12 @@ export class LineBuffer {
     this.sorted = true;
   }
 
-  private push(label: string, colour: number, stamped: string): void {
+  private push(source: string, label: string, colour: number, stamped: string): void {
     const stamp = STAMP.exec(stamped);
+    if (stamp?.[1] !== undefined) {
+      if (stamp[1] <= (this.known.get(source) ?? '')) return;
+      this.latest.set(source, stamp[1]);
+    }
     const last = this.lines[this.lines.length - 1];
     const time = stamp?.[1] ?? last?.time ?? '';
     const raw = stamp === null ? stamped : stamped.slice(stamp[0].length);

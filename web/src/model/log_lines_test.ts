@@ -30,6 +30,15 @@ test('several logs are one, by their times', () => {
   );
 });
 
+test('a log that is read again begins where it was', () => {
+  const buffer = new LineBuffer();
+  assert.equal(buffer.resume('a'), '');
+  buffer.add('a', '', 0, '2026-01-01T00:00:01Z one\n2026-01-01T00:00:02Z two\n2026-01-01T00:00:02.5Z thr');
+  assert.equal(buffer.resume('a'), '2026-01-01T00:00:02');
+  buffer.add('a', '', 0, '2026-01-01T00:00:02Z two\n2026-01-01T00:00:02.5Z three\n');
+  assert.deepEqual(texts(buffer), ['one', 'two', 'three']);
+});
+
 test('colours go, and of a progress bar the last state stays', () => {
   const buffer = new LineBuffer();
   buffer.add('a', '', 0, '\u001b[31mred\u001b[0m\n10%\r50%\r100%\r\n');

@@ -124,9 +124,10 @@ function Detail({ title, subtitle, view }: DetailProps): VNode {
   const [chosen, setChosen] = useState('');
   const shown = chosen === '' ? view.pods : view.pods.filter((pod) => pod.uid === chosen);
   const { job } = view;
+  const ranked = view.pods.some((pod) => pod.rank >= 0);
   return (
     <Page title={title} aside={<Badge state={view.phase} />}>
-      <p class={view.phase === 'Failed' ? 'lead tone-bad' : 'lead'}>{view.why || subtitle}</p>
+      <p class={view.phase === 'Failed' ? 'lead tone-bad' : 'lead'}>{view.why || '\u00a0'}</p>
       <dl class="facts">
         <Fact name="What" value={subtitle} />
         <Fact name={job.ended > 0 ? 'Took' : 'Age'} value={duration((job.ended || now) - job.created)} />
@@ -138,7 +139,7 @@ function Detail({ title, subtitle, view }: DetailProps): VNode {
       <div class="columns">
         <div class="column">
           <h2>
-            Ranks <small>{view.pods.length}</small>
+            {ranked ? 'Ranks' : 'Pods'} <small>{view.pods.length}</small>
           </h2>
           <VirtualList
             label="Ranks"
@@ -156,7 +157,7 @@ function Detail({ title, subtitle, view }: DetailProps): VNode {
             )}
             empty={<p>It has no pods at the moment.</p>}
           />
-          <Events uids={[job.uid, ...view.pods.map((pod) => pod.uid)]} ns={job.ns} />
+          <Events uids={[...new Set([job.uid, ...view.pods.map((pod) => pod.uid)])]} ns={job.ns} />
         </div>
         <Logs pods={shown} one={shown.length === 1} />
       </div>
@@ -175,20 +176,21 @@ function RankLine({
   readonly chosen: boolean;
   readonly onChoose: () => void;
 }): VNode {
+  const rank = rankName(pod);
   const onClick = (event: Event): void => {
     event.preventDefault();
     onChoose();
   };
   return (
     <a
-      class={chosen ? 'line rank-line chosen' : 'line rank-line'}
+      class={`line rank-line${rank === '' ? ' unranked' : ''}${chosen ? ' chosen' : ''}`}
       href="#"
       aria-pressed={chosen}
       role="button"
       onClick={onClick}
       title={chosen ? 'Show the logs of all ranks' : 'Show only the logs of this one'}
     >
-      <span class="rank">{rankName(pod)}</span>
+      {rank !== '' && <span class="rank">{rank}</span>}
       <span class="two">
         <span class="clip">{pod.name}</span>
         <small class="clip" title={pod.why}>

@@ -12,10 +12,18 @@ const LINE_HEIGHT = 20;
 const MAX_PODS = 16;
 const TAIL = 1000;
 const FRAME_MS = 100;
+const RETRY_MS = 2000;
+
+interface Followed {
+  readonly pod: PodRow;
+  readonly container: string;
+  readonly label: string; // before each line
+  readonly colour: number;
+}
 
 export function rankName(pod: PodRow): string {
   const role = pod.role === '' ? '' : pod.role;
-  if (pod.rank < 0) return role || '·';
+  if (pod.rank < 0) return role;
   return role === '' ? String(pod.rank) : `${role} ${pod.rank}`;
 }
 
@@ -24,10 +32,17 @@ function begun(pod: PodRow): boolean {
   return pod.node !== '' && (pod.over || pod.state === 'Running' || pod.state === 'Terminating' || pod.restarts > 0);
 }
 
+// The chosen one if the pod has it, else its first.
+function containerOf(pod: PodRow, chosen: string): string {
+  return pod.containers.includes(chosen) ? chosen : (pod.containers[0] ?? '');
+}
+
 export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly one: boolean }): VNode {
   const client = useContext(ClusterContext)?.client;
   const buffer = useRef(new LineBuffer());
   const [version, setVersion] = useState(0);
+  const [container, setContainer] = useState('');
+  const containers = [...new Set(pods.flatMap((pod) => pod.containers))];
   const readable = pods.filter(begun).slice(0, MAX_PODS);
   // Reads anew when another set of pods is wanted, or when a container of one has started again.
   const wanted = readable.map((pod) => `${pod.uid}#${pod.restarts}`).join(' ');
@@ -44,14 +59,15 @@ export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly
         setVersion((n) => n + 1);
       }, FRAME_MS);
     };
-    const ends = readable.map((pod, index) =>
-      follow(client, pod, one ? '' : rankName(pod), index, buffer.current, changed),
-    );
+    const ends = readable.map((pod, colour) => {
+      const label = one ? '' : rankName(pod) || pod.name;
+      return follow(client, { pod, container: containerOf(pod, container), label, colour }, buffer.current, changed);
+    });
     return () => {
       clearTimeout(timer);
       for (const end of ends) end();
     };
-  }, [client, wanted, one]);
+  }, [client, wanted, one, container]);
 
   return (
     <section class="logs" aria-label="Logs">
@@ -65,7 +81,18 @@ export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly
               : pods.length > 1
                 ? 'all ranks'
                 : ''}
-        </small>
+        </small>{' '}
+        {containers.length > 1 && (
+          <select
+            aria-label="Container"
+            value={container || containers[0]}
+            onChange={(event) => setContainer(event.currentTarget.value)}
+          >
+            {containers.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        )}
       </h2>
       {readable.length === 0 ? (
         <div class="log-box log-empty">
@@ -80,35 +107,54 @@ export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly
   );
 }
 
-function follow(
-  client: Client,
-  pod: PodRow,
-  label: string,
-  colour: number,
-  buffer: LineBuffer,
-  changed: () => void,
-): () => void {
-  const decoder = new TextDecoder();
-  const container = pod.containers[0] === undefined ? '' : `&container=${encodeURIComponent(pod.containers[0])}`;
+// Reads one log; goes on after an interruption. Returns what ends it.
+function follow(client: Client, what: Followed, buffer: LineBuffer, changed: () => void): () => void {
+  const { pod, label, colour } = what;
   const path = `/api/v1/namespaces/${encodeURIComponent(pod.ns)}/pods/${encodeURIComponent(pod.name)}/log`;
-  let opened = false;
-  return client.stream(`${path}?follow=true&timestamps=true&tailLines=${TAIL}${container}`, {
-    onOpen: () => (opened = true),
-    onMessage: (data) => {
-      buffer.add(pod.uid, label, colour, typeof data === 'string' ? data : decoder.decode(data, { stream: true }));
-      changed();
-    },
-    onEnd: () => {
-      buffer.finish(pod.uid);
-      changed();
-      if (opened) return;
-      // Why it could not be read, in the server's words.
-      client.text(`${path}?tailLines=1${container}`).catch((error: unknown) => {
-        buffer.add(`${pod.uid}?`, label, colour, `${error instanceof ApiError ? error.message : String(error)}\n`);
+  const container = `container=${encodeURIComponent(what.container)}`;
+  let endStream = (): void => {};
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let stopped = false;
+  const again = (): void => {
+    if (!stopped) timer = setTimeout(open, RETRY_MS);
+  };
+  const open = (): void => {
+    const last = buffer.resume(pod.uid);
+    const from = last === '' ? `tailLines=${TAIL}` : `sinceTime=${encodeURIComponent(`${last}Z`)}`;
+    const decoder = new TextDecoder();
+    let opened = false;
+    endStream = client.stream(`${path}?follow=true&timestamps=true&${container}&${from}`, {
+      onOpen: () => (opened = true),
+      onMessage: (data) => {
+        buffer.add(pod.uid, label, colour, typeof data === 'string' ? data : decoder.decode(data, { stream: true }));
         changed();
-      });
-    },
-  });
+      },
+      onEnd: (good) => {
+        if (opened && !good) return again();
+        buffer.finish(pod.uid);
+        changed();
+        if (!opened) void sayWhy();
+      },
+    });
+  };
+  // Why it could not be read, in the server's words.
+  const sayWhy = async (): Promise<void> => {
+    try {
+      await client.text(`${path}?tailLines=1&${container}`);
+      again();
+    } catch (error) {
+      if (stopped) return;
+      if (!(error instanceof ApiError) || error.status === 0 || error.status >= 500) return again();
+      buffer.add(`${pod.uid}?`, label, colour, `${error.message}\n`);
+      changed();
+    }
+  };
+  open();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+    endStream();
+  };
 }
 
 function Lines({ buffer, version }: { readonly buffer: LineBuffer; readonly version: number }): VNode {
@@ -145,6 +191,7 @@ function Lines({ buffer, version }: { readonly buffer: LineBuffer; readonly vers
     <div class="log-box" ref={box} onScroll={onScroll} tabIndex={0} role="log" aria-label="Log lines">
       <div class="log-lines" style={{ height: `${lines.length * LINE_HEIGHT}px` }}>
         <pre style={{ transform: `translateY(${first * LINE_HEIGHT}px)` }}>
+          {lines.length === 0 && <div class="log-line quiet">Nothing has been written yet.</div>}
           {lines.slice(first, last).map((line) => (
             <Line key={line.number} line={line} />
           ))}

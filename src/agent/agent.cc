@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "agent/devices/device_plugins.h"
 #include "agent/images/image_cache.h"
 #include "agent/kubelet_server/kubelet_handler.h"
 #include "agent/network/host_network.h"
@@ -146,6 +147,14 @@ struct Agent::Impl {
           [this] { idle_gpus.Observe(gpus->monitor().health(), this->loop.Now()); });
       devices.OnRelease([this] { CutGpusLater(); });
     }
+    if (user_node.plain) return;
+    plugins = std::make_unique<DevicePlugins>(
+        loop, PluginDir(options.data_dir),
+        DevicePlugins::Hooks{[this] { OfferDevices(); },
+                             [this](std::string_view reason, const std::string& message) {
+                               NodeEvent(reason, message);
+                             }});
+    context.plugins = plugins.get();
   }
 
   static std::unique_ptr<net::IoThreads> IoOf(const AgentOptions& options) {
@@ -187,6 +196,8 @@ struct Agent::Impl {
   void StartNetwork(const std::string& resolv_conf);
   void StartPods();
   void OnGpus();
+  void OfferDevices();
+  void NodeEvent(std::string_view reason, const std::string& message);
   void CutGpusLater();
   void TellXids();
   std::vector<std::string> HoldersOf(const std::string& gpu) const;
@@ -238,7 +249,8 @@ struct Agent::Impl {
                              const PodWorker* worker = manager.FindByUid(uid);
                              return worker == nullptr ? nullptr : &worker->pod();
                            }}};
-  std::unique_ptr<NodeGpus> gpus;  // null: they are simulated
+  std::unique_ptr<NodeGpus> gpus;          // null: they are simulated
+  std::unique_ptr<DevicePlugins> plugins;  // null: pods are plain processes
   NodeFacts facts;
   TimerId gpu_patience = 0;
   Function<void(Status)> ready;
@@ -420,6 +432,10 @@ void Agent::Impl::OnGathered(std::shared_ptr<Gathered> gathered) {
   if (!gathered->status.ok()) return Step(gathered->status);
   FillContext(*gathered);
   StartImages();
+  if (plugins != nullptr) {
+    if (const Status status = plugins->Start(); !status.ok())
+      LOG_WARN("agent: device plugins cannot register: {}", status.message());
+  }
   if (Status status = StartServer(*gathered); !status.ok())
     return Step(status.WithPrefix("kubelet API (--kubelet-port): "));
   ++waiting_for;  // the network with the pods, and the registration
@@ -487,14 +503,38 @@ void Agent::Impl::TellXids() {
 
 void Agent::Impl::OnGpus() {
   gpus->Fill(facts);
-  devices.SetDevices(facts.devices, gpus->monitor().health().inventory().control_files,
-                     gpus->one_each());
+  devices.SetDevices({}, {});  // they are known now
   context.driver_library = gpus->monitor().health().inventory().library;
+  OfferDevices();
+  TellXids();
+  if (registrar == nullptr && server != nullptr) StartRegistration();  // all else is gathered
+}
+
+// The GPUs and what plugins have. Before the driver has answered nothing is known of either.
+void Agent::Impl::OfferDevices() {
+  if (!devices.known()) return;
+  std::vector<cluster::Device> all = facts.devices;
+  const size_t gpus_offered = std::min(all.size(), cluster::kMaxDevicesPerNode);
+  if (plugins != nullptr)
+    facts.plugin_devices = plugins->Devices(cluster::kMaxDevicesPerNode - gpus_offered);
+  all.insert(all.end(), facts.plugin_devices.begin(), facts.plugin_devices.end());
+  if (gpus != nullptr) {
+    devices.SetDevices(std::move(all), gpus->monitor().health().inventory().control_files,
+                       gpus->one_each());
+  } else {
+    devices.SetDevices(std::move(all), {});
+  }
   context.node_allocatable = NodeAllocatable(facts);
   manager.DevicesChanged();
-  TellXids();
-  if (registrar != nullptr) return registrar->ReportGpus(facts);
-  if (server != nullptr) StartRegistration();  // all else is gathered
+  if (registrar != nullptr) registrar->ReportGpus(facts);
+}
+
+void Agent::Impl::NodeEvent(std::string_view reason, const std::string& message) {
+  const json::Value node = json::Obj(
+      {{"apiVersion", "v1"},
+       {"kind", "Node"},
+       {"metadata", json::Obj({{"name", options.node_name}, {"uid", options.node_name}})}});
+  events.Record(node, client::EventType::kWarning, reason, message);
 }
 
 // After a pod gave back what it had, for a GPU that is to be cut otherwise.
@@ -530,6 +570,8 @@ void Agent::Start(Function<void(Status)> ready) {
 void Agent::Stop(Task done) {
   impl_->loop.Cancel(impl_->gpu_patience);
   impl_->gpus.reset();
+  impl_->context.plugins = nullptr;
+  impl_->plugins.reset();
   impl_->registrar.reset();
   impl_->publisher.reset();
   if (impl_->server == nullptr) return impl_->loop.Post(std::move(done));

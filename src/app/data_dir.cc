@@ -20,8 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMarker = "muster-data-directory";
-constexpr std::array<std::string_view, 8> kFolders = {
-    "run", "pki", "store", "pods", "logs", "images", "local-volumes", "local-volumes-made"};
+constexpr std::array<std::string_view, 9> kFolders = {
+    "run",    "pki",           "store",
+    "pods",   "logs",          "kubelet",
+    "images", "local-volumes", "local-volumes-made"};
 constexpr std::string_view kKubeconfig = "kubeconfig";
 constexpr std::string_view kNodeNameFile = "run/node-name";
 

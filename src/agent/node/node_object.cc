@@ -71,6 +71,12 @@ json::Value GpuCondition(const NodeFacts& facts, const json::Value& before, Time
   return Condition(before, kType, false, facts.gpu_fault_reason, facts.gpu_fault_message, now);
 }
 
+std::vector<cluster::Device> AllDevices(const NodeFacts& facts) {
+  std::vector<cluster::Device> out = facts.devices;
+  out.insert(out.end(), facts.plugin_devices.begin(), facts.plugin_devices.end());
+  return out;
+}
+
 json::Value Amounts(const NodeFacts& facts, bool with_unhealthy) {
   std::map<std::string, int> counts;
   bool sliced = false;
@@ -78,6 +84,8 @@ json::Value Amounts(const NodeFacts& facts, bool with_unhealthy) {
     counts[device.resource] += with_unhealthy || device.unhealthy.empty() ? 1 : 0;
     sliced |= cluster::GpuOf(device.id) != device.id;
   }
+  for (const cluster::Device& device : facts.plugin_devices)
+    counts[device.resource] += with_unhealthy || device.unhealthy.empty() ? 1 : 0;
   json::Value out =
       json::Obj({{"cpu", std::to_string(facts.cpu_count)},
                  {"ephemeral-storage", fmt::format("{}Ki", facts.storage_bytes / 1024)},
@@ -168,7 +176,7 @@ json::Value NodeLabels(const NodeFacts& facts) {
 
 json::Value NodeAnnotations(const NodeFacts& facts) {
   const json::Value annotations = json::Obj(
-      {{std::string(cluster::kDevicesAnnotation), cluster::WriteNodeDevices(facts.devices)}});
+      {{std::string(cluster::kDevicesAnnotation), cluster::WriteNodeDevices(AllDevices(facts))}});
   if (facts.local_volumes.empty()) return annotations;
   return annotations.Set(std::string(kLocalVolumesAnnotation), facts.local_volumes);
 }

@@ -26,8 +26,9 @@ struct NodeFacts {
   std::string machine_id, system_uuid, boot_id, kernel_version, os_image, architecture;
   std::vector<cluster::Device> devices;
   bool devices_simulated = false;
-  json::Value gpu_labels = json::Obj();  // of real ones
-  std::string machine;                   // DMI product name
+  std::vector<cluster::Device> plugin_devices;  // of other resources, devices/device_plugins.h
+  json::Value gpu_labels = json::Obj();         // of real ones
+  std::string machine;                          // DMI product name
   // What is wrong with the GPUs, as reason and message of AcceleratedHardwareReady=False; "": they
   // are all fine.
   std::string gpu_fault_reason, gpu_fault_message;

@@ -36,6 +36,7 @@ void NodeRegistrar::ReportDiskPressure(bool pressure) {
 
 void NodeRegistrar::ReportGpus(const NodeFacts& gpus) {
   facts_.devices = gpus.devices;
+  facts_.plugin_devices = gpus.plugin_devices;
   facts_.gpu_labels = gpus.gpu_labels;
   facts_.gpu_fault_reason = gpus.gpu_fault_reason;
   facts_.gpu_fault_message = gpus.gpu_fault_message;

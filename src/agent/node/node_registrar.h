@@ -37,7 +37,7 @@ class NodeRegistrar {
   // before: the agent still reports what becomes of running pods.
   void ReportFault(std::string reason, std::string message);
   void ReportDiskPressure(bool pressure);
-  // Takes devices, gpu_labels and gpu_fault_* of `gpus`.
+  // Takes devices, plugin_devices, gpu_labels and gpu_fault_* of `gpus`.
   void ReportGpus(const NodeFacts& gpus);
 
  private:

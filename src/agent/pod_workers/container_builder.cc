@@ -1,7 +1,9 @@
 #include "agent/pod_workers/container_builder.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "agent/devices/device_plugins.h"
 #include "agent/images/image_files.h"
 #include "agent/network/pod_files.h"
 #include "agent/pod_workers/device_allocator.h"
@@ -32,14 +34,44 @@ CgroupLimits ContainerLimits(const json::Value& container) {
   return limits;
 }
 
+std::vector<std::string> GpuIdsOf(const cluster::AssignedDevices& assigned,
+                                  const std::string& container) {
+  std::vector<std::string> ids;
+  const auto lists = assigned.find(container);
+  if (lists == assigned.end()) return ids;
+  for (const auto& [resource, list] : lists->second) {
+    if (!DevicePlugins::IsOfPlugin(resource)) ids.insert(ids.end(), list.begin(), list.end());
+  }
+  return ids;
+}
+
+// The container's own variables go before those of plugins, as with the kubelet.
+Status TakeFromPlugins(const PluginAllocation& plugins, EnvironmentMap& variables,
+                       ContainerSpec& spec) {
+  for (const auto& [name, value] : plugins.environment) variables.try_emplace(name, value);
+  for (const PluginAllocation::Mount& mount : plugins.mounts) {
+    if (!mount.host_path.starts_with('/') || !mount.container_path.starts_with('/')) {
+      return Error(Reason::kInvalid, "a device plugin mounts {:?} at {:?}: not absolute",
+                   mount.host_path, mount.container_path);
+    }
+    spec.mounts.push_back(
+        {.source = mount.host_path, .target = mount.container_path, .read_only = mount.read_only});
+  }
+  for (const PluginAllocation::DeviceNode& device : plugins.devices)
+    spec.plugin_devices.push_back({device.host_path, device.container_path});
+  return Status::Ok();
+}
+
 // What CUDA and container runtimes read, by UUID: numbers would shift where the devices of the gang
 // are there, too. "void": no library shows all.
 void OfferDevices(const ContainerBuildInput& input, EnvironmentMap& variables,
                   ContainerSpec& spec) {
-  const std::vector<std::string> ids = DevicesOf(input.devices, spec.name);
+  const std::vector<std::string> ids = GpuIdsOf(input.devices, spec.name);
   if (ids.empty()) {
-    if (!input.node_devices.devices().empty())
-      variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
+    const bool any = std::ranges::any_of(
+        input.node_devices.devices(),
+        [](const cluster::Device& device) { return !DevicePlugins::IsOfPlugin(device.resource); });
+    if (any) variables.try_emplace("NVIDIA_VISIBLE_DEVICES", "void");
     return;
   }
   const std::string gpus = Join(cluster::GpusOf(ids), ",");
@@ -161,6 +193,8 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
   ASSIGN_OR_RETURN(const std::vector<ContainerMount> volumes,
                    ContainerMounts(container, input.plan, variables));
   OfferDevices(input, variables, spec);
+  RETURN_IF_ERROR(TakeFromPlugins(input.plugins, variables, spec));
+  const std::vector<ContainerMount> from_plugins = std::exchange(spec.mounts, {});
   // NCCL takes pods with different ones for different machines, and talks through sockets.
   if (const std::string gang = SharedGangOf(pod); !gang.empty())
     variables.try_emplace("NCCL_HOSTID", gang + "@" + input.facts.node_name);
@@ -172,6 +206,7 @@ Result<ContainerSpec> BuildContainerSpec(const ContainerBuildInput& input,
       spec.mounts.push_back({.source = path, .target = path, .read_only = true, .resolved = true});
   }
   if (!machine && !spec.devices.empty()) RETURN_IF_ERROR(AddDriverFiles(input.driver_files, spec));
+  spec.mounts.insert(spec.mounts.end(), from_plugins.begin(), from_plugins.end());
   spec.mounts.insert(spec.mounts.end(), volumes.begin(), volumes.end());
   spec.working_dir = container["workingDir"].Str(image.working_dir);
   spec.cgroup = PodCgroup(pod["metadata"]["uid"].Str()) + "/" + spec.name;

@@ -10,6 +10,7 @@
 
 #include <string>
 
+#include "agent/devices/device_plugin_api.h"
 #include "agent/images/image_record.h"
 #include "agent/node/driver_files.h"
 #include "agent/pod_workers/device_allocator.h"
@@ -33,6 +34,7 @@ struct ContainerBuildInput {
   const std::vector<std::string>& node_mounts;  // shown read-only, node/node_mounts.h
   const std::vector<DriverFile>& driver_files;  // for what has a GPU and is not of the machine
   const ImageRecord* image;                     // nullptr: the machine itself
+  const PluginAllocation& plugins;              // what device plugins give the container
   std::string data_dir;
   int64_t node_memory_bytes = 0;
 };

@@ -168,7 +168,7 @@ void PodWorker::WarnOfNoDriver(const ContainerSpec& spec) {
 }
 
 void PodWorker::StartContainer(size_t index) {
-  if (!ImageReady(index)) return;
+  if (!ImageReady(index) || !PluginsReady(index)) return;
   const json::Value spec_json = AllContainers(pod_)[index];
   ContainerRuntimeState& container = state_.containers[index];
   const PodFacts facts = Facts();
@@ -178,10 +178,19 @@ void PodWorker::StartContainer(size_t index) {
     CHECK(image != nullptr);  // it is used
   }
   const cluster::DeviceLists gang_devices = GangDevices();
-  const ContainerBuildInput input = {pod_,         inputs_,           facts,
-                                     plan_,        assigned_,         context_.devices,
-                                     gang_devices, node_mounts_,      driver_files_,
-                                     image,        context_.data_dir, context_.node_memory_bytes};
+  const ContainerBuildInput input = {pod_,
+                                     inputs_,
+                                     facts,
+                                     plan_,
+                                     assigned_,
+                                     context_.devices,
+                                     gang_devices,
+                                     node_mounts_,
+                                     driver_files_,
+                                     image,
+                                     plugin_allocations_[container.name],
+                                     context_.data_dir,
+                                     context_.node_memory_bytes};
   Result<ContainerSpec> spec = BuildContainerSpec(input, spec_json, container.attempt + 1);
   if (!spec) {
     const std::string message = spec.error().message();
@@ -225,7 +234,8 @@ void PodWorker::StartContainer(size_t index) {
 
 void PodWorker::OnStarted(size_t index, const Result<std::string>& started_at) {
   ContainerRuntimeState& container = state_.containers[index];
-  image_waits_[index].ready = false;           // a restart looks again
+  image_waits_[index].ready = false;  // a restart looks again
+  pre_started_.erase(container.name);
   if (!started_at && !sandbox_ready_) return;  // OnSandboxGone() has said what comes next
   if (container.is == Is::kTerminated) {
     container.last_exit = container.exit;

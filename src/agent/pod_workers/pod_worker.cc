@@ -321,6 +321,8 @@ void PodWorker::Admit() {
     Event(client::EventType::kWarning, "LimitsNotEnforced", context_.limits_not_enforced);
   assigned_ = std::move(*assigned);
   DevicesChanged();
+  // Of what runs already a plugin is not asked.
+  if (!AnyRunning() && !AllocatedByPlugins()) return;
   step_ = Step::kInputs;
   Sync();
 }

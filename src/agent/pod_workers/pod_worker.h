@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/devices/device_plugins.h"
 #include "agent/images/image_cache.h"
 #include "agent/network/ip_allocator.h"
 #include "agent/node/node_secrets.h"
@@ -81,6 +82,7 @@ struct PodWorkerContext {
   ImageCache* images = nullptr;       // nullptr: every image name means the machine itself
   PolicyGuard* policies = nullptr;    // nullptr: there are no network policies
   NetworkMounter* mounter = nullptr;  // nullptr: no volume of a server is mounted
+  DevicePlugins* plugins = nullptr;   // nullptr: there are no device plugins
 
   std::string data_dir, node_name, host_ip, bridge, cluster_domain;
   Ipv4 dns_address;
@@ -182,6 +184,15 @@ class PodWorker {
   std::vector<AllocatedDevice> DevicesNow(const std::string& container) const;
   bool LookAtDevices();  // true: not as before
 
+  // pod_plugins.cc: what device plugins give its containers.
+  bool AllocatedByPlugins();        // false: they are asked, or it has failed
+  bool PluginsReady(size_t index);  // false: they are asked before the container starts
+  struct PluginAsking;
+  void AskPlugins(const std::string& container, Function<void(Status)> done);
+  void AskNextPlugin(const std::shared_ptr<PluginAsking>& asking);
+  void AskBeforeStart(size_t index, std::vector<std::string> resources);
+  bool HasPluginDevices(const std::string& container) const;
+
   // pod_containers.cc: starting and restarting containers.
   void SyncContainers();
   bool SyncInitContainer(size_t index);
@@ -265,6 +276,8 @@ class PodWorker {
   std::vector<std::string> node_secrets_, node_mounts_;
   std::vector<DriverFile> driver_files_;
   cluster::AssignedDevices assigned_;
+  std::map<std::string, PluginAllocation> plugin_allocations_;  // by container, when all are known
+  std::set<std::string> pre_started_;                           // containers, for the next start
   struct Restart {
     CrashBackoff backoff;
     Time not_before{};

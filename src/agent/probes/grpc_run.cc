@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "agent/devices/proto_wire.h"
 #include "agent/probes/http_run.h"
 #include "base/strings.h"
 
@@ -24,37 +25,6 @@ constexpr std::array<const char*, 17> kCodes = {
     "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
     "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
     "DataLoss", "Unauthenticated"};
-
-void AppendVarint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
-std::optional<uint64_t> TakeVarint(std::string_view& in) {
-  uint64_t value = 0;
-  for (int shift = 0; shift < 64 && !in.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(in.front());
-    in.remove_prefix(1);
-    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if ((byte & 0x80) == 0) return value;
-  }
-  return std::nullopt;
-}
-
-// Passes over a field of the wire type that is no varint.
-bool Skip(std::string_view& in, uint64_t wire_type) {
-  size_t size = wire_type == 1 ? 8 : 4;
-  if (wire_type == 2) {
-    const auto length = TakeVarint(in);
-    if (!length || *length > in.size()) return false;
-    size = static_cast<size_t>(*length);
-  } else if (wire_type != 1 && wire_type != 5) {
-    return false;
-  }
-  if (size > in.size()) return false;
-  in.remove_prefix(size);
-  return true;
-}
 
 nghttp2_nv Header(std::string_view name, std::string_view value) {
   const auto bytes = [](std::string_view text) {
@@ -236,11 +206,7 @@ class GrpcRun final : public HandlerRun {
 
 std::string HealthRequest(std::string_view service) {
   std::string message;
-  if (!service.empty()) {
-    message += '\x0a';  // field 1, a string
-    AppendVarint(message, service.size());
-    message += service;
-  }
+  if (!service.empty()) AppendBytes(message, 1, service);
   std::string out(1, '\0');
   for (int shift = 24; shift >= 0; shift -= 8)
     out += static_cast<char>(message.size() >> shift & 0xff);
@@ -252,21 +218,14 @@ std::optional<std::string> HealthStatus(std::string_view message) {
   size_t size = 0;
   for (size_t i = 1; i < kPrefixBytes; ++i)
     size = size << 8 | static_cast<unsigned char>(message[i]);
-  std::string_view rest = message.substr(kPrefixBytes);
+  const std::string_view rest = message.substr(kPrefixBytes);
   if (rest.size() < size) return std::nullopt;
-  rest = rest.substr(0, size);
   uint64_t status = 0;
-  while (!rest.empty()) {
-    const auto tag = TakeVarint(rest);
-    if (!tag) return std::nullopt;
-    if ((*tag & 7) != 0) {
-      if (!Skip(rest, *tag & 7)) return std::nullopt;
-      continue;
-    }
-    const auto value = TakeVarint(rest);
-    if (!value) return std::nullopt;
-    if (*tag >> 3 == 1) status = *value;
-  }
+  const Status read = ReadFields(rest.substr(0, size), [&](const ProtoField& field) {
+    if (field.number == 1 && !field.is_bytes) status = field.value;
+    return Status::Ok();
+  });
+  if (!read.ok()) return std::nullopt;
   return status < kStatusNames.size() ? kStatusNames[status] : std::to_string(status);
 }
 

@@ -14,6 +14,9 @@ json::Value ToJson(const ContainerSpec& spec) {
                                 {"hiddenBelow", mount.hidden_below},
                                 {"resolved", mount.resolved}}));
   }
+  json::Array plugin_devices;
+  for (const DeviceNode& device : spec.plugin_devices)
+    plugin_devices.push_back(json::Obj({{"source", device.source}, {"target", device.target}}));
   return json::Obj({{"name", spec.name},
                     {"attempt", spec.attempt},
                     {"imageRoot", spec.image_root},
@@ -30,6 +33,7 @@ json::Value ToJson(const ContainerSpec& spec) {
                     {"oomScoreAdj", spec.oom_score_adj},
                     {"mounts", std::move(mounts)},
                     {"devices", json::Strings(spec.devices)},
+                    {"pluginDevices", std::move(plugin_devices)},
                     {"logPath", spec.log_path},
                     {"terminationMessagePath", spec.termination_message_path},
                     {"messageFromLog", spec.message_from_log},
@@ -64,6 +68,8 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
                            mount["resolved"].AsBool()});
   }
   spec.devices = json::ToStrings(value["devices"]);
+  for (const json::Value& device : value["pluginDevices"].items())
+    spec.plugin_devices.push_back({device["source"].Str(), device["target"].Str()});
   spec.log_path = value["logPath"].Str();
   spec.termination_message_path = value["terminationMessagePath"].Str();
   spec.message_from_log = value["messageFromLog"].AsBool();

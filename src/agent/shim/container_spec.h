@@ -32,6 +32,11 @@ struct ContainerMount {
   bool resolved = false;  // source had its links resolved: it must have none when it is mounted
 };
 
+// A character device of the node, by another path below /dev perhaps.
+struct DeviceNode {
+  std::string source, target;
+};
+
 struct ContainerSpec {
   std::string name;
   int attempt = 0;
@@ -47,7 +52,8 @@ struct ContainerSpec {
   CgroupLimits limits;
   int oom_score_adj = 0;
   std::vector<ContainerMount> mounts;
-  std::vector<std::string> devices;  // device nodes of the node to offer, e.g. /dev/nvidia0
+  std::vector<std::string> devices;        // device nodes of the node to offer, e.g. /dev/nvidia0
+  std::vector<DeviceNode> plugin_devices;  // what device plugins give it
   std::string log_path;
   std::string termination_message_path = "/dev/termination-log";
   bool message_from_log = false;  // when it fails without a message of its own

@@ -111,17 +111,24 @@ Status MakeDeviceNode(const std::string& path, mode_t mode, dev_t device,
   return Mount(on_node.c_str(), path, nullptr, MS_BIND);
 }
 
-Status OfferDevices(const ContainerSpec& spec, const std::string& dev) {
-  for (const std::string& device : spec.devices) {
-    struct stat info = {};
-    if (!device.starts_with("/dev/") || stat(device.c_str(), &info) != 0 ||
-        !S_ISCHR(info.st_mode)) {
-      return Error(Reason::kInvalid, "{} is not a character device of this node", device);
-    }
-    const std::string target = dev + device.substr(4);
-    RETURN_IF_ERROR(MakeDirs(target.substr(0, target.find_last_of('/'))));
-    RETURN_IF_ERROR(MakeDeviceNode(target, 0666, info.st_rdev, device));
+Status OfferDevice(const DeviceNode& device, const std::string& dev) {
+  struct stat info = {};
+  if (!device.source.starts_with("/dev/") || stat(device.source.c_str(), &info) != 0 ||
+      !S_ISCHR(info.st_mode)) {
+    return Error(Reason::kInvalid, "{} is not a character device of this node", device.source);
   }
+  if (!device.target.starts_with("/dev/") || device.target.contains("/../"))
+    return Error(Reason::kInvalid, "a device cannot be at {}: it is not below /dev", device.target);
+  const std::string target = dev + device.target.substr(4);
+  if (PathExists(target)) return Status::Ok();  // another device's plugin gives it, too
+  RETURN_IF_ERROR(MakeDirs(target.substr(0, target.find_last_of('/'))));
+  return MakeDeviceNode(target, 0666, info.st_rdev, device.source);
+}
+
+Status OfferDevices(const ContainerSpec& spec, const std::string& dev) {
+  for (const std::string& device : spec.devices)
+    RETURN_IF_ERROR(OfferDevice({device, device}, dev));
+  for (const DeviceNode& device : spec.plugin_devices) RETURN_IF_ERROR(OfferDevice(device, dev));
   return Status::Ok();
 }
 

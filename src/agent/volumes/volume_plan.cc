@@ -1,4 +1,5 @@
 #include "agent/volumes/volume_plan.h"
+#include "agent/devices/device_plugins.h"
 
 #include <sys/stat.h>
 
@@ -391,8 +392,20 @@ Status PrepareLocal(const HostPathVolume& volume, const std::string& root) {
                volume.shown, volume.path);
 }
 
+// What stock device plugins mount is this node's folder for them.
+Status PreparePluginDir(HostPathVolume volume, const std::string& data_dir, VolumePlan& plan) {
+  const std::string dir = PluginDir(data_dir);
+  RETURN_IF_ERROR(MakeDirs(dir, 0750));
+  volume.path = dir + volume.path.substr(kKubeletPluginDir.size());
+  RETURN_IF_ERROR(CheckHostPath(volume).WithPrefix(SetUpPrefix(volume)));
+  plan.sources[volume.name] = RealPath(volume.path);
+  return Status::Ok();
+}
+
 Status PrepareHostPath(const HostPathVolume& volume, const std::string& data_dir,
                        VolumePlan& plan) {
+  if (!volume.local && IsInside(volume.path, std::string(kKubeletPluginDir)))
+    return PreparePluginDir(volume, data_dir, plan);
   const std::string prefix = SetUpPrefix(volume);
   const std::string data = RealPath(data_dir);
   const std::string root = LocalVolumesDir(data_dir);

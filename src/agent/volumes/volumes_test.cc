@@ -46,6 +46,20 @@ TEST_F(Volumes, AnUpdateReplacesAllAtOnceAndRemovesWhatIsGone) {
   EXPECT_EQ(ListDir(dir_), (std::vector<std::string>{"..data", "..muster_v2", "a", "new"}));
 }
 
+TEST_F(Volumes, TheFolderOfDevicePluginsIsTheNodesOwn) {
+  for (const std::string& path : {std::string("/var/lib/kubelet/device-plugins"),
+                                  std::string("/var/lib/kubelet/device-plugins/")}) {
+    VolumePlan plan;
+    plan.host_paths.push_back({"v", path, "Directory", "v", "", false, false});
+    const Status status = PrepareVolumes(plan, dir_);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(plan.sources["v"], dir_ + "/kubelet/device-plugins");
+  }
+  VolumePlan beside;
+  beside.host_paths.push_back({"v", dir_ + "/kubelet/device-plugins", "", "v", "", false, false});
+  EXPECT_FALSE(PrepareVolumes(beside, dir_).ok()) << "by its own path it is the data folder's";
+}
+
 TEST_F(Volumes, RefusesPathsThatLeadOut) {
   for (const char* path : {"/etc/passwd", "../x", "a/../../x", "", "..data", "a//b"}) {
     EXPECT_FALSE(WriteVolumeFiles(dir_, {{path, "x"}}, "v1").ok()) << path;

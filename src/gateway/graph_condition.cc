@@ -126,6 +126,10 @@ Result<std::optional<Value>> Find(std::string_view condition, std::string_view p
 }  // namespace
 
 Result<bool> ConditionHolds(std::string_view condition, const Value& value) {
+  if (condition.size() > kMaxConditionBytes) {
+    return Error(Reason::kInvalid, "a condition of {} bytes, at most {}", condition.size(),
+                 kMaxConditionBytes);
+  }
   ASSIGN_OR_RETURN(const auto found, Find(condition, Trim(condition), value));
   return found.has_value();
 }

@@ -10,6 +10,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "base/status.h"
@@ -17,7 +18,9 @@
 
 namespace muster::gateway {
 
-// Invalid: it is not of the part above.
+inline constexpr size_t kMaxConditionBytes = 1024;
+
+// Invalid: it is not of the part above, or longer than kMaxConditionBytes.
 Result<bool> ConditionHolds(std::string_view condition, const json::Value& value);
 
 }  // namespace muster::gateway

@@ -36,12 +36,17 @@ struct Run {
   Value nodes;
   StepCaller call;
   uint64_t seed;  // of the request, for Splitters
+  size_t steps_left = kMaxGraphSteps;
 };
-using RunPtr = std::shared_ptr<const Run>;
+using RunPtr = std::shared_ptr<Run>;
 
 void RunNode(const RunPtr& run, const std::string& name, std::string body, Done done);
 
 void RunStep(const RunPtr& run, const Value& step, std::string body, Done done) {
+  if (run->steps_left == 0) {
+    return done(Failure(508, fmt::format("the graph takes more than {} steps", kMaxGraphSteps)));
+  }
+  --run->steps_left;
   if (const std::string node = step["nodeName"].Str(); !node.empty())
     return RunNode(run, node, std::move(body), std::move(done));
   run->call(step, std::move(body), std::move(done));
@@ -144,7 +149,7 @@ void RunNode(const RunPtr& run, const std::string& name, std::string body, Done 
 
 void RunGraphNodes(const Value& nodes, const std::string& body, uint64_t seed, StepCaller call,
                    Done done) {
-  const auto run = std::make_shared<const Run>(Run{nodes, std::move(call), seed});
+  const auto run = std::make_shared<Run>(Run{nodes, std::move(call), seed});
   RunNode(run, "root", body, std::move(done));
 }
 

@@ -13,6 +13,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -22,6 +23,9 @@
 #include "net/http.h"
 
 namespace muster::gateway {
+
+// Steps that one request may take, all nodes together: each may lead to several others.
+inline constexpr size_t kMaxGraphSteps = 500;
 
 // Asks the service of one step (serviceName or serviceUrl).
 using StepCaller = std::function<void(const json::Value& step, std::string body,

@@ -93,6 +93,27 @@ TEST(GraphRun, ASplitterFollowsItsWeights) {
   EXPECT_EQ(std::ranges::count(graph.asked, "a"), 200);
 }
 
+TEST(GraphRun, StepsAreBounded) {
+  // Each of ten nodes leads twice to the next: a thousand requests at the end.
+  std::string nodes = "n10: {routerType: Sequence, steps: [{serviceName: a, dependency: Hard}]}\n";
+  for (int i = 0; i < 10; ++i) {
+    nodes += fmt::format(
+        "{}: {{routerType: Sequence, steps: [{{nodeName: n{}, dependency: Hard}}, {{nodeName: n{}, "
+        "dependency: Hard}}]}}\n",
+        i == 0 ? "root" : fmt::format("n{}", i), i + 1, i + 1);
+  }
+  Graph graph;
+  EXPECT_EQ(graph.Run(nodes).substr(0, 4), "508 ");
+  EXPECT_LT(graph.asked.size(), kMaxGraphSteps);
+}
+
+TEST(GraphCondition, HasABoundedLength) {
+  std::string nested;
+  for (size_t i = 0; i < kMaxConditionBytes; ++i) nested += "#(";
+  EXPECT_FALSE(ConditionHolds(nested, Yaml("[1]")).has_value());
+  EXPECT_FALSE(ConditionHolds(nested.substr(0, kMaxConditionBytes), Yaml("[1]")).has_value());
+}
+
 TEST(GraphCondition, FindsMembersIndexesAndWhatFits) {
   const Value value = Yaml(R"({a: {b: [10, {c: "x"}]}, list: [{k: 1}, {k: 2}]})");
   const auto holds = [&](std::string_view condition) {

@@ -100,8 +100,9 @@ json::Fields PodFields() {
   return {{"metadata", "labels"},
           {"status", "containerStatuses", "name"},
           {"status", "containerStatuses", "ready"},
-          {"status", "containerStatuses", "state"},
-          {"status", "containerStatuses", "lastState"}};
+          {"status", "containerStatuses", "state", "waiting"},
+          {"status", "containerStatuses", "state", "terminated"},
+          {"status", "containerStatuses", "lastState", "terminated"}};
 }
 
 }  // namespace

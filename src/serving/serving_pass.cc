@@ -286,10 +286,19 @@ class Pass {
   const RevisionState& Newest() const { return CanaryWanted() ? canary_ : stable_; }
   bool NewestIsThere() const { return Newest().exists && Newest().hash == spec_.hash; }
 
+  // No pod of it is wanted at times, and a request brings one.
+  bool MaySleep() const { return service_.scale.ByTraffic() && service_.scale.least == 0; }
+
+  // First when all of its pods are; from then on as long as one is, so that more pods, fewer, or
+  // none in its sleep change nothing.
   bool NewestIsReady() const {
     if (!NewestIsThere()) return false;
-    if (Newest().wanted == 0) return component_["latestReadyRevision"].AsString() == spec_.revision;
-    return Newest().rolled_out && Newest().ready > 0;
+    const bool was_ready =
+        service_.object["status"]["components"]["predictor"]["latestReadyRevision"].AsString() ==
+        spec_.revision;
+    if (!was_ready) return Newest().rolled_out && Newest().ready > 0;
+    if (Newest().ready > 0 || Newest().wanted == 0) return true;
+    return MaySleep() && FailureOfNewest().IsNull();
   }
 
   void ReportRevisions() {
@@ -334,11 +343,14 @@ class Pass {
     return json::List({Share(component_["latestReadyRevision"].Str(), true, kWhole)});
   }
 
-  Value FailureNow() const {
+  Value FailureOfNewest() const {
     const std::string name =
         CanaryWanted() ? CanaryName(service_.name) : PredictorName(service_.name);
-    if (!NewestIsThere() || NewestIsReady()) return {};
     return FailureOf(children_.pods, AppLabel(name), spec_.revision);
+  }
+
+  Value FailureNow() const {
+    return !NewestIsThere() || NewestIsReady() ? Value() : FailureOfNewest();
   }
 
   void ReportModel() {
@@ -389,8 +401,8 @@ class Pass {
   bool Reachable() const {
     const bool routed = IsOurs(children_.service, service_) &&
                         (gateway_.port == 0 || IsOurs(children_.gateway_slice, service_));
-    const bool asleep = stable_.exists && stable_.wanted == 0 && service_.scale.ByTraffic();
-    return routed && (children_.stable_reachable || asleep);
+    const bool can_wait = MaySleep() && !component_["latestReadyRevision"].AsString().empty();
+    return routed && (children_.stable_reachable || can_wait);
   }
 
   void ReportConditions() {

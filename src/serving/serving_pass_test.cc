@@ -303,6 +303,32 @@ TEST_F(ServingPassTest, AsleepIsReady) {
   EXPECT_EQ(Model()["states"]["activeModelState"].AsString(), "Standby");
 }
 
+TEST_F(ServingPassTest, WakingUpIsReadyUnlessThePodFails) {
+  object_ = Iris("minReplicas: 0");
+  BecomeReady();
+  children_.stable_reachable = false;
+  children_.stable = Made(children_.stable.SetPath({"spec", "replicas"}, 1), 0);
+  Pass();
+  EXPECT_EQ(Condition("Ready"), "True ");
+  children_.pods = {Yaml(R"(
+metadata: {name: p, labels: {app: isvc.iris-predictor}}
+status: {containerStatuses: [{name: kserve-container, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}
+)")};
+  Pass();
+  EXPECT_EQ(Condition("Ready"), "False pod p: OOMKilled");
+}
+
+TEST_F(ServingPassTest, MorePodsThatStartDoNotMakeItUnready) {
+  object_ = Iris("maxReplicas: 3");
+  BecomeReady();
+  children_.stable = children_.stable.SetPath({"spec", "replicas"}, 3);
+  Pass();
+  EXPECT_EQ(Condition("Ready"), "True ");
+  children_.stable = Made(children_.stable, 0);
+  Pass();
+  EXPECT_EQ(Condition("PredictorReady").substr(0, 7), "Unknown");
+}
+
 TEST_F(ServingPassTest, StoppedLeavesNothing) {
   BecomeReady();
   object_ = object_.SetPath({"metadata", "annotations", kStopAnnotation}, "true");

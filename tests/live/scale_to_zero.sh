@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# No pod while nobody asks; the first request is held until the model is ready and then answered, also when many come at once;
+# No pod while nobody asks; the first requests are held until the model is ready and then answered, also when many come at once;
 # a rate of requests brings more pods, its end takes them away; what never becomes ready is a clear error.
 source "$(dirname "$0")/lib.sh"
 source tests/live/serving/models.sh
@@ -27,16 +27,13 @@ eventually 60 asleep
 equals "$(jsonpath isvc/sleeper '.status.conditions[?(@.type=="Ready")].status')" True
 equals "$(jsonpath isvc/sleeper .status.modelStatus.states.activeModelState)" Standby
 
-# The first request waits for the pod that it wakes, from outside by its host as by its Service.
-equals "$(ask sleeper /v1/models/sleeper:predict '{"instances": [[0]]}')" '{"predictions": [7]}' "the first answer"
-[ -n "$(pods_of sleeper)" ] || fail "who answered?"
+# The first requests wait for the one pod that they wake, and all are answered.
+url=http://$(cluster_ip sleeper)/v1/models/sleeper:predict
+equals "$("$PYTHON" tests/live/serving/load.py "$url" 20 20)" '[7] 20' "the first answers"
+equals "$(pods_of sleeper | wc -l)" 1 "pods that woke up"
+# By its host, at the address of any of them.
 equals "$(curl -sS -H 'Host: sleeper-default.example.com' "http://$(cluster_ip sleeper)/v1/models/sleeper")" '{"name": "sleeper", "ready": true}'
 contains "$(curl -sS -H 'Host: nobody-default.example.com' "http://$(cluster_ip sleeper)/")" 'no InferenceService answers for the host'
-
-# Asleep again; twenty at once wake one pod and all are answered.
-eventually 60 asleep
-url=http://$(cluster_ip sleeper)/v1/models/sleeper:predict
-equals "$("$PYTHON" tests/live/serving/load.py "$url" 20 20)" '[7] 20'
 
 # Two requests a second for each pod are asked for, and far more come.
 isvc busy "    minReplicas: 1

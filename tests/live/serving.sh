@@ -114,6 +114,27 @@ contains "$(ask own /hostname)" own-predictor-
 equals "$(jsonpath isvc/before .status.servingRuntimeName) $(jsonpath isvc/iris .status.clusterServingRuntimeName)" "echo kserve-sklearnserver"
 equals "$(jsonpath isvc/iris .spec.predictor.model.modelFormat.name)" sklearn
 
+# --- by its names, from a pod
+kubectl apply -f - <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: client}
+spec:
+  restartPolicy: Never
+  containers:
+    - name: c
+      image: python:3
+      command: [/usr/bin/python3, -c]
+      args:
+        - |
+          import urllib.request
+          for host in "iris", "iris.default", "iris.default.svc.cluster.local", "iris-predictor.default":
+              print(host, urllib.request.urlopen(f"http://{host}/v1/models/iris", timeout=60).read().decode())
+YAML
+client_has_ended() { pod_phase_is client Succeeded; }
+eventually 60 client_has_ended
+equals "$(kubectl logs client | grep -c '"ready": true')" 4 "names that answered: $(kubectl logs client)"
+
 # --- not Ready: the model is not there, the format is unknown, the scheme is not served; each says so
 ready_says() { [[ "$(jsonpath "isvc/$1" '.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message')" == "False "*"$2"* ]]; }
 eventually 60 ready_says broken "the model cannot be loaded: RuntimeError: no model in /mnt/models"
@@ -133,3 +154,9 @@ equals "$(ask chain / '{"instances": [[0], [0], [0]]}')" '{"predictions": [1, 1,
 kubectl patch ig chain --type json -p '[{"op": "replace", "path": "/spec/nodes/choice/steps/0/condition", "value": "instances.7"}]'
 no_match() { [[ $(ask chain / '{"instances": [[0]]}') == *"none of the routes matched"* ]]; }
 eventually 30 no_match
+
+# --- deleted: nothing is left, and nobody answers for the name
+kubectl delete isvc iris --timeout=60s
+nothing_left() { [ -z "$(kubectl get deploy,svc,pods,endpointslices -l serving.kserve.io/inferenceservice=iris -o name)" ]; }
+eventually 60 nothing_left
+contains "$(curl -sS -H 'Host: iris.default' "http://$(cluster_ip iris-v2)/")" 'no InferenceService answers for the host'

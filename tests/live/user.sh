@@ -63,6 +63,7 @@ part jobs
 part node
 part webhooks
 part ../netpol
+if /usr/bin/python3 -c 'import sklearn' 2>/dev/null; then part serving; else echo "note: no python3-sklearn here"; fi
 images 0
 through=tests/live/user/without-namespaces
 part plain

@@ -1,7 +1,7 @@
 // src/agent/devices/grpc_connection.h
 //
 // GrpcConnection: gRPC on one Unix socket, as its client or as its server. HTTP/2 is nghttp2's; the
-// rest of gRPC that the node's contracts need is little (docs/adr/0011).
+// rest of gRPC that the node's contracts need is little (docs/adr/0012).
 //
 // Life cycle: destroying it ends all calls; no callback runs afterwards.
 // Thread:     the loop thread. Callbacks are never called from inside.

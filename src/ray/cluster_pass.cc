@@ -24,12 +24,12 @@ bool IsTerminating(const json::Value& object) {
 }
 std::string NameOf(const json::Value& object) { return object["metadata"]["name"].Str(); }
 
-// Nothing of Ray runs in it any more: over, or its first container ended and stays so beside one
-// that goes on.
-bool HasEnded(const json::Value& pod) {
+// Nothing of Ray runs in it any more: over, or its first container, which `pod_template` names, has
+// ended for good beside one that goes on.
+bool HasEnded(const json::Value& pod, const json::Value& pod_template, bool restarts) {
   if (schema::IsFinalPhase(pod["status"]["phase"].AsString())) return true;
-  const std::string_view ray = pod["spec"]["containers"].At(0)["name"].AsString();
-  if (pod["spec"]["restartPolicy"].AsString() != "Never") return false;
+  if (restarts) return false;
+  const std::string_view ray = pod_template["spec"]["containers"].At(0)["name"].AsString();
   for (const json::Value& container : pod["status"]["containerStatuses"].items()) {
     if (container["name"].AsString() == ray) return container["state"].Has("terminated");
   }
@@ -167,12 +167,18 @@ class Pass {
     if (heads.empty()) return MakeHead();
     bool kept = false;
     for (const json::Value& head : heads) {
-      if (HasEnded(head)) {
+      if (Ended(head, cluster_.head["template"])) {
         DeletePod(head, "it had ended");
       } else if (std::exchange(kept, true)) {
         DeletePod(head, "there is another head");
       }
     }
+  }
+
+  bool Ended(const json::Value& pod, const json::Value& pod_template) const {
+    const bool restarts = !IsAutoscalerV2(cluster_) &&
+                          pod_template["spec"]["restartPolicy"].AsString("Always") != "Never";
+    return HasEnded(pod, pod_template, restarts);
   }
 
   void MakeHead() {
@@ -190,7 +196,7 @@ class Pass {
       if (GroupOf(pod) != group.name) continue;
       if (doomed.contains(NameOf(pod))) {
         DeletePod(pod, "it is in workersToDelete");
-      } else if (HasEnded(pod)) {
+      } else if (Ended(pod, group.pod_template)) {
         DeletePod(pod, "it had ended");
       } else if (Counts(pod)) {
         active.push_back(pod);
@@ -208,7 +214,7 @@ class Pass {
   }
 
   std::string NextName(const std::string& base) {
-    controllers::PodNames names(base, seed_);
+    controllers::PodNames names(base, Hash64(base, seed_));
     std::string name =
         names.Next([this](const std::string& candidate) { return names_.contains(candidate); });
     names_.insert(name);
@@ -239,8 +245,6 @@ const json::Fields& ClusterPodFields() {
   static const json::Fields fields = [] {
     json::Fields all{{"metadata", "labels"},
                      {"metadata", "annotations", kTemplateHashAnnotation},
-                     {"spec", "restartPolicy"},
-                     {"spec", "containers", "name"},
                      {"status", "phase"},
                      {"status", "podIP"},
                      {"status", "containerStatuses", "name"},

@@ -114,10 +114,12 @@ TEST_F(ClusterPassTest, WhatEndedIsDeletedAndMadeAgain) {
 
 TEST_F(ClusterPassTest, ARayContainerThatEndedForGoodEndsItsPod) {
   Settle();
-  children_.pods[1] = children_.pods[1]
-                          .SetPath({"spec", "restartPolicy"}, "Never")
-                          .SetPath({"status", "containerStatuses"},
-                                   Yaml("[{name: ray-node, state: {terminated: {exitCode: 1}}}]"));
+  children_.pods[1] = children_.pods[1].SetPath(
+      {"status", "containerStatuses"},
+      Yaml("[{name: ray-worker, state: {terminated: {exitCode: 1}}}]"));
+  EXPECT_TRUE(Writes().empty()) << "the node starts it again";
+  const json::Value pod_spec = object_["spec"]["workerGroupSpecs"].At(0)["template"]["spec"];
+  SetGroup("template", json::Obj({{"spec", pod_spec.Set("restartPolicy", "Never")}}));
   const std::vector<std::string> writes = Writes();
   ASSERT_FALSE(writes.empty());
   EXPECT_EQ(writes[0], "delete pods c-small-worker-a");

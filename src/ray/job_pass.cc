@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "base/rng.h"
 #include "base/strings.h"
 #include "controllers/pods/ownership.h"
 #include "controllers/pods/pod_template.h"

@@ -53,7 +53,6 @@ metadata:
   namespace: d
   labels: {ray.io/cluster: c}
   ownerReferences: [{apiVersion: ray.io/v1, kind: RayCluster, name: c, uid: u1, controller: true}]
-spec: {containers: [{name: ray-node}]}
 status: {phase: Running, podIP: 10.0.0.1, conditions: [{type: Ready, status: "True"}]}
 )");
   return pod.SetPath({"metadata", "name"}, name)

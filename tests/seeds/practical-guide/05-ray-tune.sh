@@ -25,6 +25,7 @@ eventually 60 ended fails
 equals "$(job_status fails) $(jsonpath rayjob/fails '.status.jobStatus} {.status.reason} {.status.failed')" "Failed FAILED AppFailed 1" "status"
 contains "$(jsonpath rayjob/fails .status.message)" "exit code 3" "message"
 
+contains "$(muster explain job fails)" "RayJob fails is Failed, Ray says FAILED" "muster explain"
 # With its RayJob the cluster goes, and its pods.
 kubectl delete rayjob tune --wait >/dev/null
 no_pods() { [ -z "$(kubectl get pods -l ray.io/cluster="$cluster" -o name)" ]; }

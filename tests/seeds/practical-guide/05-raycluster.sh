@@ -43,4 +43,6 @@ kubectl delete namespace ml-platform --wait --timeout=60s >/dev/null
 kubectl apply -f "$EXAMPLE" >/dev/null
 kubectl wait raycluster/ml-platform-ray -n ml-platform --for=jsonpath='{.status.state}'=ready --timeout=60s
 equals "$(kubectl get raycluster -n ml-platform --no-headers | awk '{print $2, $3, $4, $5, $6, $7}')" "6 6 36 208Gi 4 ready" "what kubectl get shows"
+contains "$(muster explain raycluster ml-platform/ml-platform-ray)" "is ready: 6 of 6 workers are ready" "muster explain"
+contains "$(muster status)" ml-platform-ray "muster status"
 say "result: head and workers of Ray ran tasks, on GPUs too"

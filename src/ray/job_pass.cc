@@ -189,7 +189,11 @@ class Pass {
   void Initialize() {
     if (children_.cluster.IsNull()) return MakeCluster();
     const Cluster cluster = ParseCluster(children_.cluster);
-    if (children_.cluster["status"]["state"].AsString() != kReady) return;
+    if (children_.cluster["status"]["state"].AsString() != kReady) {
+      // Nobody tells of a cluster that is not the job's own.
+      if (!HasOwnCluster()) out_.LookAgainAt(now_ + kJobPeriod);
+      return;
+    }
     submission_.dashboard = fmt::format("{}:{}", cluster.HeadAddress(), kDashboardPort);
     submission_.image = cluster.head["template"]["spec"]["containers"].At(0)["image"].Str();
     submission_.id = status_["jobId"].Str();

@@ -268,6 +268,11 @@ TEST_F(JobPassTest, AClusterThatWasThereStays) {
   EXPECT_EQ(Status("rayClusterName"), "mine");
   EXPECT_TRUE(Run().empty()) << "it may come";
   EXPECT_EQ(pass_.look_again_at, kNow + kJobPeriod);
+  MakeCluster(false);
+  EXPECT_TRUE(Run().empty());
+  EXPECT_EQ(pass_.look_again_at, kNow + kJobPeriod) << "nobody tells when it is ready";
+  MakeCluster(true);
+  EXPECT_EQ(Run(), (std::vector<std::string>{"create jobs j"}));
 }
 
 TEST_F(JobPassTest, RefusesModesThatItDoesNotHave) {

@@ -112,10 +112,8 @@ std::vector<Command>& MutableCommands() {
       DeleteCommand(), DescribeCommand(),   ExecCommand(),       ExplainCommand(),
       GetCommand(),    ImageCommand(),      KubeconfigCommand(), LogsCommand(),
       NodeCommand(),   cli::RunCommand(),   StatusCommand(),     SyncCommand(),
-      TopCommand()};
-  VersionCommand(), WaitCommand()
-};
-return commands;
+      TopCommand(),    VersionCommand(),    WaitCommand()};
+  return commands;
 }
 
 }  // namespace

@@ -312,7 +312,9 @@ TEST_F(ServingPassTest, WakingUpIsReadyUnlessThePodFails) {
   EXPECT_EQ(Condition("Ready"), "True ");
   children_.pods = {Yaml(R"(
 metadata: {name: p, labels: {app: isvc.iris-predictor}}
-status: {containerStatuses: [{name: kserve-container, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}
+status:
+  containerStatuses:
+    - {name: kserve-container, state: {terminated: {exitCode: 137, reason: OOMKilled}}}
 )")};
   Pass();
   EXPECT_EQ(Condition("Ready"), "False pod p: OOMKilled");

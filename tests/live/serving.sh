@@ -104,7 +104,7 @@ spec:
       steps:
         - {serviceName: nobody, condition: 'from'}
 YAML
-kubectl wait --for=condition=Ready isvc/iris-v2 isvc/iris isvc/before isvc/own --timeout=90s
+kubectl wait --for=condition=Ready isvc/iris-v2 isvc/iris isvc/before isvc/own --timeout=180s
 
 equals "$(ask iris /v1/models/iris:predict "$row")" '{"predictions": [1, 0]}'
 equals "$(ask iris-v2 /v2/health/ready)" '{"ready": true}'

@@ -26,6 +26,6 @@ joblib.dump(DummyClassifier(strategy="constant", constant=number).fit([[0.0]], [
 PY
 }
 cluster_ip() { jsonpath "service/$1" .spec.clusterIP; }
-isvc_ready() { kubectl wait --for=condition=Ready "isvc/$1" --timeout=90s; }
+isvc_ready() { kubectl wait --for=condition=Ready "isvc/$1" --timeout=180s; }
 # ask SERVICE PATH [BODY]: through the Service of this name.
 ask() { curl -sS --max-time 90 "http://$(cluster_ip "$1")$2" ${3:+-d "$3"}; }

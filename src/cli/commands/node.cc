@@ -120,9 +120,10 @@ Command NodeCommand() {
   command.summary = "take a node back as a cloud does with spot nodes, and list nodes";
   command.usage = "interrupt NODE [--after DURATION] | restore NODE | list";
   command.details =
-      "`interrupt` gives a node the notice that spot and preemptible nodes get: no pod comes to it "
-      "any more, those on it are told to end (SIGTERM, with no more grace than is left) and go "
-      "elsewhere. When the time is over a simulated node is gone, and the pods of another are "
+      "`interrupt` gives a node the notice that spot and preemptible nodes get: no pod comes to "
+      "it\n"
+      "any more, those on it are told to end (SIGTERM, with no more grace than is left) and go\n"
+      "elsewhere. When the time is over a simulated node is gone, and the pods of another are\n"
       "ended. `restore` takes the notice back, also after its time.";
   command.flags = {
       {"after", 0, "DURATION", "how long the node stays: 30s on GCP, 2m on AWS", "30s", {}}};

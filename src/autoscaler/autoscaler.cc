@@ -47,11 +47,6 @@ json::Value ListOf(const client::Informer& informer) {
   return json::Obj({{"items", json::Value(json::Array(Objects(informer)))}});
 }
 
-const json::Fields& ClaimFields() {
-  static const json::Fields fields = json::Fields::Whole();
-  return fields;
-}
-
 }  // namespace
 
 struct Autoscaler::Impl {
@@ -63,13 +58,11 @@ struct Autoscaler::Impl {
         rng(seeded),
         recorder(api_client, "karpenter", ""),
         pools(informers.Get(kNodePools, json::Fields::Whole())),
-        claims(informers.Get(kNodeClaims, ClaimFields())),
+        claims(informers.Get(kNodeClaims, json::Fields::Whole())),
         nodes(informers.Get(client::resources::kNodes, json::Fields::Whole())),
-        pods(informers.Get(client::resources::kPods,
-                           json::Fields(cluster::PodInfoFields())
-                               .Add({{"metadata", "annotations", "kubernetes.io/config.mirror"},
-                                     {"metadata", "annotations", kDoNotDisrupt},
-                                     {"metadata", "labels"}}))),
+        pods(informers.Get(client::resources::kPods, json::Fields(cluster::PodInfoFields())
+                                                         .Add(CountedPodFields())
+                                                         .Add({{"metadata", "labels"}}))),
         budgets(informers.Get(client::resources::kPodDisruptionBudgets,
                               {{"spec", "selector"}, {"status", "disruptionsAllowed"}})),
         daemon_sets(informers.Get(client::resources::kDaemonSets, {{"spec", "template"}})),

@@ -12,16 +12,8 @@
 namespace muster::autoscaler {
 namespace {
 
-const json::Value* TaintOf(const json::Value& node) {
-  const json::Array& taints = node["spec"]["taints"].items();
-  const auto found = std::ranges::find_if(
-      taints, [](const json::Value& taint) { return taint["key"].AsString() == kDisruptedTaint; });
-  return found == taints.end() ? nullptr : &*found;
-}
-
 bool IsClosedByUs(const json::Value& node) {
-  const json::Value* taint = TaintOf(node);
-  return taint != nullptr && (*taint)["value"].AsString() == kUnderutilized;
+  return DisruptedTaintOf(node)["value"].AsString() == kUnderutilized;
 }
 
 Time InitializedAt(const json::Value& claim, Time otherwise) {
@@ -49,7 +41,7 @@ std::vector<std::string> Consolidator::Due(Time now, std::optional<Time>& look_a
       due.push_back(key.name);  // also one that may not go any more: it is opened
       continue;
     }
-    if (!wanted || TaintOf(*node) != nullptr) continue;
+    if (!wanted || !DisruptedTaintOf(*node).IsNull()) continue;
     // Later than now: the clock was set back.
     Time& last = last_pod_.try_emplace(key.name, now).first->second;
     last = std::min(last, now);
@@ -74,7 +66,7 @@ std::optional<Time> Consolidator::Act(const std::vector<ConsolidationVerdict>& v
     any_closed = true;
     const auto verdict = std::ranges::find(verdicts, key.name, &ConsolidationVerdict::claim);
     const Time settled =
-        ParseTime((*TaintOf(node))["timeAdded"].AsString()).value_or(now) + kSettle;
+        ParseTime(DisruptedTaintOf(node)["timeAdded"].AsString()).value_or(now) + kSettle;
     if (verdict == verdicts.end() || !verdict->why_not.empty()) {
       Open(node);
     } else if (now < settled) {
@@ -102,7 +94,7 @@ bool Consolidator::HasTurn(const NodePool& pool) const {
     if (PoolOf(claim) != pool.name) continue;
     const json::Value* node = nodes_.Find(key);
     ++all;
-    going += IsDeleting(claim) || (node != nullptr && TaintOf(*node) != nullptr) ? 1 : 0;
+    going += IsDeleting(claim) || (node != nullptr && !DisruptedTaintOf(*node).IsNull()) ? 1 : 0;
   }
   return going < MayGo(pool, kUnderutilized, all);
 }
@@ -115,20 +107,10 @@ void Consolidator::OpenAll() {
 }
 
 void Consolidator::Close(const json::Value& node, Time now) {
-  const json::Value taint = json::Obj({{"key", kDisruptedTaint},
-                                       {"value", kUnderutilized},
-                                       {"effect", "NoSchedule"},
-                                       {"timeAdded", FormatTime(now)}});
-  Update(node.SetPath({"spec", "taints"}, node["spec"]["taints"].Append(taint)));
+  Update(WithDisruptedTaint(node, kUnderutilized, now));
 }
 
-void Consolidator::Open(const json::Value& node) {
-  json::Array taints;
-  for (const json::Value& taint : node["spec"]["taints"].items()) {
-    if (taint["key"].AsString() != kDisruptedTaint) taints.push_back(taint);
-  }
-  Update(node.SetPath({"spec", "taints"}, json::Value(std::move(taints))));
-}
+void Consolidator::Open(const json::Value& node) { Update(WithoutDisruptedTaint(node)); }
 
 // On the state that was seen alone: somebody else's write is looked at first.
 void Consolidator::Update(const json::Value& node) {

@@ -1,6 +1,7 @@
 #include "autoscaler/node_claim.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "client/reconcile.h"
 #include "schema/conditions.h"
@@ -9,6 +10,7 @@
 namespace muster::autoscaler {
 namespace {
 
+constexpr char kNodeIndex[] = "autoscaler-node";
 constexpr char kMirrorAnnotation[] = "kubernetes.io/config.mirror";
 
 json::Value In(std::string_view key, std::string_view value) {
@@ -105,6 +107,48 @@ bool Counts(const json::Value& pod) {
   return !schema::IsFinalPhase(pod["status"]["phase"].AsString()) &&
          client::ControllerOf(pod)["kind"].AsString() != "DaemonSet" &&
          !pod["metadata"]["annotations"].Has(kMirrorAnnotation);
+}
+
+const json::Fields& CountedPodFields() {
+  static const json::Fields fields{{"metadata", "annotations", kMirrorAnnotation},
+                                   {"metadata", "annotations", kDoNotDisrupt},
+                                   {"spec", "nodeName"},
+                                   {"status", "phase"}};
+  return fields;
+}
+
+void IndexByNode(client::Informer& pods) {
+  pods.AddIndex(kNodeIndex, [](const json::Value& pod) {
+    const std::string node = pod["spec"]["nodeName"].Str();
+    return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
+  });
+}
+
+std::vector<client::ObjectKey> PodsOn(const client::Informer& pods, const std::string& node) {
+  return pods.Lookup(kNodeIndex, node);
+}
+
+const json::Value& DisruptedTaintOf(const json::Value& node) {
+  static const json::Value kNone;
+  const json::Array& taints = node["spec"]["taints"].items();
+  const auto found = std::ranges::find_if(
+      taints, [](const json::Value& taint) { return taint["key"].AsString() == kDisruptedTaint; });
+  return found == taints.end() ? kNone : *found;
+}
+
+json::Value WithDisruptedTaint(const json::Value& node, std::string_view why, Time now) {
+  json::Value taint = json::Obj({{"key", kDisruptedTaint}, {"effect", "NoSchedule"}});
+  if (!why.empty()) taint = taint.Set("value", why);
+  return node.SetPath({"spec", "taints"},
+                      node["spec"]["taints"].Append(taint.Set("timeAdded", FormatTime(now))));
+}
+
+json::Value WithoutDisruptedTaint(const json::Value& node) {
+  json::Array taints;
+  for (const json::Value& taint : node["spec"]["taints"].items()) {
+    if (taint["key"].AsString() != kDisruptedTaint) taints.push_back(taint);
+  }
+  return node.SetPath({"spec", "taints"}, json::Value(std::move(taints)));
 }
 
 }  // namespace muster::autoscaler

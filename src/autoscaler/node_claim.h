@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "autoscaler/offering.h"
+#include "client/informer.h"
+#include "json/projection.h"
 #include "json/value.h"
 
 namespace muster::autoscaler {
@@ -45,5 +47,18 @@ bool IsInitialized(const json::Value& claim, const json::Value& node);
 
 // The pod keeps a node from being empty: it runs there, and is not there because of the node alone.
 bool Counts(const json::Value& pod);
+// What that and the annotation of the pod read, besides identity fields.
+const json::Fields& CountedPodFields();
+
+// Call in Setup(). The pods must keep spec.nodeName.
+void IndexByNode(client::Informer& pods);
+// REQUIRES: IndexByNode(pods).
+std::vector<client::ObjectKey> PodsOn(const client::Informer& pods, const std::string& node);
+
+// The taint of a node that is closed because it goes; null if it is not.
+const json::Value& DisruptedTaintOf(const json::Value& node);
+// `why` is its value; may be "".
+json::Value WithDisruptedTaint(const json::Value& node, std::string_view why, Time now);
+json::Value WithoutDisruptedTaint(const json::Value& node);
 
 }  // namespace muster::autoscaler

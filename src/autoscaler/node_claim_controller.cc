@@ -15,8 +15,6 @@ using client::ObjectKey;
 using client::Reconciled;
 namespace resources = client::resources;
 
-constexpr char kPodsOfNode[] = "autoscaler-node";
-
 client::Target ClaimTarget(const json::Value& claim, const char* subresource = "") {
   return {kNodeClaims, "", claim["metadata"]["name"].Str(), subresource};
 }
@@ -25,18 +23,6 @@ void DeleteClaim(const json::Value& claim, Reconciled& out) {
   client::DeleteOptions options;
   options.precondition_uid = claim["metadata"]["uid"].Str();
   out.Delete(ClaimTarget(claim), std::move(options));
-}
-
-bool IsClosed(const json::Value& node) {
-  return std::ranges::any_of(node["spec"]["taints"].items(), [](const json::Value& taint) {
-    return taint["key"].AsString() == kDisruptedTaint;
-  });
-}
-
-json::Value Closed(const json::Value& node, Time now) {
-  const json::Value taint = json::Obj(
-      {{"key", kDisruptedTaint}, {"effect", "NoSchedule"}, {"timeAdded", FormatTime(now)}});
-  return node.SetPath({"spec", "taints"}, node["spec"]["taints"].Append(taint));
 }
 
 void Evict(const json::Value& pod, Reconciled& out) {
@@ -53,7 +39,7 @@ void Evict(const json::Value& pod, Reconciled& out) {
 // Tells them to go.
 bool StillHasPods(const client::Informer& pods, const std::string& node, Reconciled& out) {
   bool any = false;
-  for (const ObjectKey& key : pods.Lookup(kPodsOfNode, node)) {
+  for (const ObjectKey& key : PodsOn(pods, node)) {
     const json::Value& pod = *pods.Find(key);
     if (!Counts(pod)) continue;
     any = true;
@@ -66,7 +52,7 @@ bool StillHasPods(const client::Informer& pods, const std::string& node, Reconci
 void RemoveNode(const client::Informer& pods, const json::Value& node, Reconciled& out) {
   const std::string name = node["metadata"]["name"].Str();
   client::DeleteOptions options;
-  for (const ObjectKey& key : pods.Lookup(kPodsOfNode, name)) {
+  for (const ObjectKey& key : PodsOn(pods, name)) {
     options.grace_period_seconds = 0;
     options.precondition_uid = (*pods.Find(key))["metadata"]["uid"].Str();
     out.Delete({resources::kPods, key.ns, key.name, ""}, options);
@@ -88,8 +74,9 @@ void Terminate(const json::Value& claim, const json::Value* node, const client::
                claim.SetPath({"metadata", "finalizers"}, json::Value(std::move(finalizers))));
     return;
   }
-  if (!IsClosed(*node)) {
-    out.Update({resources::kNodes, "", (*node)["metadata"]["name"].Str(), ""}, Closed(*node, now));
+  if (DisruptedTaintOf(*node).IsNull()) {
+    out.Update({resources::kNodes, "", (*node)["metadata"]["name"].Str(), ""},
+               WithDisruptedTaint(*node, "", now));
     return;
   }
   if (StillHasPods(pods, (*node)["metadata"]["name"].Str(), out)) return;
@@ -221,15 +208,7 @@ std::vector<client::Trigger> NodeClaimController::Setup(client::InformerSet& inf
   informers.Get(kNodeClaims, json::Fields::Whole());
   informers.Get(kNodePools, json::Fields::Whole());
   informers.Get(resources::kNodes, json::Fields::Whole());
-  client::Informer& pods =
-      informers.Get(resources::kPods, {{"metadata", "annotations", "kubernetes.io/config.mirror"},
-                                       {"metadata", "annotations", kDoNotDisrupt},
-                                       {"spec", "nodeName"},
-                                       {"status", "phase"}});
-  pods.AddIndex(kPodsOfNode, [](const json::Value& pod) {
-    const std::string node = pod["spec"]["nodeName"].Str();
-    return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
-  });
+  IndexByNode(informers.Get(resources::kPods, CountedPodFields()));
   const auto same_name = [](const ObjectKey& key, const json::Value&, const json::Value&) {
     return std::vector<ObjectKey>{key};
   };

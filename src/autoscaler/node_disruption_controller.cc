@@ -17,16 +17,7 @@ using client::ObjectKey;
 using client::Reconciled;
 namespace resources = client::resources;
 
-constexpr char kPodsIndex[] = "disruption-node";
 constexpr char kPoolIndex[] = "disruption-pool";
-
-bool IsOurTaint(const json::Value& taint) { return taint["key"].AsString() == kDisruptedTaint; }
-
-const json::Value* TaintOf(const json::Value& node) {
-  const json::Array& taints = node["spec"]["taints"].items();
-  const auto found = std::ranges::find_if(taints, IsOurTaint);
-  return found == taints.end() ? nullptr : &*found;
-}
 
 bool IsProtected(const json::Value& object) {
   return object["metadata"]["annotations"][kDoNotDisrupt].AsString() == "true";
@@ -38,7 +29,7 @@ std::optional<std::string> WhyItStays(const json::Value& claim, const json::Valu
   if (IsProtected(claim) || IsProtected(node))
     return fmt::format("the node has the annotation {}", kDoNotDisrupt);
   std::vector<std::string> names;
-  for (const ObjectKey& key : pods.Lookup(kPodsIndex, node["metadata"]["name"].Str())) {
+  for (const ObjectKey& key : PodsOn(pods, node["metadata"]["name"].Str())) {
     const json::Value& pod = *pods.Find(key);
     if (!Counts(pod)) continue;
     if (IsProtected(pod))
@@ -72,8 +63,8 @@ class Decision {
     if (stays) {
       empty_since.reset();
       // One that was closed because its pods fit elsewhere is the autoscaler's to open.
-      const json::Value* taint = TaintOf(node_);
-      if (taint != nullptr && (*taint)["value"].AsString() != kUnderutilized) Open();
+      const json::Value& taint = DisruptedTaintOf(node_);
+      if (!taint.IsNull() && taint["value"].AsString() != kUnderutilized) Open();
       Tell(false, "NodeNotEmpty", *stays);
     } else {
       // A clock that was set back must not keep it for the hours that it was ahead.
@@ -108,7 +99,7 @@ class Decision {
                   fmt::format("it is empty, and goes when it has been for {}",
                               HumanDuration(*pool_.consolidate_after)));
     }
-    if (const json::Value* taint = TaintOf(node_)) return Finish(*taint);
+    if (const json::Value& taint = DisruptedTaintOf(node_); !taint.IsNull()) return Finish(taint);
     if (!HasTurn()) {
       out_.LookAgainAt(now_ + kBudgetPeriod);
       return Tell(false, "Budget", "as many nodes of its NodePool go already as its budgets allow");
@@ -124,7 +115,7 @@ class Decision {
       const json::Value& other = *claims_.Find(key);
       const json::Value* node = nodes_.Find(key);
       ++all;
-      const bool closed = node != nullptr && TaintOf(*node) != nullptr;
+      const bool closed = node != nullptr && !DisruptedTaintOf(*node).IsNull();
       if (closed) closing_.erase(key.name);
       const auto closing = closing_.find(key.name);
       const bool closes = closing != closing_.end() && now_ < closing->second + kBudgetPeriod;
@@ -135,19 +126,10 @@ class Decision {
 
   void Close() {
     closing_[node_["metadata"]["name"].Str()] = now_;
-    const json::Value taint = json::Obj(
-        {{"key", kDisruptedTaint}, {"effect", "NoSchedule"}, {"timeAdded", FormatTime(now_)}});
-    out_.Update(NodeTarget(),
-                node_.SetPath({"spec", "taints"}, node_["spec"]["taints"].Append(taint)));
+    out_.Update(NodeTarget(), WithDisruptedTaint(node_, "", now_));
   }
 
-  void Open() {
-    json::Array taints;
-    for (const json::Value& taint : node_["spec"]["taints"].items()) {
-      if (!IsOurTaint(taint)) taints.push_back(taint);
-    }
-    out_.Update(NodeTarget(), node_.SetPath({"spec", "taints"}, json::Value(std::move(taints))));
-  }
+  void Open() { out_.Update(NodeTarget(), WithoutDisruptedTaint(node_)); }
 
   void Finish(const json::Value& taint) {
     // Times of taints are whole seconds.
@@ -178,15 +160,7 @@ std::vector<client::Trigger> NodeDisruptionController::Setup(client::InformerSet
   client::Informer& claims = informers.Get(kNodeClaims, json::Fields::Whole());
   informers.Get(kNodePools, json::Fields::Whole());
   informers.Get(resources::kNodes, json::Fields::Whole());
-  client::Informer& pods =
-      informers.Get(resources::kPods, {{"metadata", "annotations", "kubernetes.io/config.mirror"},
-                                       {"metadata", "annotations", kDoNotDisrupt},
-                                       {"spec", "nodeName"},
-                                       {"status", "phase"}});
-  pods.AddIndex(kPodsIndex, [](const json::Value& pod) {
-    const std::string node = pod["spec"]["nodeName"].Str();
-    return node.empty() ? std::vector<std::string>() : std::vector<std::string>{node};
-  });
+  IndexByNode(informers.Get(resources::kPods, CountedPodFields()));
   claims.AddIndex(kPoolIndex,
                   [](const json::Value& claim) { return std::vector<std::string>{PoolOf(claim)}; });
   const auto same_name = [](const ObjectKey& key, const json::Value&, const json::Value&) {

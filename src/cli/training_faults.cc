@@ -199,22 +199,39 @@ class HangSearch {
     }
   }
 
-  enum class Load { kUnknown, kIdle, kBetween, kBusy };
+  struct Split {
+    std::vector<const Rank*> idle, busy;
+  };
 
   // What a rank that waits over NCCL does: its GPU is at 100 %, and one CPU spins. One that waits
-  // over gloo sleeps. So what counts is who differs.
-  static Load LoadOf(const Rank& rank) {
-    if (!rank.cores) return Load::kUnknown;
-    if (*rank.cores < kIdleCores) return Load::kIdle;
-    return *rank.cores > kBusyCores ? Load::kBusy : Load::kBetween;
+  // over gloo sleeps. So what counts is who differs, and by how much: a busy machine leaves little
+  // to the busy ones, too. Neither, where all are alike and in between, or one was not measured.
+  Split SplitByLoad() const {
+    std::vector<const Rank*> ranks = running_;
+    for (const Rank* rank : ranks) {
+      if (!rank->cores) return {};
+    }
+    std::ranges::sort(ranks, {}, [](const Rank* rank) { return *rank->cores; });
+    const auto used = [](const Rank* rank) { return std::max(*rank->cores, kLeastCores); };
+    Split split;
+    for (const Rank* rank : ranks) {
+      const bool gap = !split.idle.empty() && split.busy.empty() &&
+                       used(rank) > kLoadGap * used(split.idle.back());
+      const bool busy = gap || !split.busy.empty();
+      (busy ? split.busy : split.idle).push_back(rank);
+    }
+    if (split.busy.empty()) {
+      if (used(ranks.back()) < kIdleCores) return {running_, {}};
+      if (used(ranks.front()) > kBusyCores) return {{}, running_};
+      return {};
+    }
+    for (std::vector<const Rank*>* part : {&split.idle, &split.busy})
+      std::ranges::sort(*part, {}, &Rank::name);
+    return split;
   }
 
   void TellOfOutsider() {
-    std::map<Load, std::vector<const Rank*>> by_load;
-    for (const Rank* rank : running_) by_load[LoadOf(*rank)].push_back(rank);
-    if (by_load.contains(Load::kUnknown) || by_load.contains(Load::kBetween)) return;
-    const std::vector<const Rank*>& idle = by_load[Load::kIdle];
-    const std::vector<const Rank*>& busy = by_load[Load::kBusy];
+    const auto [idle, busy] = SplitByLoad();
     if (idle.empty() && busy.empty()) return;
     if (busy.empty()) {
       lines_.push_back(fmt::format(

@@ -21,10 +21,12 @@ namespace muster::cli {
 
 // Ranks without a word for so long are suspected.
 inline constexpr Duration kSilence = minutes(5);
-// Cores: who uses less does nothing, who uses more computes (or spins), on a busy machine with a
-// part of a core.
+// Cores: all who use less sleep, all who use more compute (or spin). Of others a rank differs if it
+// uses so many times as much as the next; below kLeastCores nothing is measured.
 inline constexpr double kIdleCores = 0.05;
-inline constexpr double kBusyCores = 0.15;
+inline constexpr double kBusyCores = 0.5;
+inline constexpr double kLoadGap = 10;
+inline constexpr double kLeastCores = 0.003;
 // A GPU is slow if its clock is below this part of the median of its peers, hot if it is so many
 // degrees above theirs, idle if its load is so far below theirs.
 inline constexpr double kSlowClock = 0.85;

@@ -71,6 +71,9 @@ TEST(TrainingFaults, NamesTheRankThatDiffers) {
                    "all of a, b use no CPU: they sleep"));
   EXPECT_TRUE(
       Says(Told({RankAt("a", then, 1.0), RankAt("b", then, 1.0)}), "all of a, b keep a CPU busy"));
+  // On a busy machine a loop gets little, and is still not one who sleeps.
+  EXPECT_TRUE(Says(Told({RankAt("a", then, 0.0), RankAt("b", then, 0.04)}),
+                   "b keeps a CPU busy while a sleeps"));
   // Who does a little is neither; who was not measured is not judged.
   EXPECT_FALSE(Says(Told({RankAt("a", then, 0.1), RankAt("b", then, 1.0)}), "CPU"));
   EXPECT_FALSE(Says(Told({RankAt("a", then), RankAt("b", then, 1.0)}), "CPU"));

@@ -35,14 +35,14 @@ waiter small 2 "gpuType: H100" "modelType: cnn"
 eventually 30 dt_is small Running
 equals "$(jsonpath podgroup/small .spec.minMember)" 2 "pods placed all or none"
 equals "$(pods_of small 'spec.containers[0].resources.limits.nvidia\.com/gpu')" "1 1" GPUs
-contains "$(kubectl logs small-worker-0)" "rank 1 of 2" "what worker 1 printed"
+eventually 30 contains_log small-worker-0 "rank 1 of 2"
 contains "$(muster status)" "small" status
 kubectl scale distributedtraining small --replicas=3
-eventually 30 pod_phase_is small-worker-1 Running
+eventually 60 pod_phase_is small-worker-1 Running
 eventually 30 dt_is small Running
 # Worker 0 of the larger group finds what the former one has kept.
-eventually 30 contains_log small-master-0 "rank 0 of 2"
-contains "$(kubectl logs small-master-0)" "rank 0 of 3" "what worker 0 printed"
+eventually 60 contains_log small-master-0 "rank 0 of 3"
+contains_log small-master-0 "rank 0 of 2"
 kubectl patch distributedtraining small --type=merge -p '{"spec": {"suspend": true}}'
 eventually 20 dt_is small Suspended
 equals "$(pods_of small metadata.name)" "" "pods of a training that is suspended"

@@ -33,5 +33,6 @@ for pod in master-0 worker-0 worker-1; do eventually 90 trained hangs-$pod; done
 eventually 60 explained hangs "no rank has logged anything for"
 eventually 90 explained hangs "hangs-worker-1 keeps a CPU busy while hangs-master-0, hangs-worker-0 sleep: the others wait for hangs-worker-1"
 explained hangs "NCCL_DEBUG=INFO"
-contains "$("$MUSTER" explain job hangs --silence 8s -o json | jq -r '.faults[1]')" "the others wait for hangs-worker-1" "faults in JSON"
+in_json() { contains "$("$MUSTER" explain job hangs --silence 8s -o json | jq -r '.faults[1]')" "the others wait for hangs-worker-1" "faults in JSON"; }
+eventually 60 in_json
 say "result: a hang, and the rank that the others wait for"

@@ -40,7 +40,7 @@ is ddp Admitted
 equals "$(of_workload ddp '.status.admission.podSetAssignments | map(.name + ":" + .flavors["nvidia.com/gpu"] + ":" + .resourceUsage["nvidia.com/gpu"]) | join(" ")')" \
   "master:a100:1 worker:a100:3" "what ddp was given"
 equals "$(jsonpath pod/ddp-master-0 .spec.nodeSelector)" '{"accelerator":"nvidia-a100"}' "the flavor's labels"
-has_event ddp Started "Admitted by clusterQueue gpus"
+eventually 20 has_event ddp Started "Admitted by clusterQueue gpus"
 
 # GPUs are free, quota is not.
 job second 2 "sleep 1000"
@@ -60,7 +60,8 @@ explained third "waits in queue team (ClusterQueue gpus), 1 before it"
 kubectl delete pytorchjob ddp
 eventually 30 is second Admitted
 no_pods training.kubeflow.org/job-name=ddp
-eventually 30 pod_phase_is "$(kubectl get pods -l job-name=second -o 'jsonpath={.items[0].metadata.name}')" Running
+pod_of_runs() { equals "$(kubectl get pods -l "job-name=$1" -o 'jsonpath={.items[*].status.phase}')" Running "the pod of $1"; }
+eventually 30 pod_of_runs second
 eventually 30 is third Admitted
 eventually 20 counts clusterqueue/gpus 0 2
 

@@ -62,10 +62,13 @@ eventually 20 grep -q '#token=' "$SCRATCH/dashboard.out"
 url=$(grep -o 'http://[^ ]*#token=[^ ]*' "$SCRATCH/dashboard.out")
 kubectl create serviceaccount nobody >/dev/null
 poor=$(kubectl create token nobody)
+kubectl create serviceaccount viewer -n language >/dev/null
+kubectl create rolebinding viewer -n language --clusterrole=view --serviceaccount=language:viewer >/dev/null
+team=$(kubectl create token viewer -n language)
 
 # The browser's script asks for what has to happen to the cluster by a line, and is told when it is done.
 mkfifo "$SCRATCH/asks" "$SCRATCH/done"
-URL=$url POOR=$poor NODE=$own DIRECT=https://127.0.0.1:6443/dashboard/ HOME=$SCRATCH/home timeout 240 \
+URL=$url POOR=$poor TEAM=$team NODE=$own DIRECT=https://127.0.0.1:6443/dashboard/ HOME=$SCRATCH/home timeout 240 \
   node tests/live/dashboard/small.mjs >"$SCRATCH/asks" <"$SCRATCH/done" &
 browser=$!
 exec 7<"$SCRATCH/asks" 8>"$SCRATCH/done"

@@ -11,7 +11,7 @@ async function ask(what) {
   await lines.next();
 }
 
-const { URL: url, POOR: poor, NODE: node, DIRECT: direct } = process.env;
+const { URL: url, POOR: poor, TEAM: team, NODE: node, DIRECT: direct } = process.env;
 const base = url.split('#')[0];
 const browser = await openBrowser();
 try {
@@ -136,6 +136,16 @@ try {
   );
   await shows(refused.page, /This identity may not see nodes/);
   assert.deepEqual(refused.faults, []);
+  // Who may see a namespace sees that one.
+  const confined = await openPage(browser, `${base}#token=${team}`);
+  await shows(confined.page, /This identity may not see nodes/);
+  await go(confined.page, '#/jobs/language/PyTorchJob/llm-finetune');
+  await shows(confined.page, /Pods running\s+4 of 4/);
+  await shows(confined.page, /step \d+/, '.logs');
+  await go(confined.page, '#/jobs');
+  await shows(confined.page, /too-big/);
+  assert.equal(await confined.page.$('.banner'), null);
+  assert.deepEqual(confined.faults, []);
   const wrong = await openPage(browser, `${base}#token=wrong`);
   await shows(wrong.page, /The server does not accept the token/);
   await shows(wrong.page, /muster dashboard/);

@@ -34,6 +34,13 @@ const SAMPLE_MS = 2500;
 const DISCOVERY_MS = 60_000;
 const MAX_SAMPLES = 2880; // two hours
 
+// "/apis/batch/v1/jobs" in one namespace; '' stays ''.
+export function inScope(path: string, namespace: string): string {
+  const slash = path.lastIndexOf('/');
+  if (namespace === '' || slash < 0) return path;
+  return `${path.slice(0, slash)}/namespaces/${encodeURIComponent(namespace)}${path.slice(slash)}`;
+}
+
 export class Cluster {
   readonly nodes: Collection<NodeRow>;
   readonly pods: Collection<PodRow>;
@@ -55,9 +62,18 @@ export class Cluster {
   private readonly timers: ReturnType<typeof setInterval>[] = [];
   private measuresUsage = false;
 
-  constructor(readonly client: Client) {
+  // scope: the namespace to which a token is confined, '' if it is to none.
+  constructor(
+    readonly client: Client,
+    readonly scope: string,
+  ) {
     this.nodes = new Collection(client, '/api/v1/nodes', (object) => projectNode(object as Node), this.changed);
-    this.pods = new Collection(client, '/api/v1/pods', (object) => projectPod(object as Pod), this.changed);
+    this.pods = new Collection(
+      client,
+      inScope('/api/v1/pods', scope),
+      (object) => projectPod(object as Pod),
+      this.changed,
+    );
   }
 
   start(): void {
@@ -174,13 +190,16 @@ export class Cluster {
     }
     this.kinds = servedJobKinds(discovery);
     this.discovered = true;
-    this.workloads ??= this.follow(pathOf(discovery, 'kueue.x-k8s.io', 'workloads'), projectWorkload);
+    this.workloads ??= this.follow(
+      inScope(pathOf(discovery, 'kueue.x-k8s.io', 'workloads'), this.scope),
+      projectWorkload,
+    );
     this.ledgers ??= this.follow(pathOf(discovery, 'cost.muster.dev', 'costledgers'), projectLedger);
     this.measuresUsage = serves(discovery, 'metrics.k8s.io');
     for (const served of this.kinds) {
       if (this.jobs.has(served.path)) continue;
       const project = (object: AnyObject): JobRow => projectJob(served.kind, object);
-      const collection = new Collection(this.client, served.path, project, this.changed);
+      const collection = new Collection(this.client, inScope(served.path, this.scope), project, this.changed);
       this.jobs.set(served.path, collection);
       collection.start();
     }
@@ -192,8 +211,8 @@ export class Cluster {
     this.changed();
   }
 
-  private follow<Row>(path: string | undefined, project: (object: AnyObject) => Row): Collection<Row> | undefined {
-    if (path === undefined) return undefined;
+  private follow<Row>(path: string, project: (object: AnyObject) => Row): Collection<Row> | undefined {
+    if (path === '') return undefined;
     const collection = new Collection(this.client, path, project, this.changed);
     collection.start();
     return collection;

@@ -28,16 +28,16 @@ export function servedJobKinds(discovery: Discovery): ServedKind[] {
   const served: ServedKind[] = [];
   for (const kind of JOB_KINDS) {
     const path = pathOf(discovery, kind.group, kind.plural);
-    if (path !== undefined) served.push({ ...kind, path });
+    if (path !== '') served.push({ ...kind, path });
   }
   return served;
 }
 
-// Where one kind is; undefined if it is not served.
-export function pathOf(discovery: Discovery, group: string, plural: string): string | undefined {
+// Where one kind is; '' if it is not served.
+export function pathOf(discovery: Discovery, group: string, plural: string): string {
   const served = discovery.items.find((one) => one.metadata?.name === group);
   const version = served?.versions?.find((one) => one.resources?.some((resource) => resource.resource === plural));
-  return version === undefined ? undefined : `/apis/${group}/${version.version}/${plural}`;
+  return version === undefined ? '' : `/apis/${group}/${version.version}/${plural}`;
 }
 
 export function serves(discovery: Discovery, group: string): boolean {

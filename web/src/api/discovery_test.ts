@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { inScope } from './cluster.ts';
 import { servedJobKinds, serves } from './discovery.ts';
 
 const group = (name: string, ...versions: [string, string[]][]) => ({
@@ -25,4 +26,11 @@ test('kinds are shown in the first version that has them', () => {
   );
   assert.equal(serves(discovery, 'batch'), true);
   assert.equal(serves(discovery, 'ray.io'), false);
+});
+
+test('a token that is confined to a namespace asks there', () => {
+  assert.equal(inScope('/apis/batch/v1/jobs', 'team-a'), '/apis/batch/v1/namespaces/team-a/jobs');
+  assert.equal(inScope('/api/v1/pods', 'team-a'), '/api/v1/namespaces/team-a/pods');
+  assert.equal(inScope('/api/v1/pods', ''), '/api/v1/pods');
+  assert.equal(inScope('', 'team-a'), '');
 });

@@ -5,8 +5,11 @@ const KEY = 'muster.token';
 
 export interface Identity {
   readonly name: string;
+  readonly namespace: string; // of a service account, else ''
   readonly expires: number; // 0: not said
 }
+
+const NOBODY: Identity = { name: '', namespace: '', expires: 0 };
 
 export function takeToken(location: Location, history: History, storage: Storage): string {
   const match = /^#token=([A-Za-z0-9._~+/=-]+)$/.exec(location.hash);
@@ -25,13 +28,14 @@ export function keepToken(token: string, storage: Storage): void {
 // What a service account's token says of itself; nothing is verified, the server does that.
 export function identityOf(token: string): Identity {
   const part = token.split('.')[1];
-  if (part === undefined) return { name: '', expires: 0 };
+  if (part === undefined) return NOBODY;
   try {
     const claims = JSON.parse(atob(part.replaceAll('-', '+').replaceAll('_', '/'))) as { sub?: unknown; exp?: unknown };
     const name =
       typeof claims.sub === 'string' ? claims.sub.replace(/^system:serviceaccount:/, '').replace(':', '/') : '';
-    return { name, expires: typeof claims.exp === 'number' ? claims.exp * 1000 : 0 };
+    const namespace = name.includes('/') ? (name.split('/')[0] ?? '') : '';
+    return { name, namespace, expires: typeof claims.exp === 'number' ? claims.exp * 1000 : 0 };
   } catch {
-    return { name: '', expires: 0 };
+    return NOBODY;
   }
 }

@@ -42,7 +42,11 @@ test('who a token is for', () => {
   const claims = btoa(
     JSON.stringify({ sub: 'system:serviceaccount:kube-system:muster-dashboard', exp: 1_800_000_000 }),
   ).replaceAll('=', '');
-  assert.deepEqual(identityOf(`x.${claims}.y`), { name: 'kube-system/muster-dashboard', expires: 1_800_000_000_000 });
-  assert.deepEqual(identityOf('opaque'), { name: '', expires: 0 });
-  assert.deepEqual(identityOf('x.!.y'), { name: '', expires: 0 });
+  assert.deepEqual(identityOf(`x.${claims}.y`), {
+    name: 'kube-system/muster-dashboard',
+    namespace: 'kube-system',
+    expires: 1_800_000_000_000,
+  });
+  assert.deepEqual(identityOf('opaque'), { name: '', namespace: '', expires: 0 });
+  assert.deepEqual(identityOf('x.!.y'), { name: '', namespace: '', expires: 0 });
 });

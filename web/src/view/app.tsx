@@ -17,22 +17,35 @@ import { type Route, useRoute } from './route.ts';
 
 export function App({ first }: { readonly first: string }): VNode {
   const [token, setToken] = useState(first);
+  const [scope, setScope] = useState('');
   const [cluster, setCluster] = useState<Cluster | undefined>(undefined);
   useEffect(() => {
     if (token === '') return;
-    const made = new Cluster(new Client(token));
+    const made = new Cluster(new Client(token), scope);
     made.start();
     setCluster(made);
-    return () => made.stop();
-  }, [token]);
+    // Who may not look at everything may look at the namespace of his account.
+    const unsubscribe = made.subscribe(() => {
+      const { state } = made.pods;
+      if (state.name === 'denied' && state.status === 403 && scope === '') setScope(identityOf(token).namespace);
+    });
+    return () => {
+      unsubscribe();
+      made.stop();
+    };
+  }, [token, scope]);
   // Somebody opens a new link of `muster dashboard` in a tab that is open already.
   useEffect(() => {
-    const onChange = (): void => setToken(takeToken(window.location, window.history, sessionStorage));
+    const onChange = (): void => {
+      const taken = takeToken(window.location, window.history, sessionStorage);
+      if (taken !== token) change(taken);
+    };
     window.addEventListener('hashchange', onChange);
     return () => window.removeEventListener('hashchange', onChange);
-  }, []);
+  }, [token]);
   const change = (wanted: string): void => {
     keepToken(wanted, sessionStorage);
+    setScope('');
     setToken(wanted);
     if (wanted === '') setCluster(undefined);
   };
@@ -134,12 +147,13 @@ function Frame({ token, onToken }: { readonly token: string; readonly onToken: (
         </Tab>
         <span class="spacer" />
         <select aria-label="Namespace" value={ns} onChange={(event) => setNs(event.currentTarget.value)}>
-          <option value="">All namespaces</option>
-          {cluster.namespaces.map((name) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
+          <option value="">{cluster.scope || 'All namespaces'}</option>
+          {cluster.scope === '' &&
+            cluster.namespaces.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
         </select>
         <Who token={token} onLeave={() => onToken('')} />
       </nav>

@@ -1,5 +1,5 @@
 import { createContext } from 'preact';
-import { useContext, useEffect, useState } from 'preact/hooks';
+import { useContext, useEffect, useReducer, useState } from 'preact/hooks';
 
 import type { Cluster } from '../api/cluster.ts';
 
@@ -9,8 +9,9 @@ export const ClusterContext = createContext<Cluster | undefined>(undefined);
 export function useCluster(): Cluster {
   const cluster = useContext(ClusterContext);
   if (cluster === undefined) throw new Error('a view outside of the cluster');
-  const [, setVersion] = useState(cluster.version);
-  useEffect(() => cluster.subscribe(() => setVersion(cluster.version)), [cluster]);
+  // Not the cluster's version: another cluster's may be the same.
+  const [, redraw] = useReducer((times: number) => times + 1, 0);
+  useEffect(() => cluster.subscribe(() => redraw(undefined)), [cluster]);
   return cluster;
 }
 

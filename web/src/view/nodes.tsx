@@ -18,6 +18,19 @@ export function NodesPage(): VNode {
   const uses = cluster.uses.filter((use) => matches(filter, use.node.name, use.node.model, stateOf(use)));
   // Its place is kept while nobody knows yet.
   const charts = cluster.nodes.state.name === 'loading' || cluster.uses.some((use) => use.slots.length > 0);
+  const { state } = cluster.nodes;
+  if (state.name === 'denied') {
+    return (
+      <Page title="Nodes">
+        <div class="empty">
+          <p>This identity may not see nodes: {state.message}</p>
+          <p>
+            What it may see is in the <a href="#/queue">queue</a> and the <a href="#/jobs">jobs</a>.
+          </p>
+        </div>
+      </Page>
+    );
+  }
   return (
     <Page title="Nodes" aside={<Filter value={filter} onInput={setFilter} label="Filter nodes" />}>
       <Tiles cluster={cluster} />
@@ -109,7 +122,6 @@ function NodeLine({ use, cluster }: { readonly use: NodeUse; readonly cluster: C
 function NoNodes({ cluster, filtered }: { readonly cluster: Cluster; readonly filtered: boolean }): VNode {
   const state = cluster.nodes.state;
   if (state.name === 'loading') return <p>Loading the nodes …</p>;
-  if (state.name === 'denied') return <p>This identity may not see nodes: {state.message}</p>;
   if (filtered) return <p>No node matches the filter.</p>;
   return (
     <>

@@ -171,22 +171,23 @@ void LoopbackProxy::PassOn(const net::Request& request, net::ResponseWriterPtr w
 void LoopbackProxy::Upgrade(const net::Request& request, net::ResponseWriterPtr writer) {
   const auto opening = std::make_shared<Opening>();
   openings_.insert(opening);
-  opening->handle = server_.Upgrade(
-      ForServer(request, true), [this, opening, writer](Result<net::UpgradeAnswer> answer) {
-        // Later: the handle must not go inside its own callback.
-        loop_.Post([weak = std::weak_ptr<int>(alive_), this, opening] {
-          if (weak.lock()) openings_.erase(opening);
-        });
-        if (!answer) return writer->Send(Unreachable(answer.error()));
-        if (answer->stream == nullptr) {
-          answer->response.headers = ForBrowser(answer->response.headers);
-          return writer->Send(std::move(answer->response));
-        }
-        std::unique_ptr<net::ByteStream> browser =
-            writer->Upgrade(std::move(answer->response.headers));
-        if (browser != nullptr)
-          net::JoinStreams(loop_, std::move(browser), std::move(answer->stream));
-      });
+  // For the server it is its own page that asks; Kubernetes' refuses who does not say.
+  net::Request passed = ForServer(request, true);
+  passed.headers.Add("Origin", server_.endpoint().ToString());
+  opening->handle = server_.Upgrade(std::move(passed), [this, opening,
+                                                        writer](Result<net::UpgradeAnswer> answer) {
+    // Later: the handle must not go inside its own callback.
+    loop_.Post([weak = std::weak_ptr<int>(alive_), this, opening] {
+      if (weak.lock()) openings_.erase(opening);
+    });
+    if (!answer) return writer->Send(Unreachable(answer.error()));
+    if (answer->stream == nullptr) {
+      answer->response.headers = ForBrowser(answer->response.headers);
+      return writer->Send(std::move(answer->response));
+    }
+    std::unique_ptr<net::ByteStream> browser = writer->Upgrade(std::move(answer->response.headers));
+    if (browser != nullptr) net::JoinStreams(loop_, std::move(browser), std::move(answer->stream));
+  });
 }
 
 }  // namespace muster::cli

@@ -137,7 +137,8 @@ TEST_F(LoopbackProxyTest, JoinsWebSockets) {
   api_.answer = [&](net::Request request, net::ResponseWriterPtr writer) {
     net::TakeTokenFromProtocols(request);
     EXPECT_EQ(request.headers.Get("Authorization"), "Bearer abc");
-    EXPECT_FALSE(request.headers.Has("Origin"));
+    EXPECT_EQ(request.headers.Get("Origin"), fmt::format("http://127.0.0.1:{}", behind_->port()));
+    EXPECT_TRUE(net::IsSameOrigin(request));
     stream = *net::MakeWebSocketWriter(request, std::move(writer));
     net::Headers json;
     json.Add("Content-Type", "application/json");

@@ -26,6 +26,9 @@ try {
   await shows(page, /Held but idle\s+2 GPUs/, '.tiles');
   await page.waitForSelector('.gpu-idle');
   await page.waitForSelector('.chart canvas');
+  const shiftOf = () => page.evaluate(() => window.shift);
+  const shift = await shiftOf();
+  assert.ok(shift < 0.1, `the page moved while it loaded: ${shift}`);
 
   // One node: each GPU with its holder and figures.
   await go(page, `#/nodes/${node}`);
@@ -69,10 +72,13 @@ try {
   // What happens is seen without a reload.
   await go(page, '#/nodes');
   await shows(page, /Waiting\s+8 pods\s+for 8 GPUs/, '.tiles');
+  const still = await shiftOf();
   await ask('delete-resnet');
   await shows(page, /GPUs in use\s+22 of 32/);
   await ask('start-resnet');
   await shows(page, /GPUs in use\s+24 of 32/);
+  const moved = (await shiftOf()) - still;
+  assert.ok(moved < 0.1, `the page moved under its reader: ${moved}`);
   await go(page, '#/cost');
   await shows(page, /language\s+(< )?\d+\.\d+\s+4\s/);
   await page.click('.choice button:last-child');
@@ -122,8 +128,6 @@ try {
   await ask('delete-resnet');
   await shows(page, /GPUs in use\s+22 of 32/);
 
-  const shift = await page.evaluate(() => window.shift);
-  assert.ok(shift < 0.1, `the page moved under its reader: ${shift}`);
   assert.deepEqual(faults, []);
   await page.close();
 

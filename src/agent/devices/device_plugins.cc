@@ -163,6 +163,8 @@ void DevicePlugins::OnList(Plugin& plugin, std::string_view message) {
              plugin.resource, device.id);
     return true;
   });
+  // Many plugins list theirs in another order each time.
+  std::ranges::sort(*listed, {}, &PluginDevice::id);
   if (!plugin.listed) {
     LOG_INFO("agent: device plugin of {} offers {} devices", plugin.resource, listed->size());
     loop_.Cancel(plugin.removal);

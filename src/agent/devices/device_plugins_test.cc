@@ -71,8 +71,8 @@ class Plugins : public GrpcTest {
   std::unique_ptr<GrpcConnection> kubelet, served;
   UniqueFd listener;
   std::unique_ptr<FdWatch> accepting;
-  std::string list = Bytes(1, Bytes(1, "a") + Bytes(2, "Healthy")) +
-                     Bytes(1, Bytes(1, "b") + Bytes(2, "Unhealthy")) +
+  std::string list = Bytes(1, Bytes(1, "b") + Bytes(2, "Unhealthy")) +
+                     Bytes(1, Bytes(1, "a") + Bytes(2, "Healthy")) +
                      Bytes(1, Bytes(1, "a") + Bytes(2, "Healthy")) + Bytes(1, Bytes(2, "Healthy"));
 };
 

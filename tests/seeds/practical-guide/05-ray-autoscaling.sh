@@ -4,7 +4,7 @@ source "$(dirname "$0")/../lib.sh"
 source tests/seeds/ray.sh
 up_machine
 with_ray <"$EXAMPLE" | kubectl apply -f -
-kubectl wait raycluster/on-demand --for=jsonpath='{.status.state}'=ready --timeout=120s
+kubectl wait raycluster/on-demand --for=jsonpath='{.status.state}'=ready --timeout=240s
 workers() { kubectl get pods -l ray.io/cluster=on-demand,ray.io/node-type=worker -o name | wc -l; }
 has_workers() { [ "$(workers)" = "$1" ] || { kubectl get raycluster,pods; return 1; }; }
 equals "$(workers)" 0 "workers of an idle cluster"

@@ -6,7 +6,7 @@ source tests/seeds/ray.sh
 up_machine
 with_ray <"$EXAMPLE" >"$SCRATCH/service.yaml"
 kubectl apply -f "$SCRATCH/service.yaml"
-kubectl wait rayservice/serve-model --for=condition=Ready --timeout=150s
+kubectl wait rayservice/serve-model --for=condition=Ready --timeout=240s
 equals "$(kubectl get rayservice serve-model --no-headers | awk '{print $2, $3}')" "Running 1" "what kubectl get shows"
 address=$(jsonpath service/serve-model-serve-svc .spec.clusterIP)
 doubled() { [ "$(curl -sf --max-time 10 "http://$address:8000/?x=$1")" = "{\"doubled\":$2}" ]; }
@@ -30,7 +30,7 @@ sed -i 's/rayStartParams:/rayStartParams:\n        num-cpus: "3"/' "$SCRATCH/ser
 sed -i 's/^  rayClusterConfig:/  rayClusterDeletionDelaySeconds: 2\n  rayClusterConfig:/' "$SCRATCH/service.yaml"
 kubectl apply -f "$SCRATCH/service.yaml" >/dev/null
 switched() { [ "$(jsonpath rayservice/serve-model .status.activeServiceStatus.rayClusterName)" != "$first" ] || { kubectl get rayservice,pods; return 1; }; }
-eventually 150 switched
+eventually 240 switched
 is_gone() { [ -z "$(kubectl get pods -l ray.io/cluster="$first" -o name)" ]; }
 eventually 60 is_gone
 asked=$(wc -l <"$SCRATCH/asked")

@@ -7,7 +7,7 @@ up_machine
 job_status() { jsonpath "rayjob/$1" .status.jobDeploymentStatus; }
 ended() { case $(job_status "$1") in Complete | Failed | ValidationFailed) ;; *) kubectl get rayjob,pods; return 1 ;; esac; }
 with_ray <"$EXAMPLE" | kubectl apply -f -
-eventually 150 ended tune
+eventually 240 ended tune
 equals "$(job_status tune) $(jsonpath rayjob/tune .status.jobStatus)" "Complete SUCCEEDED" "status"
 contains "$(kubectl logs job/tune)" "trials 20 errors 0 best rate" "what the job printed"
 

@@ -7,7 +7,7 @@ a100 1
 up_machine
 fit_ray "$EXAMPLE" | with_ray | kubectl apply -f -
 kubectl config set-context --current --namespace ml-platform >/dev/null
-kubectl wait raycluster/ml-platform-ray --for=jsonpath='{.status.state}'=ready --timeout=120s
+kubectl wait raycluster/ml-platform-ray --for=jsonpath='{.status.state}'=ready --timeout=240s
 equals "$(kubectl get pods -l ray.io/cluster=ml-platform-ray -o 'jsonpath={.items[*].metadata.labels.ray\.io/group}' | tr ' ' '\n' | sort | xargs)" \
   "cpu-workers gpu-workers headgroup" "groups"
 in_head ml-platform-ray ray job submit --address http://127.0.0.1:8265 -- python -c '

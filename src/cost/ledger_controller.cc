@@ -195,9 +195,13 @@ void LedgerController::PutTogether(Level level, const std::string& time,
   for (const std::string& part : parts) out.Delete({kLedgers, "", part, ""});
 }
 
-void LedgerController::PutTogether(const client::Informer& ledgers,
-                                   const client::Observations& observations, Time now,
-                                   Reconciled& out) {
+// One hour or one day in a pass.
+void LedgerController::PutPartsTogether(const client::Informer& ledgers,
+                                        const client::Observations& observations, Time now,
+                                        Reconciled& out) {
+  const bool looked = now >= parts_looked_at_ && now < parts_looked_at_ + kPartsPeriod;
+  if (looked && observations.empty()) return;
+  parts_looked_at_ = now;
   std::map<std::string, std::vector<std::string>> hours_done, days_done;
   const std::string hour = HourOf(now - kHourSettles), day = DayOf(now - kHoursKept);
   const std::string oldest_day = DayOf(now - hours(24) * kKeptDays);
@@ -217,14 +221,11 @@ void LedgerController::PutTogether(const client::Informer& ledgers,
     hours_done.erase(name->hour);
     days_done.erase(name->day);
   }
-  if (!hours_done.empty()) {
-    const auto& [time, parts] = *hours_done.begin();
-    return PutTogether(Level::kHour, time, parts, ledgers, observations, out);
-  }
-  if (!days_done.empty()) {
-    const auto& [time, parts] = *days_done.begin();
-    PutTogether(Level::kDay, time, parts, ledgers, observations, out);
-  }
+  if (hours_done.empty() && days_done.empty()) return;
+  const bool is_hour = !hours_done.empty();
+  const auto& [time, parts] = is_hour ? *hours_done.begin() : *days_done.begin();
+  PutTogether(is_hour ? Level::kHour : Level::kDay, time, parts, ledgers, observations, out);
+  out.LookAgainAt(now + kPartsPeriod);
 }
 
 Reconciled LedgerController::Reconcile(const client::View& view,
@@ -234,13 +235,14 @@ Reconciled LedgerController::Reconcile(const client::View& view,
   NoteNodes(now);
   NotePods(view, now);
   const client::Informer& ledgers = view.Of(kLedgers);
+  if (pending_.pods.size() > kMaxPendingRows) pending_ = Compact(std::move(pending_), hours(1));
   if (!ledgers.Served()) {
     pending_ = {};  // nowhere to keep it
     return out;
   }
   WriteBatch(ledgers, now, out);
   KeepSeen(ledgers, now, out);
-  PutTogether(ledgers, observations, now, out);
+  PutPartsTogether(ledgers, observations, now, out);
   return out;
 }
 

@@ -39,6 +39,10 @@ inline constexpr Duration kHourSettles = minutes(5);
 // Hours are kept one by one for so long.
 inline constexpr Duration kHoursKept = hours(48);
 inline constexpr int kKeptDays = 400;
+// Rows that wait to be written; beyond them they are put together at once.
+inline constexpr size_t kMaxPendingRows = 10'000;
+// How often it looks for parts of the history that can be put together.
+inline constexpr Duration kPartsPeriod = minutes(1);
 // Nodes that are gone, remembered for pods that go after them.
 inline constexpr size_t kMaxGoneNodes = 1000;
 
@@ -64,8 +68,8 @@ class LedgerController final : public client::Controller {
   std::vector<NodeRow> RowsOf(const NodeFacts& node, Time now) const;
   void KeepSeen(const client::Informer& ledgers, Time now, client::Reconciled& out);
   void WriteBatch(const client::Informer& ledgers, Time now, client::Reconciled& out);
-  void PutTogether(const client::Informer& ledgers, const client::Observations& observations,
-                   Time now, client::Reconciled& out);
+  void PutPartsTogether(const client::Informer& ledgers, const client::Observations& observations,
+                        Time now, client::Reconciled& out);
   void PutTogether(LedgerName::Level level, const std::string& time,
                    const std::vector<std::string>& parts, const client::Informer& ledgers,
                    const client::Observations& observations, client::Reconciled& out);
@@ -77,6 +81,7 @@ class LedgerController final : public client::Controller {
   std::deque<GoneNode> gone_;
   Ledger pending_;
   Time pending_since_{};
+  Time parts_looked_at_{};
   json::Value writing_;  // the batch of which we do not know yet that it is there
 };
 

@@ -270,6 +270,28 @@ TEST_F(LedgerControllerTest, ABusyHourHasFewObjects) {
   EXPECT_EQ(PodsCounted(), 1000);
 }
 
+TEST_F(LedgerControllerTest, WhileNothingCanBeWrittenRowsArePutTogether) {
+  bool refuses = true;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (!refuses || request.method != "POST") return true;
+    client::FakeApi::SendError(*writer, 503, "ServiceUnavailable", "the disk is full");
+    return false;
+  };
+  const int count = static_cast<int>(kMaxPendingRows) + 500;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    api_.Put(kPods, Pod(name));
+    if (i % 100 == 0) loop_.RunFor(milliseconds(10));
+  }
+  loop_.RunFor(seconds(1));
+  for (int i = 0; i < count; ++i) Remove("p" + std::to_string(i));
+  loop_.RunFor(minutes(1));
+  refuses = false;
+  loop_.RunFor(hours(1));
+  EXPECT_EQ(PodsCounted(), count);
+  EXPECT_LE(History().pods.size(), 2 * kMaxLedgerRows);
+}
+
 TEST_F(LedgerControllerTest, NodesThatAreGoneAreForgottenByAndBy) {
   for (size_t i = 0; i < kMaxGoneNodes + 1; ++i) {
     const std::string name = "m" + std::to_string(i);

@@ -51,7 +51,8 @@ std::map<std::string, std::string> LabelsOf(const json::Value& metadata,
   return labels;
 }
 
-// When its last container ended; nullopt while one of them has not.
+// When its last container ended; nullopt while the pod goes on. Where nobody told (its node was
+// lost, or never started it), when it was last said how it is.
 std::optional<Time> EndOf(const json::Value& status) {
   if (!schema::IsFinalPhase(status["phase"].AsString())) return std::nullopt;
   std::optional<Time> end;
@@ -61,8 +62,12 @@ std::optional<Time> EndOf(const json::Value& status) {
     if (finished && (!end || *finished > *end)) end = finished;
   }
   if (end) return end;
-  // It never ran: refused by its node, evicted before its start. What it held is over as well.
-  return ParseTime(status["startTime"].AsString());
+  end = ParseTime(status["startTime"].AsString());
+  for (const json::Value& condition : status["conditions"].items()) {
+    const auto said = ParseTime(condition["lastTransitionTime"].AsString());
+    if (said && end && *said > *end) end = said;
+  }
+  return end;
 }
 
 // The GPUs that the pod was given by name; false where nobody named any.
@@ -118,6 +123,7 @@ const json::Fields& PodUseFields() {
                      {"spec", "initContainers", "restartPolicy"},
                      {"status", "phase"},
                      {"status", "startTime"},
+                     {"status", "conditions"},
                      {"status", "containerStatuses", "state", "terminated", "finishedAt"}};
     for (const std::string_view key : cluster::kCostKeys)
       out.Add(json::Fields{{"metadata", "annotations", key}});

@@ -61,6 +61,15 @@ containerStatuses:
 - state: {terminated: {finishedAt: '2026-01-02T02:00:00Z'}}
 - state: {terminated: {finishedAt: '2026-01-02T03:00:00Z'}})"));
   EXPECT_EQ(Use(pod).to, At("03:00:00"));
+  // Its node was lost: nobody saw its containers end.
+  const json::Value lost = Pod("a").Set("status", Yaml(R"(
+phase: Failed
+startTime: '2026-01-02T01:00:00Z'
+containerStatuses: [{state: {running: {}}}]
+conditions:
+- {type: Ready, status: 'False', lastTransitionTime: '2026-01-02T05:00:00Z'}
+- {type: PodScheduled, status: 'True', lastTransitionTime: '2026-01-02T00:59:00Z'})"));
+  EXPECT_EQ(Use(lost).to, At("05:00:00"));
   // Refused by its node: no container ever ran.
   const json::Value refused =
       pod.SetPath({"status", "containerStatuses"}, json::Value(json::Array()));

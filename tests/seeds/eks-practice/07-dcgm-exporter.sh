@@ -17,7 +17,7 @@ util 3 3
 # The chart is accepted, makes no pods, and says where the metrics are.
 if command -v helm >/dev/null; then
   helm install dcgm-exporter "$ROOT/tests/live/charts/dcgm-exporter" --wait --timeout 60s >/dev/null
-  eventually 20 has_event dcgm-exporter DcgmExporterNotNeeded "/api/v1/nodes/NODE/proxy/metrics"
+  eventually 120 has_event dcgm-exporter DcgmExporterNotNeeded "/api/v1/nodes/NODE/proxy/metrics"
   equals "$(kubectl get pods -o name)" "" "pods of the exporter"
 fi
 
@@ -54,36 +54,36 @@ spec:
   containers:
     - {name: main, image: none, command: [sleep, "1000"], resources: {limits: {nvidia.com/gpu: 1}}}
 YAML
-kubectl wait -n monitoring deployment/prometheus --for=condition=Available --timeout=60s >/dev/null
-eventually 30 pod_phase_is slow-master-0 Running
-eventually 30 pod_phase_is notebook Running
+kubectl wait -n monitoring deployment/prometheus --for=condition=Available --timeout=180s >/dev/null
+eventually 120 pod_phase_is slow-master-0 Running
+eventually 120 pod_phase_is notebook Running
 
 address=$(kubectl get service -n monitoring prometheus -o 'jsonpath={.spec.clusterIP}'):9090
 ask() { curl -sfS --max-time 10 "http://$address/api/v1/$1"; }
 query() { curl -sfS --max-time 10 -G "http://$address/api/v1/query" --data-urlencode "query=$1"; }
 scraped() { ask targets | jq -e '[.data.activeTargets[].health] | length > 0 and all(. == "up")'; }
-eventually 30 scraped
+eventually 120 scraped
 value() { query "$1" | jq -r '.data.result[0].value[1]'; }
 value_is() { [ "$(value "$1")" = "$2" ]; }
-eventually 30 value_is 'DCGM_FI_DEV_GPU_UTIL{pod="slow-master-0",namespace="default",container="pytorch"}' 3
-eventually 30 value_is 'max(DCGM_FI_DEV_MEM_COPY_UTIL)' 7
+eventually 120 value_is 'DCGM_FI_DEV_GPU_UTIL{pod="slow-master-0",namespace="default",container="pytorch"}' 3
+eventually 120 value_is 'max(DCGM_FI_DEV_MEM_COPY_UTIL)' 7
 firing() { # what of the alert fires, by pod
   ask alerts | jq -r '[.data.alerts[] | select(.labels.alertname == "GPUUnderusedInTraining" and .state == "firing") | .labels.pod] | join(" ")'
 }
 firing_is() { [ "$(firing)" = "$1" ]; }
-eventually 60 firing_is slow-master-0
+eventually 120 firing_is slow-master-0
 say "result: Prometheus${discovers:+ found the node by itself and} scraped it over TLS with its account's token; the alert fires for $(firing) alone"
 
 # Who holds a GPU and does nothing is told of it: the pod, and the job that made it.
 idle="has done nothing for"
-eventually 60 has_event slow-master-0 GPUIdle "$idle"
-eventually 30 has_event slow GPUIdle "pod default/slow-master-0 of pytorchjob slow holds it"
-eventually 30 has_event notebook GPUIdle "pod default/notebook holds it"
+eventually 120 has_event slow-master-0 GPUIdle "$idle"
+eventually 120 has_event slow GPUIdle "pod default/slow-master-0 of pytorchjob slow holds it"
+eventually 120 has_event notebook GPUIdle "pod default/notebook holds it"
 say "told: $(event_of notebook GPUIdle)"
 
 # It works: the alert goes, and the event says so.
 util 96 96
-eventually 60 firing_is ""
-eventually 60 has_event slow-master-0 GPUBusy "works again after"
-eventually 30 has_event slow GPUBusy "works again after"
+eventually 120 firing_is ""
+eventually 120 has_event slow-master-0 GPUBusy "works again after"
+eventually 120 has_event slow GPUBusy "works again after"
 say "result: cleared when the GPU works again"

@@ -29,9 +29,9 @@ had() { at_least "$(report "${@:3}")" "$1" "$2"; }
 
 kubectl apply -f "$EXAMPLE" >/dev/null
 running() { [ "$(kubectl get pods --no-headers | grep -c Running)" = 3 ]; }
-eventually 30 running
-eventually 30 had ml-team 4
-eventually 30 had research 1
+eventually 120 running
+eventually 120 had ml-team 4
+eventually 120 had research 1
 now=$(report)
 adds_up "$now"
 # Two GPUs beside a quarter of one: eight times as much of the same time, and the job starts first or soon after.
@@ -49,7 +49,7 @@ written() { kubectl get costledgers -o json | python3 -c '
 import json, sys
 pods = sum(row["pods"] for each in json.load(sys.stdin)["items"] for row in each["spec"].get("pods", []))
 sys.exit(pods != 3)'; }
-eventually 30 written
+eventually 120 written
 before=$(report)
 pid=$(control_plane_pid)
 kill -9 "$pid"

@@ -35,25 +35,25 @@ push "Train new model with latest data"
 muster sync "$SCRATCH/jobs.git" training --prune --push --interval 1s >"$SCRATCH/sync.log" 2>&1 &
 syncer=$!
 told() { grep -qF -- "$1" "$SCRATCH/sync.log"; }
-eventually 30 told "pytorchjob.kubeflow.org/digits created"
+eventually 120 told "pytorchjob.kubeflow.org/digits created"
 told ": Train new model with latest data" || fail "no commit in: $(cat "$SCRATCH/sync.log")"
-eventually 60 job_is digits Succeeded
+eventually 120 job_is digits Succeeded
 
 # The result is published back, beside the commit.
 note() { work fetch -q origin +refs/notes/muster:refs/notes/muster && work log -1 --notes=muster; }
 published() { note | grep -qF "pytorchjobs/digits: Succeeded"; }
-eventually 30 published
+eventually 120 published
 say "$(note)"
 
 # Somebody changes the cluster by hand.
 kubectl patch configmap settings --type merge -p '{"data":{"rate":"9"}}' >/dev/null
-eventually 30 told 'configmap/settings had drifted: data.rate: "9" -> "0.1"'
+eventually 120 told 'configmap/settings had drifted: data.rate: "9" -> "0.1"'
 equals "$(jsonpath configmap/settings .data.rate)" 0.1 "what the repository says"
 
 # A commit that is wrong says where, changes nothing, and the next one mends it.
 printf -- '---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndatas: {}\n' >>"$SCRATCH/work/training/job.yaml"
 push "misspelled"
-eventually 30 told 'training/job.yaml, document 3: ConfigMap more: '
+eventually 120 told 'training/job.yaml, document 3: ConfigMap more: '
 told 'unknown field "datas"' || fail "the field is not named: $(cat "$SCRATCH/sync.log")"
 kubectl get pytorchjob digits >/dev/null
 
@@ -61,11 +61,11 @@ kubectl get pytorchjob digits >/dev/null
 kubectl create configmap mine --from-literal=a=b >/dev/null
 printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {rate: "0.2"}\n' >"$SCRATCH/work/training/job.yaml"
 push "done with digits"
-eventually 30 told "pytorchjobs/digits pruned"
+eventually 120 told "pytorchjobs/digits pruned"
 no_pods() { [ -z "$(kubectl get pods -o name)" ]; }
-eventually 30 no_pods
+eventually 120 no_pods
 rate_is() { [ "$(jsonpath configmap/settings .data.rate)" = "$1" ]; }
-eventually 30 rate_is 0.2
+eventually 120 rate_is 0.2
 kubectl get configmap mine >/dev/null
 kill "$syncer"
 say "result: commit, train, results back; drift; faults; prune"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <fmt/core.h>
 
@@ -75,8 +76,10 @@ void SortWorkloads(const json::Value& queues, const json::Value& workloads, Queu
     }
   }
   cluster::SortByTurn(copy.waiting);
-  std::ranges::stable_sort(copy.holders, {}, [](const json::Value* workload) {
-    return FindCondition(*workload, "QuotaReserved")["lastTransitionTime"].AsString();
+  std::ranges::sort(copy.holders, {}, [](const json::Value* workload) {
+    return std::tuple(FindCondition(*workload, "QuotaReserved")["lastTransitionTime"].AsString(),
+                      (*workload)["metadata"]["namespace"].AsString(),
+                      (*workload)["metadata"]["name"].AsString());
   });
 }
 

@@ -23,6 +23,7 @@ constexpr size_t kMaxDisruptedPods = 2000;
 // What a client is told to wait for a budget that its controller has not looked at.
 constexpr int kUnseenBudgetRetrySeconds = 10;
 constexpr std::string_view kAllowedCondition = "DisruptionAllowed";
+constexpr const char* kDisruptionTarget = "DisruptionTarget";
 
 // Evictions are sent and not stored: the registry of kinds does not have them.
 const schema::Kind& EvictionKind() {
@@ -131,7 +132,24 @@ json::Value Spend(json::Value budget, std::string_view pod, Time now) {
   return budget.SetPath({"status", "conditions"}, json::Value(std::move(conditions)));
 }
 
-void Evict(Core& core, const CallPtr& call, const ResourcePtr& pods, const DeleteOptions& options) {
+// Says why the pod goes, for controllers that do not count such an end against a job.
+json::Value WithDisruptionTarget(const json::Value& pod, Time now) {
+  const json::Value& before = schema::FindCondition(pod["status"]["conditions"], kDisruptionTarget);
+  json::Array conditions;
+  for (const json::Value& condition : pod["status"]["conditions"].items()) {
+    if (condition["type"].AsString() != kDisruptionTarget) conditions.push_back(condition);
+  }
+  conditions.push_back(
+      json::Obj({{"type", kDisruptionTarget},
+                 {"status", "True"},
+                 {"lastTransitionTime", schema::TransitionTime(before, "True", now)},
+                 {"reason", "EvictionByEvictionAPI"},
+                 {"message", "Eviction API: evicting"}}));
+  return pod.SetPath({"status", "conditions"}, json::Value(std::move(conditions)));
+}
+
+void Delete(Core& core, const CallPtr& call, const ResourcePtr& pods,
+            const DeleteOptions& options) {
   DeleteObject(core, pods, call->info().ns, call->info().name, options,
                [call](const Result<Deleted>& deleted) {
                  if (!deleted) return call->Fail(deleted.error());
@@ -152,6 +170,25 @@ Status TryDelete(Core& core, const ResourcePtr& pods, const RequestInfo& info,
     if (!deleted) refused = deleted.error();
   });
   return refused;
+}
+
+// Marks the pod, then deletes it: the very pod that the preconditions meant before it was marked.
+void Evict(Core& core, const CallPtr& call, const ResourcePtr& pods, DeleteOptions options) {
+  const RequestInfo& info = call->info();
+  if (options.dry_run) return Delete(core, call, pods, options);
+  if (const Status refused = TryDelete(core, pods, info, options); !refused.ok())
+    return call->Fail(refused);
+  const Result<Found> pod = FindObject(core, *pods->kind, info.ns, info.name);
+  if (!pod) return call->Fail(pod.error());
+  options.uid = pod->object["metadata"]["uid"].Str();
+  options.resource_version.clear();
+  const Time now = core.loop.Now();
+  WriteContext context{*pods->kind, info.ns, info.name, now, false, {}};
+  ReplaceObject(core, pods, context, *pod, WithDisruptionTarget(pod->object, now),
+                [&core, call, pods, options](const Result<store::EntryPtr>& entry) {
+                  if (!entry) return call->Fail(entry.error());
+                  Delete(core, call, pods, options);
+                });
 }
 
 // The budget that has to pay; nothing if none has.

@@ -11,8 +11,12 @@
 
 namespace muster::agent {
 
+inline constexpr const char* kLimitsNotEnforced = "LimitsNotEnforced";
+inline constexpr const char* kNoNamespaces = "NoNamespaces";
+inline constexpr const char* kNoOutsideNetwork = "NoOutsideNetwork";
+
 struct NodeLimitation {
-  std::string condition;    // "LimitsNotEnforced"
+  std::string condition;    // one of those above
   std::string reason;       // "NoDelegatedCgroup"
   std::string message;      // what, and why
   std::string remedy = {};  // what would change it, a command where possible

@@ -8,6 +8,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "agent/node/node_limitation.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/unique_fd.h"
 #include "agent/volumes/local_volumes.h"
@@ -45,6 +48,11 @@ std::string GoArchitecture(const std::string& machine) {
   return machine;
 }
 
+constexpr const char* kGpuCondition = "AcceleratedHardwareReady";
+// Those that a node has at times: where one is absent, it does not hold.
+constexpr std::string_view kOwnAtTimes[] = {kGpuCondition, kLimitsNotEnforced, kNoNamespaces,
+                                            kNoOutsideNetwork};
+
 json::Value Condition(const json::Value& before, const char* type, bool status,
                       std::string_view reason, std::string_view message, Time now) {
   const std::string_view truth = status ? "True" : "False";
@@ -65,10 +73,12 @@ json::Value ReadyCondition(const NodeFacts& facts, const json::Value& before, Ti
 
 // Named as EKS' node monitoring names it, so that what repairs nodes there understands it.
 json::Value GpuCondition(const NodeFacts& facts, const json::Value& before, Time now) {
-  constexpr const char* kType = "AcceleratedHardwareReady";
-  if (facts.gpu_fault_reason.empty())
-    return Condition(before, kType, true, "GPUsHealthy", "all GPUs of the node are healthy", now);
-  return Condition(before, kType, false, facts.gpu_fault_reason, facts.gpu_fault_message, now);
+  if (facts.gpu_fault_reason.empty()) {
+    return Condition(before, kGpuCondition, true, "GPUsHealthy", "all GPUs of the node are healthy",
+                     now);
+  }
+  return Condition(before, kGpuCondition, false, facts.gpu_fault_reason, facts.gpu_fault_message,
+                   now);
 }
 
 std::vector<cluster::Device> AllDevices(const NodeFacts& facts) {
@@ -202,6 +212,14 @@ json::Value Conditions(const NodeFacts& facts, const json::Value& before, Time n
   out.push_back(ReadyCondition(facts, before, now));
   const bool real_gpus = !facts.devices.empty() && !facts.devices_simulated;
   if (real_gpus || !facts.gpu_fault_reason.empty()) out.push_back(GpuCondition(facts, before, now));
+  // What others say of the node stays.
+  const json::Value own(out);
+  for (const json::Value& condition : before["conditions"].items()) {
+    const std::string_view type = condition["type"].AsString();
+    if (std::ranges::find(kOwnAtTimes, type) == std::end(kOwnAtTimes) &&
+        schema::FindCondition(own, type).IsNull())
+      out.push_back(condition);
+  }
   return out;
 }
 

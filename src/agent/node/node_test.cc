@@ -55,6 +55,22 @@ TEST(NodeObject, ShowsWhatItDoesNotKeep) {
   EXPECT_TRUE(schema::ConditionHolds(node["status"]["conditions"], "Ready"));
 }
 
+TEST(NodeObject, KeepsWhatOthersSayOfTheNodeAndNothingOldOfItsOwn) {
+  const json::Value before = json::Obj(
+      {{"conditions",
+        json::List({json::Obj({{"type", "KernelDeadlock"}, {"status", "False"}, {"message", "m"}}),
+                    json::Obj({{"type", "Ready"}, {"status", "Unknown"}}),
+                    json::Obj({{"type", "NoOutsideNetwork"}, {"status", "True"}}),
+                    json::Obj({{"type", "AcceleratedHardwareReady"}, {"status", "False"}})})}});
+  const json::Value status = NodeStatus(Facts(), before, Time(seconds(0)));
+  const json::Value& conditions = status["conditions"];
+  EXPECT_EQ(schema::FindCondition(conditions, "KernelDeadlock"), before["conditions"].At(0));
+  EXPECT_TRUE(schema::ConditionHolds(conditions, "Ready"));
+  EXPECT_TRUE(schema::FindCondition(conditions, "NoOutsideNetwork").IsNull());
+  EXPECT_TRUE(schema::FindCondition(conditions, "AcceleratedHardwareReady").IsNull());
+  EXPECT_EQ(conditions.size(), 5u);
+}
+
 TEST(NodeObject, TheRealMachineHasFacts) {
   const NodeFacts facts = GatherNodeFacts("/");
   EXPECT_GT(facts.cpu_count, 0);

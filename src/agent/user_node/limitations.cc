@@ -28,7 +28,7 @@ std::optional<NodeLimitation> MissingLimits(const DelegatedGroup& group) {
 
 NodeLimitation NoNamespaces(const std::string& why) {
   return {
-      "NoNamespaces", "UserNamespacesRefused",
+      kNoNamespaces, "UserNamespacesRefused",
       "pods are plain processes of this user, not isolated from him, from each other or from "
       "GPUs: they share the machine's files, /tmp, names and ports; there are no Services and "
       "no images, no tokens of service accounts and no volumes but a hostPath in its own place: " +

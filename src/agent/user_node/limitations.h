@@ -14,9 +14,6 @@
 
 namespace muster::agent {
 
-inline constexpr const char* kLimitsNotEnforced = "LimitsNotEnforced";
-inline constexpr const char* kNoOutsideNetwork = "NoOutsideNetwork";
-
 // `why` with what would change it.
 NodeLimitation NoNamespaces(const std::string& why);
 

@@ -134,7 +134,12 @@ std::vector<json::Value> FirstObjects(const ServerOptions& options) {
                                   "For what the cluster cannot do without."));
   objects.push_back(LocalPathClass());
   for (json::Value& object : DefaultRbac()) objects.push_back(std::move(object));
-  for (const json::Value& crd : schema::OwnCrds()) objects.push_back(crd);
+  for (const json::Value& crd : schema::OwnCrds()) {
+    const std::vector<std::string>& groups = options.own_groups;
+    if (groups.empty() ||
+        std::ranges::find(groups, crd["spec"]["group"].AsString()) != groups.end())
+      objects.push_back(crd);
+  }
   for (json::Value& service : BuiltInApiServices()) objects.push_back(std::move(service));
   objects.push_back(KubernetesService(options));
   // A loopback address is no endpoint: in a pod it would be the pod itself.

@@ -70,6 +70,8 @@ struct ServerOptions {
   std::shared_ptr<const net::SigningKey> token_key;
   // Objects that Start() creates when they are missing, besides the ones that every cluster has.
   std::vector<json::Value> seed_objects;
+  // The groups of our own kinds that are served from the first boot on; empty: all of them.
+  std::vector<std::string> own_groups;
   // Further checks of /readyz, e.g. {"informer-sync", ...}. Called on the loop thread; Ok or why
   // not.
   std::vector<std::pair<std::string, std::function<Status()>>> ready_checks;

@@ -148,6 +148,8 @@ struct Agent::Impl {
       devices.OnRelease([this] { CutGpusLater(); });
     }
     if (user_node.plain) return;
+    // StartNetwork() wants them whole when it is too late to say so.
+    informers.Get(client::resources::kEndpointSlices, json::Fields::Whole());
     plugins = std::make_unique<DevicePlugins>(
         loop, PluginDir(options.data_dir),
         DevicePlugins::Hooks{[this] { OfferDevices(); },

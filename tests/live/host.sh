@@ -132,7 +132,9 @@ eventually 20 pod_phase_is lasting Running
 equals "$(jsonpath pod/lasting '.status.containerStatuses[0].state.running.startedAt') $(jsonpath pod/lasting \
   '.status.containerStatuses[0].containerID') $(jsonpath pod/lasting '.status.containerStatuses[0].restartCount')" \
   "$started $id 0" "the pod after a restart of the service"
-equals "$(muster logs lasting | grep -c started)" 1 "starts of the container"
+logged() { muster logs lasting >"$SCRATCH/lasting.log"; } # the node finds its pods a moment after the server answers
+eventually 20 logged
+equals "$(grep -c started "$SCRATCH/lasting.log")" 1 "starts of the container"
 kill -TERM $main
 wait $main || true
 muster service uninstall --root "$root"

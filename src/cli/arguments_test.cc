@@ -83,6 +83,13 @@ TEST(ParseDurationFlag, ReadsKubectlDurations) {
     EXPECT_FALSE(ParseDurationFlag("timeout", bad).has_value()) << bad;
 }
 
+TEST(ParseSpanFlag, HasAnEnd) {
+  EXPECT_EQ(*ParseSpanFlag("for", "1h30m"), minutes(90));
+  EXPECT_EQ(*ParseSpanFlag("for", "168h"), hours(168));
+  for (const char* bad : {"", "-3m", "-1s", "168h1s", "277777h277777h277777h", "5"})
+    EXPECT_FALSE(ParseSpanFlag("for", bad).has_value()) << bad;
+}
+
 TEST(Help, EveryCommandHasExamples) {
   for (const Command& command : AllCommands()) {
     const std::string help = HelpFor(command);

@@ -19,14 +19,11 @@ Duration UnitOf(std::string_view unit) {
   return Duration(0);
 }
 
-}  // namespace
-
-Result<Duration> ParseDurationFlag(std::string_view flag, std::string_view text) {
+Result<Duration> Total(std::string_view flag, std::string_view text) {
   const auto wrong = [&] {
     return Error(Reason::kInvalid, "--{} {:?}: expected a duration such as 30s, 5m or 1m30s", flag,
                  std::string(text));
   };
-  if (text.starts_with('-')) return kForEver;
   if (text == "0") return Duration(0);
   Duration total{};
   std::string_view rest = text;
@@ -40,11 +37,25 @@ Result<Duration> ParseDurationFlag(std::string_view flag, std::string_view text)
         static_cast<size_t>(std::find_if(rest.begin(), rest.end(), is_digit) - rest.begin());
     const Duration unit = UnitOf(rest.substr(0, letters));
     if (!number || *number > 1'000'000'000 / 3600 || unit == Duration(0)) return wrong();
-    total += unit * *number;
+    total = std::min(total + unit * *number, kForEver + hours(1));
     rest.remove_prefix(letters);
   }
   if (text.empty()) return wrong();
+  return total;
+}
+
+}  // namespace
+
+Result<Duration> ParseDurationFlag(std::string_view flag, std::string_view text) {
+  if (text.starts_with('-')) return kForEver;
+  ASSIGN_OR_RETURN(const Duration total, Total(flag, text));
   return std::min(total, kForEver);
+}
+
+Result<Duration> ParseSpanFlag(std::string_view flag, std::string_view text) {
+  ASSIGN_OR_RETURN(const Duration total, Total(flag, text));
+  if (total <= kForEver) return total;
+  return Error(Reason::kInvalid, "--{} {:?}: at most a week, 168h", flag, std::string(text));
 }
 
 }  // namespace muster::cli

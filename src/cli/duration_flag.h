@@ -16,5 +16,7 @@ namespace muster::cli {
 
 // Negative values mean "for ever" upstream: they give a week. Invalid names the flag.
 Result<Duration> ParseDurationFlag(std::string_view flag, std::string_view text);
+// Of what has an end: neither negative nor more than a week.
+Result<Duration> ParseSpanFlag(std::string_view flag, std::string_view text);
 
 }  // namespace muster::cli

@@ -114,7 +114,7 @@ Result<int> Run(Invocation& invocation) {
                  "this muster was built without npm, so the dashboard is not in it. Where its "
                  "sources are: apt-get install npm && ./quickstart --build");
   }
-  ASSIGN_OR_RETURN(const Duration life, ParseDurationFlag("for", arguments.Get("for")));
+  ASSIGN_OR_RETURN(const Duration life, ParseSpanFlag("for", arguments.Get("for")));
   if (life < kMinTokenLife || life > kMaxTokenLife)
     return Error(Reason::kInvalid, "--for {}: from 10m to 168h", arguments.Get("for"));
   const std::string account = arguments.Get("service-account");

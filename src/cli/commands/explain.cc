@@ -143,7 +143,7 @@ Result<Explanation> ExplainOne(Session& session, std::vector<std::string> words,
 Result<int> Run(Invocation& invocation) {
   Duration silence = kSilence;
   if (const std::string text = invocation.arguments.Get("silence"); !text.empty()) {
-    ASSIGN_OR_RETURN(silence, ParseDurationFlag("silence", text));
+    ASSIGN_OR_RETURN(silence, ParseSpanFlag("silence", text));
   }
   ASSIGN_OR_RETURN(const Explanation explanation,
                    ExplainOne(invocation.session, invocation.arguments.positionals, silence));

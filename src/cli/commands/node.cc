@@ -50,7 +50,7 @@ Result<int> Interrupt(Invocation& run, const std::string& name) {
     return Error(Reason::kInvalid, "--after {:?}: expected how long the node stays, such as 30s",
                  text);
   }
-  ASSIGN_OR_RETURN(const Duration after, ParseDurationFlag("after", text));
+  ASSIGN_OR_RETURN(const Duration after, ParseSpanFlag("after", text));
   ASSIGN_OR_RETURN(const Value node, FindNode(run, name));
   const Value& labels = node["metadata"]["labels"];
   // Whole seconds, rounded up: nobody has less than was said.

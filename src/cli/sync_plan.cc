@@ -19,14 +19,16 @@ std::string Shown(const json::Value& value) {
   return text;
 }
 
-// The fields that a merge patch sets or takes away.
+// The fields that a merge patch sets or takes away; without their values if those are secret.
 void Leaves(const json::Value& before, const json::Value& patch, const std::string& path,
-            std::vector<std::string>& out) {
+            bool secret, std::vector<std::string>& out) {
   for (const auto& [key, value] : patch.members()) {
     const std::string at = path.empty() ? key : path + "." + key;
     if (at == std::string("metadata.annotations.") + kLastApplied) continue;
     if (value.IsObject() && before[key].IsObject()) {
-      Leaves(before[key], value, at, out);
+      Leaves(before[key], value, at, secret, out);
+    } else if (secret) {
+      out.push_back(at);
     } else {
       out.push_back(fmt::format("{}: {} -> {}", at, Shown(before[key]), Shown(value)));
     }
@@ -54,6 +56,16 @@ std::string SyncNameOf(const std::string& repository, const std::string& path) {
   }
   while (name.ends_with('-')) name.pop_back();
   return name.empty() ? "sync" : name;
+}
+
+std::string WithoutCredentials(const std::string& repository) {
+  const size_t scheme = repository.find("://");
+  if (scheme == std::string::npos) return repository;  // user@host:path has no password
+  const size_t begin = scheme + 3;
+  const size_t at = repository.substr(0, repository.find('/', begin)).rfind('@');
+  return at == std::string::npos || at < begin
+             ? repository
+             : repository.substr(0, begin) + repository.substr(at + 1);
 }
 
 std::string EntryOf(const client::Target& target) {
@@ -88,7 +100,7 @@ std::vector<std::string> DriftOf(const Applied& applied, const json::Value& mani
   wanted = wanted.RemovePath({"metadata", "namespace"});
   if (last.IsNull() || last.RemovePath({"metadata", "namespace"}) != wanted) return {};
   std::vector<std::string> lines;
-  Leaves(applied.before, applied.patch, "", lines);
+  Leaves(applied.before, applied.patch, "", manifest["kind"].AsString() == "Secret", lines);
   if (lines.size() > kMaxDriftLines) {
     const size_t more = lines.size() - kMaxDriftLines;
     lines.resize(kMaxDriftLines);

@@ -23,6 +23,10 @@ inline constexpr size_t kMaxDriftLines = 5;  // fields that are named; of the ot
 // A name for a repository and a path in it, as labels and objects may have it.
 std::string SyncNameOf(const std::string& repository, const std::string& path);
 
+// The repository as others may read it: "https://example.com/x.git" of
+// "https://user:token@example.com/x.git".
+std::string WithoutCredentials(const std::string& repository);
+
 // One entry of the inventory, and back; a target without a resource if it is none.
 std::string EntryOf(const client::Target& target);
 client::Target TargetOf(const std::string& entry);
@@ -31,7 +35,7 @@ std::vector<std::string> LeftOut(const std::vector<std::string>& before,
                                  const std::vector<std::string>& now);
 
 // Fields that an apply changed although the manifest says what it said before: somebody else had
-// changed them. "spec.replicas: 5 -> 2". Empty if there are none.
+// changed them. "spec.replicas: 5 -> 2"; of a Secret "data.password". Empty if there are none.
 std::vector<std::string> DriftOf(const Applied& applied, const json::Value& manifest);
 
 // "Succeeded", "Available", "Running": what the object's status says in one word; "" if nothing.

@@ -57,6 +57,22 @@ TEST(SyncPlan, DriftIsWhatOthersChanged) {
   EXPECT_EQ(DriftOf(applied, manifest).back(), "and 3 more");
 }
 
+TEST(SyncPlan, NothingOfASecretIsTold) {
+  const json::Value manifest = Yaml("{kind: Secret, metadata: {name: x}, data: {a: b25l}}");
+  Applied applied;
+  applied.outcome = "configured";
+  applied.before = WithLastApplied(manifest).SetPath({"data", "a"}, "dHdv");
+  applied.patch = Yaml("{data: {a: b25l}}");
+  EXPECT_EQ(DriftOf(applied, manifest), std::vector<std::string>{"data.a"});
+}
+
+TEST(SyncPlan, CredentialsOfARepositoryAreNotRemembered) {
+  EXPECT_EQ(WithoutCredentials("https://u:t@example.com/a@b.git"), "https://example.com/a@b.git");
+  EXPECT_EQ(WithoutCredentials("https://u:p@t@example.com"), "https://example.com");
+  for (const char* plain : {"https://example.com/a@b.git", "git@example.com:jobs.git", "/srv/a@b"})
+    EXPECT_EQ(WithoutCredentials(plain), plain);
+}
+
 TEST(SyncPlan, AStateInOneWord) {
   EXPECT_EQ(StateOf(Yaml("{status: {phase: Running}}")), "Running");
   EXPECT_EQ(StateOf(Yaml("{status: {conditions: [{type: Created, status: 'True'}, {type: Running, "
@@ -197,6 +213,31 @@ TEST_F(SyncTest, FaultsNameFileAndDocumentAndPruneNothing) {
   Commit("jobs/x.yaml", "", "nothing");
   EXPECT_EQ(Sync({"--prune"}).code, 1) << "an empty folder is a mistake";
   EXPECT_NE(Find("x"), nullptr);
+}
+
+TEST_F(SyncTest, LinksThatLeadOutOfTheRepositoryAreNotFollowed) {
+  std::ofstream(dir_ / "outside.yaml") << Map("outside", "1");
+  fs::create_directories(dir_ / "repo" / "common");
+  Commit("common/x.yaml", Map("x", "1"), "first");
+  fs::create_symlink("../common/x.yaml", dir_ / "repo/jobs/x.yaml");
+  Git({"add", "-A"});
+  Git({"commit", "-q", "-m", "a link inside"});
+  EXPECT_EQ(Sync().code, 0);
+  EXPECT_NE(Find("x"), nullptr);
+  fs::create_symlink(dir_ / "outside.yaml", dir_ / "repo/jobs/y.yaml");
+  Git({"add", "-A"});
+  Git({"commit", "-q", "-m", "a link that leads out"});
+  const Outcome file = Sync();
+  EXPECT_EQ(file.code, 1);
+  EXPECT_NE(file.err.find("jobs/y.yaml: a symbolic link that leads out"), std::string::npos)
+      << file.err;
+  EXPECT_EQ(Find("outside"), nullptr);
+  fs::remove_all(dir_ / "repo/jobs");
+  fs::create_symlink(dir_, dir_ / "repo/jobs");
+  Git({"add", "-A"});
+  Git({"commit", "-q", "-m", "the folder itself"});
+  EXPECT_NE(Sync().err.find("jobs: a symbolic link that leads out"), std::string::npos);
+  EXPECT_EQ(Find("outside"), nullptr);
 }
 
 TEST_F(SyncTest, PushesWhatBecameOfItAsANote) {

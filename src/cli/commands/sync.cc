@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -20,6 +21,8 @@
 
 namespace muster::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr Duration kLeastInterval = seconds(1);
 constexpr size_t kShownHash = 10;
@@ -48,7 +51,7 @@ Result<SyncOptions> OptionsOf(const Arguments& arguments) {
   options.prune = arguments.Has("prune");
   options.push = arguments.Has("push");
   options.once = arguments.Has("once");
-  ASSIGN_OR_RETURN(options.interval, ParseDurationFlag("interval", arguments.Get("interval")));
+  ASSIGN_OR_RETURN(options.interval, ParseSpanFlag("interval", arguments.Get("interval")));
   if (options.interval < kLeastInterval)
     return Error(Reason::kInvalid, "--interval: at least {}", HumanDuration(kLeastInterval));
   return options;
@@ -64,6 +67,27 @@ Result<std::string> CheckoutFolder(const SyncOptions& options) {
       cache != nullptr && *cache != '\0' ? cache : std::string(home) + "/.cache";
   const uint64_t hash = Hash64(options.repository + " " + options.branch + " " + options.name);
   return fmt::format("{}/muster/sync/{}-{:016x}", base, options.name, hash);
+}
+
+// Whoever may commit must not have files of this machine read, which git itself leaves alone.
+Status CheckLinks(const std::string& root, const std::string& folder) {
+  std::error_code error;
+  const fs::path inside = fs::canonical(root, error);
+  const auto leads_out = [&](const fs::path& path) {
+    const fs::path real = fs::weakly_canonical(path, error);
+    return std::mismatch(inside.begin(), inside.end(), real.begin(), real.end()).first !=
+           inside.end();
+  };
+  const auto refuse = [&](const fs::path& path) {
+    return Error(Reason::kInvalid, "{}: a symbolic link that leads out of the repository",
+                 fs::path(path).lexically_relative(root).string());
+  };
+  if (leads_out(folder)) return refuse(folder);
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->is_symlink() && leads_out(it->path())) return refuse(it->path());
+  }
+  return Status::Ok();
 }
 
 class Syncer {
@@ -119,7 +143,7 @@ Status Syncer::WriteInventory(const std::string& commit) {
   const json::Value data = json::Obj({{"commit", commit},
                                       {"inventory", json::Write(json::Strings(now_))},
                                       {"path", options_.path},
-                                      {"repository", options_.repository}});
+                                      {"repository", WithoutCredentials(options_.repository)}});
   if (!has_inventory_) {
     const json::Value object =
         json::Obj({{"apiVersion", "v1"},
@@ -141,6 +165,7 @@ Status Syncer::WriteInventory(const std::string& commit) {
 Result<std::vector<ManifestObject>> Syncer::ReadFolder() const {
   const std::string folder =
       options_.path.empty() ? repository_.folder() : repository_.folder() + "/" + options_.path;
+  RETURN_IF_ERROR(CheckLinks(repository_.folder(), folder));
   Result<std::vector<ManifestObject>> objects = ReadManifests({folder}, true);
   if (!objects) {
     return Error(Reason::kInvalid, "{}",

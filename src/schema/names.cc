@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include <fmt/core.h>
@@ -194,10 +195,14 @@ void CheckOrdinaryIp(std::string_view text, Problems& problems) {
   in_addr v4{};
   in6_addr v6{};
   const std::string address(text);
-  const bool is_v4 = IsIpv4(text) && inet_pton(AF_INET, address.c_str(), &v4) == 1;
+  bool is_v4 = IsIpv4(text) && inet_pton(AF_INET, address.c_str(), &v4) == 1;
   if (!is_v4 && (!IsIpv6(text) || inet_pton(AF_INET6, address.c_str(), &v6) != 1)) {
     problems.emplace_back("must be a valid IP address");
     return;
+  }
+  if (!is_v4 && IN6_IS_ADDR_V4MAPPED(&v6)) {  // "::ffff:127.0.0.1" leads where 127.0.0.1 does
+    std::memcpy(&v4, &v6.s6_addr[12], sizeof v4);
+    is_v4 = true;
   }
   const uint32_t bits = ntohl(v4.s_addr);
   if (is_v4 ? bits == 0 : IN6_IS_ADDR_UNSPECIFIED(&v6))

@@ -25,6 +25,14 @@ TEST(Names, AcceptWhatUpstreamAccepts) {
   for (const char* ip : {"10.9.8.7", "2001:db8::ffff", "::1"}) EXPECT_TRUE(IsIp(ip)) << ip;
 }
 
+TEST(Names, AddressesOfNobodysPodsInEveryForm) {
+  for (const char* ip : {"127.8.8.8", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::1", "fe80::1",
+                         "::ffff:127.0.0.1", "::ffff:a9fe:a9fe", "::ffff:0.0.0.0"})
+    EXPECT_EQ(Of(CheckOrdinaryIp, ip).size(), 1U) << ip;
+  for (const char* ip : {"10.9.8.7", "2001:db8::1", "::ffff:10.9.8.7"})
+    EXPECT_TRUE(Of(CheckOrdinaryIp, ip).empty()) << ip;
+}
+
 TEST(Names, RefuseWithUpstreamsWords) {
   for (const char* name : {"", "-a", "a-", "A", "a_b", "a b"})
     EXPECT_FALSE(Of(CheckDns1123Label, name).empty()) << name;

@@ -59,7 +59,8 @@ explained third "waits in queue team (ClusterQueue gpus), 1 before it"
 # Deleted, but its pods take a second to go: until then nobody else begins.
 kubectl delete pytorchjob ddp
 eventually 30 is second Admitted
-no_pods training.kubeflow.org/job-name=ddp
+running=$(kubectl get pods -l training.kubeflow.org/job-name=ddp --field-selector=status.phase!=Succeeded,status.phase!=Failed -o name)
+equals "$running" "" "pods of ddp that have not ended"
 pod_of_runs() { equals "$(kubectl get pods -l "job-name=$1" -o 'jsonpath={.items[*].status.phase}')" Running "the pod of $1"; }
 eventually 30 pod_of_runs second
 eventually 30 is third Admitted

@@ -167,6 +167,10 @@ Trigger OnControlledBy(const Resource& resource, std::string owner_kind,
           }};
 }
 
+// After a create without an answer: how often it is looked for, and how long after each other.
+constexpr int kMaxLooks = 5;
+constexpr Duration kLookAgainPause = milliseconds(500);
+
 struct Runtime::Impl {
   struct KeyState;
 
@@ -393,6 +397,8 @@ struct Runtime::Impl {
     KeyState* target = &state;
     const Write* sent = &write;
     ApiClient::Done done = lifetime.Guard([this, target, sent](Result<json::Value> reply) {
+      if (!reply && MayHaveCreated(*sent, reply.error()))
+        return LookFor(*target, *sent, reply.error(), kMaxLooks);
       --target->writes_in_flight;
       OnReply(*target, *sent, std::move(reply));
       SendWrites(*target);
@@ -411,6 +417,50 @@ struct Runtime::Impl {
       case Write::Verb::kDelete:
         return client.Delete(write.target, write.delete_options, std::move(done));
     }
+  }
+
+  // Nobody knows what became of the request.
+  static bool IsUnanswered(const Status& error) {
+    switch (error.reason()) {
+      case Reason::kTimeout:
+      case Reason::kServerTimeout:
+      case Reason::kServiceUnavailable:
+      case Reason::kInternalError:
+      case Reason::kUnknown:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  static bool MayHaveCreated(const Write& write, const Status& error) {
+    return write.verb == Write::Verb::kCreate && write.target.subresource.empty() &&
+           IsUnanswered(error) && !ControllerOf(write.body).IsNull();
+  }
+
+  // What is there is waited for as if it had been answered: a pass that does not know of it might
+  // make another one by another name.
+  void LookFor(KeyState& state, const Write& write, const Status& error, int looks) {
+    Target created = write.target;
+    if (created.name.empty()) created.name = write.body["metadata"]["name"].Str();
+    client.Get(
+        created,
+        lifetime.Guard([this, target = &state, sent = &write, error, looks,
+                        key = ObjectKey{created.ns, created.name}](Result<json::Value> there) {
+          if (!there && IsUnanswered(there.error()) && looks > 1) {
+            client.loop().After(kLookAgainPause, lifetime.Guard([this, target, sent, error, looks] {
+              LookFor(*target, *sent, error, looks - 1);
+            }));
+            return;
+          }
+          --target->writes_in_flight;
+          OnReply(*target, *sent, std::unexpected(error));
+          if (there && ControllerOf(*there)["uid"] == ControllerOf(sent->body)["uid"]) {
+            Await(*target, {sent->target.resource, key},
+                  {Expectation::Kind::kRevision, RevisionOf(*there), ""});
+          }
+          SendWrites(*target);
+        }));
   }
 
   void OnReply(KeyState& state, const Write& write, Result<json::Value> reply) {

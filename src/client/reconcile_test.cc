@@ -213,6 +213,31 @@ TEST_F(ReconcileTest, CreateThatHappenedDespiteATimeoutIsDone) {
   EXPECT_TRUE(runtime_.Idle());
 }
 
+// The next pass might give it another name: it waits until the cache has what came.
+TEST_F(ReconcileTest, ACreateWithoutAnAnswerIsLookedForBeforeTheNextPass) {
+  int asked = 0, posts = 0;
+  api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {
+    if (request.method == "GET" && request.target.starts_with("/api/v1/namespaces/d/pods/a-0") &&
+        ++asked == 1) {
+      FakeApi::SendError(*writer, 503, "ServiceUnavailable", "not now");
+      return false;
+    }
+    if (request.method != "POST" || !request.target.starts_with("/api/v1/namespaces/d/pods"))
+      return true;
+    ++posts;
+    api_.Put(kPods, FakeApi::BodyOf(request).SetPath({"metadata", "namespace"}, "d"));
+    FakeApi::SendError(*writer, 504, "Timeout", "no answer");
+    return false;
+  };
+  api_.Put(kConfigMaps, ConfigMap("a", 1));
+  Start();
+  loop_.RunFor(seconds(5));
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(posts, 1);
+  EXPECT_EQ(api_.Count(kPods), 1u);
+  EXPECT_TRUE(runtime_.Idle());
+}
+
 // The answer to the first try is lost, and the cache shows the pod before the second one's comes.
 TEST_F(ReconcileTest, AChildThatTheCacheLearnsOfMeanwhileIsDone) {
   api_.before_handle = [&](const net::Request& request, const net::ResponseWriterPtr& writer) {

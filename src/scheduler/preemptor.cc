@@ -39,7 +39,7 @@ Preemptor::Preemptor(client::ApiClient& api, client::Informer& pods, client::Inf
 
 // -- Gangs that were interrupted while they went.
 
-bool Preemptor::Leaves(const PodKey& pod, const std::string& gang) {
+bool Preemptor::Leaves(const PodKey& pod, const std::string& uid, const std::string& gang) {
   std::optional<Time> since;
   if (const json::Value* object = pods_.Find({pod.ns, pod.name}); object != nullptr) {
     const json::Value& condition =
@@ -47,7 +47,8 @@ bool Preemptor::Leaves(const PodKey& pod, const std::string& gang) {
     if (condition["status"].AsString() == "True" && condition["reason"].AsString() == kReason)
       since = ParseTime(condition["lastTransitionTime"].AsString());
   } else if (const auto known = evictions_.find(pod); known != evictions_.end()) {
-    if (known->second.done) since = api_.loop().Now();
+    // Not another one of its name, which went by itself.
+    if (known->second.done && known->second.uid == uid) since = api_.loop().Now();
   }
   if (!since.has_value()) return false;
   Time& last = breaking_[{pod.ns, gang}];

@@ -53,7 +53,7 @@ class Preemptor {
             const cluster::ClusterCache& cache);
 
   // A pod of that gang leaves or is gone. True: EvictRests() has something to look at.
-  bool Leaves(const cluster::PodKey& pod, const std::string& gang);
+  bool Leaves(const cluster::PodKey& pod, const std::string& uid, const std::string& gang);
   // What stays of gangs that were preempted in part and are not whole any more goes.
   void EvictRests();
 

@@ -202,6 +202,7 @@ struct Scheduler::Impl {
     const PodKey pod_key = ToPodKey(key);
     const cluster::PodRecord* before = cache.FindPod(pod_key);
     const std::string old_group = before == nullptr ? "" : before->info.group;
+    const std::string old_uid = before == nullptr ? "" : before->info.uid;
     const bool was_placed = before != nullptr && before->IsPlaced();
     const cluster::ShapeIndex old_shape = before == nullptr ? cluster::kNoIndex : before->shape;
     const cluster::CacheChange change =
@@ -213,7 +214,8 @@ struct Scheduler::Impl {
     if (!old_group.empty()) GangChanged({key.ns, old_group});
     const std::string& gang = pod == nullptr ? old_group : pod->info.group;
     const bool leaves = pod == nullptr || pod->info.deleting;
-    if (leaves && !gang.empty() && preemptor.Leaves(pod_key, gang)) Wake();
+    const std::string& uid = pod == nullptr ? old_uid : pod->info.uid;
+    if (leaves && !gang.empty() && preemptor.Leaves(pod_key, uid, gang)) Wake();
     if (pod != nullptr && !pod->info.group.empty() && pod->info.group != old_group) {
       GangChanged({key.ns, pod->info.group});
     }

@@ -32,7 +32,7 @@ pods() { kubectl get pods -l job-name=spot-training --sort-by=.metadata.creation
 printed() { contains "$(kubectl logs "$1")" "$2" "log of $1"; }
 node_state() { contains "$(muster node list | grep "^$node ")" "$1" "state of $node"; }
 steps() { sed -n "s/$1 at step //p"; }
-eventually 30 kubectl wait --for=condition=Ready pod -l job-name=spot-training --timeout=20s
+eventually 90 kubectl wait --for=condition=Ready pod -l job-name=spot-training --timeout=20s
 eventually 20 kubectl wait --for=condition=Ready pod -l job-name=counts --timeout=20s
 first=$(pods)
 eventually 20 printed pod/deaf ready
@@ -47,14 +47,14 @@ contains "$(cat "$SCRATCH/first.log")" "saved at step" "what the trainer said at
 contains "$(kubectl get node "$node" -o 'jsonpath={.spec.taints[*].key}')" muster.dev/interrupted "taints"
 equals "$(kubectl get node "$node" -o 'jsonpath={.status.conditions[?(@.type=="Interrupted")].status}')" True "condition"
 has_event "$node" SpotInterrupted "is taken back at"
-eventually 30 kubectl wait --for=condition=Failed job/counts --timeout=20s
+eventually 90 kubectl wait --for=condition=Failed job/counts --timeout=20s
 contains "$(jsonpath job/counts '.status.conditions[?(@.type=="Failed")].reason')" BackoffLimitExceeded "why it failed"
 
 # Its time is over: who did not listen is ended, and nobody comes.
 eventually 40 kubectl wait --for=delete pod/deaf --timeout=30s
 eventually 20 node_state "taken back"
 second() { [ "$(pods | wc -l)" -ge 1 ] && [ "$(pods | tail -n 1)" != "$first" ]; }
-eventually 30 second
+eventually 90 second
 next=$(pods | tail -n 1)
 equals "$(jsonpath "$next" .status.phase)" Pending "the next pod, while no spot node is there"
 muster node restore "$node"
@@ -63,5 +63,5 @@ saved=$(steps saved <"$SCRATCH/first.log")
 eventually 20 printed "$next" "starts at step $saved"
 [ "$saved" -gt 0 ] || fail "the checkpoint is of step $saved"
 kubectl exec "$next" -- touch /checkpoints/finish || true # it may have ended before this was answered
-eventually 30 kubectl wait --for=condition=Complete job/spot-training --timeout=20s
+eventually 90 kubectl wait --for=condition=Complete job/spot-training --timeout=20s
 say "result: interrupted and resumed at step $saved"

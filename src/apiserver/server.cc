@@ -278,8 +278,11 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
   Status allowed = core.authorizer.Authorize(*user, *info);
   if (websocket && IsWatchOrLog(*info)) {
     Result<net::ResponseWriterPtr> messages = StreamAsMessages(request, writer);
-    if (messages) writer = *std::move(messages);
-    if (!messages && allowed.ok()) allowed = messages.error();
+    if (messages) {
+      writer = *std::move(messages);
+    } else if (allowed.ok()) {
+      allowed = messages.error();
+    }
   }
   Function<void(int)> observer = Observer(*info);
   const bool from_outside = !request.peer.address.empty();
@@ -341,8 +344,9 @@ bool ApiServer::Impl::HandleSmallPages(Call& call) {
 
 bool ApiServer::Impl::HandleDashboard(Call& call) {
   std::optional<net::Response> answer = dashboard::Page().Answer(call.request());
-  if (answer) call.Send(*std::move(answer));
-  return answer.has_value();
+  if (!answer) return false;
+  call.Send(*std::move(answer));
+  return true;
 }
 
 void ApiServer::Impl::RouteResource(const CallPtr& call) {

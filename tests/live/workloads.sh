@@ -97,7 +97,8 @@ spec:
         - {name: main, image: none, command: ["sh", "-c", "hostname -f; exec sleep 1000"]}
 YAML
 kubectl rollout status statefulset/db --timeout=30s | tail -n 1
-eventually 10 contains "$(kubectl logs db-1)" "db-1"
+printed_its_name() { contains "$(kubectl logs db-1)" "db-1" "what db-1 printed"; }
+eventually 10 printed_its_name
 kubectl set env statefulset/db A=b >/dev/null
 kubectl rollout status statefulset/db --timeout=60s | tail -n 1
 equals "$(kubectl get pod db-0 -o 'jsonpath={.spec.containers[0].env[0].value}')" b "env of db-0 after the update"

@@ -104,7 +104,7 @@ json::Value WithSharedMemory(json::Value spec, json::Value& container) {
   json::Value volume = json::Obj({{"medium", "Memory"}});
   const json::Value& memory = container["resources"]["requests"]["memory"];
   if (!memory.IsNull()) volume = std::move(volume).Set("sizeLimit", memory);
-  spec = std::move(spec).Set(
+  spec = spec.Set(
       "volumes",
       spec["volumes"].Append(json::Obj({{"name", "shared-mem"}, {"emptyDir", std::move(volume)}})));
   const json::Value mount = json::Obj({{"name", "shared-mem"}, {"mountPath", "/dev/shm"}});
@@ -189,8 +189,8 @@ json::Value PodOf(json::Value metadata, json::Value spec) {
                     {"spec", std::move(spec)}});
 }
 
-json::Value WithFirstContainer(json::Value spec, json::Value container) {
-  return std::move(spec).Set("containers", spec["containers"].SetAt(0, std::move(container)));
+json::Value WithFirstContainer(const json::Value& spec, json::Value container) {
+  return spec.Set("containers", spec["containers"].SetAt(0, std::move(container)));
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ json::Value MakeHeadPod(const Cluster& cluster, const std::string& pod_name) {
   container = WithEnv(std::move(container), EnvOf(cluster, true, command));
   container = WithProbes(cluster.head["rayStartParams"], true, std::move(container));
   spec = WithSharedMemory(std::move(spec), container);
-  spec = WithFirstContainer(std::move(spec), std::move(container));
+  spec = WithFirstContainer(spec, std::move(container));
   if (cluster.autoscaling) spec = WithAutoscaler(cluster, std::move(spec));
   if (IsAutoscalerV2(cluster)) spec = std::move(spec).Set("restartPolicy", "Never");
   return PodOf(MetadataOf(cluster, pod_template, pod_name, "head", kHeadGroup, HeadHash(cluster)),
@@ -242,13 +242,12 @@ json::Value MakeWorkerPod(const Cluster& cluster, const WorkerGroup& group,
   json::Value spec = group.pod_template["spec"];
   json::Value container = spec["containers"].At(0);
   const std::string command = WorkerCommand(cluster, group.start_params, container);
-  spec = std::move(spec).Set("initContainers",
-                             spec["initContainers"].Append(WaitForHead(cluster, container)));
+  spec = spec.Set("initContainers", spec["initContainers"].Append(WaitForHead(cluster, container)));
   container = WithCommand(group.pod_template, std::move(container), command);
   container = WithEnv(std::move(container), EnvOf(cluster, false, command));
   container = WithProbes(group.start_params, false, std::move(container));
   spec = WithSharedMemory(std::move(spec), container);
-  spec = WithFirstContainer(std::move(spec), std::move(container));
+  spec = WithFirstContainer(spec, std::move(container));
   if (IsAutoscalerV2(cluster)) spec = std::move(spec).Set("restartPolicy", "Never");
   return PodOf(MetadataOf(cluster, group.pod_template, pod_name, "worker", group.name,
                           WorkerHash(cluster, group)),

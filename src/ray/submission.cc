@@ -97,7 +97,7 @@ json::Value MakeSubmitter(const json::Value& ray_job, const Submission& submissi
     env = std::move(env).Append(json::Obj({{"name", name}, {"value", value}}));
   container = std::move(container).Set("env", std::move(env));
   json::Value spec = pod_template["spec"];
-  spec = std::move(spec).Set("containers", spec["containers"].SetAt(0, std::move(container)));
+  spec = spec.Set("containers", spec["containers"].SetAt(0, std::move(container)));
   if (!spec.Has("restartPolicy")) spec = std::move(spec).Set("restartPolicy", "Never");
   const json::Value& name = ray_job["metadata"]["name"];
   const json::Value& limit = ray_job["spec"]["submitterConfig"]["backoffLimit"];

@@ -89,9 +89,9 @@ struct GrpcConnection::Callbacks {
     Stream* stream = Find(user, frame->hd.stream_id);
     if (stream == nullptr) return 0;
     const std::string_view key(reinterpret_cast<const char*>(name), name_size);
-    std::string text(reinterpret_cast<const char*>(value), value_size);
-    if (key == ":path") stream->method = std::move(text);
-    if (key == ":status") stream->http_status = std::move(text);
+    const std::string text(reinterpret_cast<const char*>(value), value_size);
+    if (key == ":path") stream->method = text;
+    if (key == ":status") stream->http_status = text;
     if (key == "grpc-status") stream->code = ParseInt(text).value_or(kUnknownCode);
     if (key == "grpc-message") stream->message = PercentDecode(text, false).value_or(text);
     return 0;

@@ -75,8 +75,10 @@ TEST(ClaimPods, RunOnWhateverBecomesOfTheirClaim) {
     Machine m;
     PutVolume(m);
     PutClaim(m, "Bound");
+    const auto starts = [&] { return ReadSmallFile(Root(m) + "/pv1_d_data/starts").value_or(""); };
     m.Create(WithClaim("a", "echo x >> /data/starts; sleep 1000", "Always"));
     ASSERT_TRUE(m.UntilPhase("a", "Running"));
+    ASSERT_TRUE(m.Until([&] { return starts() == "x\n"; }));  // its shell comes to that later
     EXPECT_TRUE(m.node->context.volume_users.IsUsed("pv1"));
     m.RestartAgent([&] {
       m.api->Remove(kClaims, "d", "data");
@@ -88,8 +90,7 @@ TEST(ClaimPods, RunOnWhateverBecomesOfTheirClaim) {
     ASSERT_TRUE(m.Until([&] {
       return m.Status("a")["restartCount"].AsInt() == 1 && m.Status("a")["state"].Has("running");
     })) << json::WritePretty(m.Pod("a"));
-    EXPECT_TRUE(m.Until(
-        [&] { return ReadSmallFile(Root(m) + "/pv1_d_data/starts").value_or("") == "x\nx\n"; }));
+    EXPECT_TRUE(m.Until([&] { return starts() == "x\nx\n"; }));
     m.api->Remove(kPods, "d", "a");
     ASSERT_TRUE(m.Until([&] { return m.node->manager.size() == 0; }));
     EXPECT_FALSE(m.node->context.volume_users.IsUsed("pv1"));

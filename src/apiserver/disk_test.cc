@@ -164,7 +164,7 @@ TEST_F(DiskTest, ServerMayEndWhileThePastIsRead) {
 }
 
 TEST_F(DiskTest, FullDiskRefusesWritesWithTheReasonAndGoesOnReading) {
-  Start({.max_pages = 800});
+  Start({.max_pages = 400});
   ASSERT_EQ(Create("kept")->status, 201);
   TestServer::WriterPtr refused;
   for (int i = 0; i < 100; ++i) {
@@ -191,7 +191,7 @@ TEST_F(DiskTest, FullDiskRefusesWritesWithTheReasonAndGoesOnReading) {
 }
 
 TEST_F(DiskTest, ReasonsOfHealthAreNotForEverybody) {
-  Start({.max_pages = 800});
+  Start({.max_pages = 400});
   for (int i = 0; i < 100; ++i) Create("big" + std::to_string(i), 20'000);
   net::Request request;
   request.method = "GET";

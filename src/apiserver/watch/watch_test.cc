@@ -278,7 +278,7 @@ TEST(Server, DefinitionsAreServedAgainAfterARestart) {
                 ->status,
             201);
   test.server.reset();
-  test.server = std::make_unique<ApiServer>(test.loop, *test.store, ServerOptions());
+  test.server = std::make_unique<ApiServer>(test.loop, *test.store, TestServer::WithFewKinds({}));
   EXPECT_EQ(test.Send("GET", "/apis/example.com/v1/widgets/w")->status, 200);
   EXPECT_EQ(test.Send("GET", "/readyz")->status, 500);  // until Start() is done
   const store::Revision before = test.store->CommittedRevision();

@@ -95,7 +95,7 @@ class QueuedJobPass {
 
   void Manage() {
     if (kind_.IsPod() && !IsHeldPod()) return;
-    if (const std::optional<JobEnd> end = EndOf(kind_, in_.job)) return Finish(*end);
+    if (const std::optional<WorkloadEnd> end = EndOf(kind_, in_.job)) return Finish(*end);
     if (own_ == nullptr) return Begin();
     if (IsDeleting(*own_)) return LeaveQueue();
     if (!kind_.IsPod() && !AsksForTheSame(*own_, PodSetsOf(kind_, in_.job))) {
@@ -113,7 +113,7 @@ class QueuedJobPass {
     if (!Holds(*own_, kQuotaReserved)) FollowQueueName();
   }
 
-  void Finish(const JobEnd& end) {
+  void Finish(const WorkloadEnd& end) {
     // Pods that sleep on after their job's end have what they had.
     if (own_ == nullptr || Holds(*own_, kFinished) || HasPods()) return;
     const json::Value status =

@@ -156,12 +156,12 @@ json::Value MakeWorkload(const schema::QueuedKind& kind, const json::Value& job,
        {"spec", spec}});
 }
 
-std::optional<JobEnd> EndOf(const schema::QueuedKind& kind, const json::Value& job) {
+std::optional<WorkloadEnd> EndOf(const schema::QueuedKind& kind, const json::Value& job) {
   if (kind.IsPod()) {
     const std::string_view phase = job["status"]["phase"].AsString();
     if (!schema::IsFinalPhase(phase)) return std::nullopt;
     const bool good = phase == "Succeeded";
-    return JobEnd{phase, fmt::format("Pods succeeded: {}/1", good ? 1 : 0)};
+    return WorkloadEnd{phase, fmt::format("Pods succeeded: {}/1", good ? 1 : 0)};
   }
   const json::Value& conditions = job["status"]["conditions"];
   for (std::string_view type : {"Complete", "Completed", "Succeeded", "Failed"}) {
@@ -169,7 +169,7 @@ std::optional<JobEnd> EndOf(const schema::QueuedKind& kind, const json::Value& j
     const bool good = type != "Failed";
     std::string message(MessageOf(job, type));
     if (message.empty()) message = good ? "Job finished successfully" : "Job failed";
-    return JobEnd{good ? "Succeeded" : "Failed", std::move(message)};
+    return WorkloadEnd{good ? "Succeeded" : "Failed", std::move(message)};
   }
   return std::nullopt;
 }

@@ -59,12 +59,12 @@ struct WorkloadPriority {
 json::Value MakeWorkload(const schema::QueuedKind& kind, const json::Value& job,
                          const WorkloadPriority& priority);
 
-struct JobEnd {
+struct WorkloadEnd {
   std::string_view reason;  // Succeeded or Failed
   std::string message;
 };
 // nullopt while it is not over.
-std::optional<JobEnd> EndOf(const schema::QueuedKind& kind, const json::Value& job);
+std::optional<WorkloadEnd> EndOf(const schema::QueuedKind& kind, const json::Value& job);
 
 bool Holds(const json::Value& object, std::string_view condition);
 // `status` with the condition; the same value if it says so already. Messages are cut at 32 KiB.

@@ -1,7 +1,7 @@
 // The logs of some pods, line by line as they are written.
 
 import type { VNode } from 'preact';
-import { useContext, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { type Client, ApiError } from '../api/client.ts';
 import { LineBuffer, type LogLine } from '../model/log_lines.ts';
@@ -39,35 +39,34 @@ function containerOf(pod: PodRow, chosen: string): string {
 
 export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly one: boolean }): VNode {
   const client = useContext(ClusterContext)?.client;
-  const buffer = useRef(new LineBuffer());
   const [version, setVersion] = useState(0);
   const [container, setContainer] = useState('');
   const containers = [...new Set(pods.flatMap((pod) => pod.containers))];
   const readable = pods.filter(begun).slice(0, MAX_PODS);
-  // Reads anew when another set of pods is wanted, or when a container of one has started again.
+  // Reads anew when another set of pods is wanted, or when a container of one has started again: no line of the former ones
+  // is ever seen under a new heading.
   const wanted = readable.map((pod) => `${pod.uid}#${pod.restarts}`).join(' ');
+  const buffer = useMemo(() => new LineBuffer(), [client, wanted, one, container]);
 
   useEffect(() => {
-    buffer.current = new LineBuffer();
-    setVersion((n) => n + 1);
     if (client === undefined) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const changed = (): void => {
       timer ??= setTimeout(() => {
         timer = undefined;
-        buffer.current.settle();
+        buffer.settle();
         setVersion((n) => n + 1);
       }, FRAME_MS);
     };
     const ends = readable.map((pod, colour) => {
       const label = one ? '' : rankName(pod) || pod.name;
-      return follow(client, { pod, container: containerOf(pod, container), label, colour }, buffer.current, changed);
+      return follow(client, { pod, container: containerOf(pod, container), label, colour }, buffer, changed);
     });
     return () => {
       clearTimeout(timer);
       for (const end of ends) end();
     };
-  }, [client, wanted, one, container]);
+  }, [buffer]);
 
   return (
     <section class="logs" aria-label="Logs">
@@ -101,7 +100,7 @@ export function Logs({ pods, one }: { readonly pods: readonly PodRow[]; readonly
           </p>
         </div>
       ) : (
-        <Lines buffer={buffer.current} version={version} />
+        <Lines buffer={buffer} version={version} />
       )}
     </section>
   );

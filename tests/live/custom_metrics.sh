@@ -186,7 +186,7 @@ scaled by-external 'type: External
 kubectl expose deployment by-object --port=80 >/dev/null
 for name in by-pods by-object by-external; do eventually 60 active_is $name ValidMetricFound; done
 contains "$(kubectl get hpa by-pods --no-headers)" "5/10" "get hpa"
-contains "$(kubectl describe hpa by-object)" '"hits" on Service/by-object' "describe hpa"
+shows '"hits" on Service/by-object' kubectl describe hpa by-object
 load requests_per_second 30
 load hits 30
 load queue 25
@@ -199,7 +199,7 @@ eventually 40 availability_is $CUSTOM "False MissingEndpoints"
 eventually 60 active_is by-pods FailedGetPodsMetric
 eventually 60 active_is by-object FailedGetObjectMetric
 eventually 60 active_is by-external FailedGetExternalMetric
-contains "$(kubectl describe hpa by-pods)" "unable to fetch metrics from custom metrics API: the server is currently unable to handle the request" "describe hpa"
+shows "unable to fetch metrics from custom metrics API: the server is currently unable to handle the request" kubectl describe hpa by-pods
 replicas_are by-pods 3
 contains "$(kubectl get --raw /metrics)" "aggregator_unavailable_apiservice{name=\"$CUSTOM\"} 1" metrics
 # The rest goes on: namespaces go.

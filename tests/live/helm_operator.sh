@@ -27,7 +27,7 @@ page home hello >/dev/null
 eventually 60 ready 1 1
 equals "$(of_page configmap/page-home '{.data.text}')" hello "what the controller made"
 contains "$(kubectl -n default get pages)" "READY" "columns"
-contains "$(kubectl -n default get events -o 'jsonpath={.items[*].message}')" "1 of 1 pods are available" "the controller's event"
+shows "1 of 1 pods are available" kubectl -n default get events -o 'jsonpath={.items[*].message}'
 refused 'spec.text: Required value' kubectl apply -f - <<<'apiVersion: demo.example.com/v1
 kind: Page
 metadata: {name: empty}

@@ -141,7 +141,7 @@ contains "$(kubectl get hpa site-web --no-headers)" "%/50%" "the autoscaler"
 helm uninstall site --keep-history --wait --timeout 60s >/dev/null
 equals "$(helm list -o json | jq length) $(helm list --uninstalled -q)" "0 site" "a release whose history was kept"
 equals "$(history_of site | wc -w)" 10 "helm's ten last revisions"
-contains "$(kubectl get events -o 'jsonpath={.items[*].involvedObject.name}')" site-web-last "the hook before it went"
+shows site-web-last kubectl get events -o 'jsonpath={.items[*].involvedObject.name}' # the hook before it went
 helm rollback site 7 --wait --timeout 60s >/dev/null
 says '"greeting": "hello"'
 helm uninstall site --wait --cascade foreground --timeout 60s >"$SCRATCH/uninstalled"

@@ -50,7 +50,7 @@ meet=${meet//$'\n'/}
   job_set pair '  coordinator: {replicatedJob: leader}' | kubectl apply -f -
 kubectl wait --for=condition=Completed jobset/pair --timeout=120s
 contains "$(kubectl get jobset pair --no-headers)" "Completed" "kubectl get"
-contains "$(kubectl describe jobset pair)" "AllJobsCompleted" "kubectl describe"
+shows "AllJobsCompleted" kubectl describe jobset pair
 equals "$(kubectl get job pair-workers-0 -o 'jsonpath={.spec.template.metadata.annotations.jobset\.sigs\.k8s\.io/coordinator}')" \
   pair-leader-0-0.pair coordinator
 say "met: $(ls "$SCRATCH/gate" | tr '\n' ' ')"
@@ -62,8 +62,7 @@ once='if [ -e /gate/failed ]; then exit 0; fi; touch /gate/failed; exit 1'
 kubectl wait --for=condition=Completed jobset/again --timeout=120s
 equals "$(jsonpath jobset/again .status.restarts)" 1 "restarts of again"
 equals "$(attempts_of again)" "1 1" "attempts of the Jobs"
-contains "$(kubectl get events --field-selector involvedObject.name=again -o 'jsonpath={.items[*].reason}')" \
-  RestartJobSetFailurePolicyAction events
+shows RestartJobSetFailurePolicyAction kubectl get events --field-selector involvedObject.name=again -o 'jsonpath={.items[*].reason}'
 
 # None is left to begin anew: the set fails, and the other Job ends.
 { replicated_job bad 1 'exit 1'; replicated_job endless 1 'sleep 10000'; } | job_set lost | kubectl apply -f -

@@ -93,8 +93,8 @@ equals "$(k get pods -o name --field-selector=status.phase=Running,spec.nodeName
 contains "$(k get pod hello -o yaml)" "kind: Pod" "-o yaml"
 equals "$(k get pod hello -o json | jq -r .spec.schedulerName)" default-scheduler
 contains "$(k get pods -A --sort-by=.metadata.name)" hello "--sort-by"
-contains "$(k describe pod hello)" "Started" "events in describe"
-contains "$(k describe node "$NODE")" "nvidia.com/gpu" "describe node"
+shows "Started" k describe pod hello
+shows "nvidia.com/gpu" k describe node "$NODE"
 equals "$(k label pod hello tier=front)" "pod/hello labeled"
 equals "$(k annotate pod hello note=x)" "pod/hello annotated"
 equals "$(jsonpath pod/hello '.metadata.labels.tier}{.metadata.annotations.note')" "frontx"
@@ -115,15 +115,16 @@ wait $FOLLOW
 equals "$(tr '\n' ' ' <"$SCRATCH/logs.out")" "hello bye " "logs -f"
 eventually 20 pod_phase_is hello Succeeded
 equals "$(k get pod hello --no-headers | awk '{print $2, $3}')" "0/1 Completed" "table cells at the end"
+shows Completed cat "$SCRATCH/watch.out"
 kill $WATCH
 wait $WATCH 2>/dev/null || true
-grep -q Running "$SCRATCH/watch.out" && grep -q Completed "$SCRATCH/watch.out" || fail "get -w saw: $(cat "$SCRATCH/watch.out")"
+contains "$(cat "$SCRATCH/watch.out")" Running "get -w"
 [ ! -s "$SCRATCH/watch.err" ] || fail "get -w wrote to stderr: $(cat "$SCRATCH/watch.err")"
 
 k create -f examples/pytorchjob-ddp.yaml >/dev/null
 contains "$(k wait --for=condition=Succeeded pytorchjob/digits --timeout=120s)" "condition met"
 contains "$(k get pytorchjobs --no-headers)" "Succeeded" "printer column"
-contains "$(k describe pytorchjob digits)" "PyTorchJobSucceeded"
+shows "PyTorchJobSucceeded" k describe pytorchjob digits
 contains "$(k delete pytorchjob digits --cascade=foreground)" "deleted"
 gone() { [ -z "$(kubectl get pods,services,podgroups -l training.kubeflow.org/job-name=digits -o name)" ]; }
 eventually 30 gone

@@ -43,6 +43,10 @@ eventually() {
   done
 }
 
+# shows TEXT COMMAND...: until TEXT is in what it prints: events, conditions, logs, which are written after what they tell of.
+shows() { eventually 60 prints "$@"; }
+prints() { contains "$("${@:2}")" "$1" "what \`${*:2}\` prints"; }
+
 equals() { [ "$1" = "$2" ] || fail "${3:-value}: expected '$2', got '$1'"; }
 contains() { [[ "$1" == *"$2"* ]] || fail "${3:-text}: expected to find '$2' in: $1"; }
 

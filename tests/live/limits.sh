@@ -15,7 +15,7 @@ spec:
       defaultRequest: {cpu: 100m}
       max: {cpu: "1"}
 YAML
-contains "$(kubectl describe limitrange bounds)" "500m" "describe"
+shows "500m" kubectl describe limitrange bounds
 kubectl run filled --image=none --overrides='{"spec":{"nodeName":"simulated-0000"}}' >/dev/null
 equals "$(jsonpath pod/filled '.spec.containers[0].resources.requests.cpu}{.spec.containers[0].resources.limits.memory')" 100m256Mi filled
 kubectl create deployment greedy --image=none -- sleep 1000 >/dev/null

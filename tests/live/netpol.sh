@@ -82,7 +82,7 @@ server shop late | kubectl apply -f - >/dev/null
 kubectl wait -n shop --for=condition=Ready pod/late --timeout=30s >/dev/null
 cut_off shop till "$(address shop late)" 8080 || fail "a new pod is open"
 kubectl get netpol -n shop deny | grep -q '<none>' || fail "table: $(kubectl get netpol -n shop)"
-contains "$(kubectl describe netpol -n shop deny)" "Selected pods are isolated for ingress connectivity"
+shows "Selected pods are isolated for ingress connectivity" kubectl describe netpol -n shop deny
 contains "$(kubectl explain netpol.spec.ingress.from)" ipBlock
 
 say "== a labelled namespace may"

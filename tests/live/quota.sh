@@ -11,8 +11,8 @@ eventually 30 used_is pods 3
 says() { contains "$(kubectl get events --field-selector reason=FailedCreate -o 'jsonpath={.items[*].message}')" "$1"; }
 eventually 30 says "is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3"
 equals "$(kubectl get pods -o name | wc -l)" 3 "pods of the Deployment"
-described=$(kubectl describe quota small)
-[[ $described =~ pods\ +3\ +3 ]] || fail "describe quota: $described"
+describe_says() { grep -E 'pods +3 +3' <<<"$(kubectl describe quota small)"; }
+eventually 30 describe_says
 
 kubectl delete deployment wide >/dev/null
 eventually 60 used_is pods 0

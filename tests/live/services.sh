@@ -181,7 +181,7 @@ eventually 10 refused made 80
 ready_addresses() { equals "$(kubectl get endpoints web -o 'jsonpath={.subsets[0].addresses[*].ip}' | wc -w)" 3 "addresses in the Endpoints"; }
 eventually 10 ready_addresses
 contains "$(kubectl get endpoints web)" ":8080" "the table"
-contains "$(kubectl describe service web)" ":8080" "the description"
+shows ":8080" kubectl describe service web
 contains "$(kubectl get endpoints kubernetes)" "10.42.0.1:" "the endpoint of the API server"
 kubectl apply -f - >/dev/null <<YAML
 apiVersion: v1

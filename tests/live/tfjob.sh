@@ -87,7 +87,7 @@ equals "$(kubectl logs sum-chief-0)" "total 6" "the chief"
 equals "$(kubectl logs sum-evaluator-0)" "looks at ['chief', 'ps', 'worker']" "the evaluator"
 kubectl wait --for=delete pod/sum-ps-0 service/sum-ps-0 --timeout=30s
 contains "$(kubectl get tfjobs --no-headers)" "Succeeded" "printer column"
-contains "$("$MUSTER" describe tfjob sum)" "PS" "muster describe"
+shows "PS" "$MUSTER" describe tfjob sum
 contains "$("$MUSTER" explain job sum)" "TFJob sum succeeded" "muster explain job"
 equals "$(jsonpath tfjob/sum .status.replicaStatuses.Worker.succeeded)" 3 "workers that succeeded"
 

@@ -49,7 +49,7 @@ kubectl rollout status deployment/web --timeout=60s >/dev/null
 equals "$(kubectl get deployment web -o 'jsonpath={.spec.template.spec.containers[0].command[1]}')" 1000 "command after undo"
 kubectl rollout restart deployment/web >/dev/null
 kubectl rollout status deployment/web --timeout=60s >/dev/null
-contains "$(kubectl get events --field-selector reason=ScalingReplicaSet -o 'jsonpath={.items[*].message}')" "Scaled up replica set web-" events
+shows "Scaled up replica set web-" kubectl get events --field-selector reason=ScalingReplicaSet -o 'jsonpath={.items[*].message}'
 
 # Paused, a change of the template waits.
 kubectl rollout pause deployment/web >/dev/null

@@ -22,7 +22,7 @@ YAML
 if [ "$way" = none ]; then
   equals "$(condition NoOutsideNetwork status)" True "condition NoOutsideNetwork"
   contains "$(cat "$SCRATCH/up.out")" "apt-get install passt" "what up says"
-  contains "$(kubectl get events -A)" NoOutsideNetwork "the event"
+  shows NoOutsideNetwork kubectl get events -A
   [ -x /usr/bin/newuidmap ] || exit 0
   say "== other ids"
   cat <<YAML | kubectl apply -f - >/dev/null
@@ -76,7 +76,7 @@ say "== limits"
 equals "$(condition LimitsNotEnforced status)" True "condition LimitsNotEnforced"
 equals "$(condition LimitsNotEnforced reason)" NoDelegatedCgroup
 contains "$(cat "$SCRATCH/up.out")" "limits of memory and CPU are not enforced" "what up says"
-contains "$(kubectl get events --field-selector involvedObject.name=by-name)" LimitsNotEnforced "the pod's event"
+shows LimitsNotEnforced kubectl get events --field-selector involvedObject.name=by-name
 
 say "== the program and its keeper die"
 program=$(pgrep -u "$(id -u)" -f "^/usr/bin/$way" | tail -n 1)

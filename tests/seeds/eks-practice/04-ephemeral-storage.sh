@@ -30,5 +30,5 @@ for name in together logs; do
   equals "$(jsonpath pod/$name .status.message)" "Pod ephemeral local storage usage exceeds the total limit of containers 8192Ki. " "$name"
 done
 equals "$(jsonpath pod/volume .status.message)" 'Usage of EmptyDir volume "scratch" exceeds the limit "2Mi". '
-has_event together Evicted "exceeds the total limit of containers"
+eventually 30 has_event together Evicted "exceeds the total limit of containers"
 equals "$(jsonpath pod/keeps .status.phase)" Running "the pod that keeps its limits"

@@ -45,5 +45,5 @@ anew() { # both are others, and run where a node is
   for uid in $before; do [[ "$now" != *"$uid"* ]] || return 1; done
 }
 eventually 60 anew
-contains "$(kubectl get events --field-selector "involvedObject.name=gang" -o 'jsonpath={.items[*].message}')" "is restarting because" "events"
+shows "is restarting because" kubectl get events --field-selector "involvedObject.name=gang" -o 'jsonpath={.items[*].message}'
 say "result: $taken was taken back, the gang runs on $(nodes_of_gang)"

@@ -17,4 +17,4 @@ kubectl apply -f "$EXAMPLE"
 eventually 20 pod_phase_is inference Running
 equals "$(jsonpath pod/inference .spec.priority)" 1000 "priority"
 equals "$(kubectl get pod experiment --ignore-not-found)" "" "the pod without a class"
-has_event experiment Preempted "Preempted by pod"
+eventually 30 has_event experiment Preempted "Preempted by pod"

@@ -71,7 +71,7 @@ kubectl apply -f "$EXAMPLE"
 eventually 60 placed
 equals "$(jsonpath podgroup/my-training .spec.minMember)" 8 "the gang"
 equals "$(jsonpath pytorchjob/my-training '.spec.pytorchReplicaSpecs.Master.template.spec.volumes[?(@.name=="data")].emptyDir.sizeLimit')" 100G
-contains "$(kubectl describe distributedtraining my-training)" "ReferenceProgram" "what is said of a training without a program"
+shows "ReferenceProgram" kubectl describe distributedtraining my-training
 kubectl delete distributedtraining my-training --timeout=60s
 
 tools/probe python_torch || skip "the gang holds; python3-torch is not installed (tools/install-packages example)"

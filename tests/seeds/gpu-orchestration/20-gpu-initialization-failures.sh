@@ -10,8 +10,8 @@ allocatable_is 2
 cp "$MUSTER_FAKE_NVML" "$SCRATCH/fine"
 sed '/^gpu GPU-1/a error 15' "$SCRATCH/fine" | driver
 eventually 20 allocatable_is 1
-contains "$(kubectl describe "node/$(real_node)")" "GPU 1 (GPU-1, NVIDIA A100-SXM4-40GB): GPU is lost" "describe node"
+shows "GPU 1 (GPU-1, NVIDIA A100-SXM4-40GB): GPU is lost" kubectl describe "node/$(real_node)"
 sed '/^gpu /a error 15' "$SCRATCH/fine" | driver
 eventually 20 allocatable_is 0
-contains "$(kubectl describe "node/$(real_node)")" "GPU 0 (GPU-0, NVIDIA A100-SXM4-40GB): " "describe node"
-has_event "$(real_node)" GPUUnhealthy "is not offered to pods any more"
+shows "GPU 0 (GPU-0, NVIDIA A100-SXM4-40GB): " kubectl describe "node/$(real_node)"
+eventually 30 has_event "$(real_node)" GPUUnhealthy "is not offered to pods any more"

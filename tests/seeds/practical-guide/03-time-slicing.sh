@@ -31,7 +31,7 @@ start before
 equals "$(gpu before)" GPU-0
 config ''
 eventually 10 offered_is 5
-has_event "$(real_node)" TimeSlicing "each GPU is offered as 4 nvidia.com/gpu; 1 of 2 only when no pod has any of it"
+eventually 30 has_event "$(real_node)" TimeSlicing "each GPU is offered as 4 nvidia.com/gpu; 1 of 2 only when no pod has any of it"
 equals "$(offered 'muster\.dev/gpu-milli')" "" "thousandths of GPUs beside time-slicing"
 for i in 1 2 3 4; do start "early-$i"; equals "$(gpu "early-$i")" GPU-1 "early-$i"; done
 pod early-5

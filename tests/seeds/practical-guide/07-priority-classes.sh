@@ -27,7 +27,7 @@ for name in serving training notebook; do eventually 20 pod_phase_is $name Runni
 pod training-2 training-critical 1
 eventually 20 pod_phase_is training-2 Running
 gone notebook || fail "development is still there"
-has_event notebook Preempted "Preempted by pod"
+eventually 30 has_event notebook Preempted "Preempted by pod"
 # A third one has nobody below it: training waits and serving stays.
 pod training-3 training-critical 1
 eventually 10 waits_for training-3 "Insufficient nvidia.com/gpu"

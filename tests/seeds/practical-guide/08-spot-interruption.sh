@@ -46,7 +46,7 @@ wait $follower || true # the log ends with the pod
 contains "$(cat "$SCRATCH/first.log")" "saved at step" "what the trainer said at its end"
 contains "$(kubectl get node "$node" -o 'jsonpath={.spec.taints[*].key}')" muster.dev/interrupted "taints"
 equals "$(kubectl get node "$node" -o 'jsonpath={.status.conditions[?(@.type=="Interrupted")].status}')" True "condition"
-has_event "$node" SpotInterrupted "is taken back at"
+eventually 30 has_event "$node" SpotInterrupted "is taken back at"
 eventually 90 kubectl wait --for=condition=Failed job/counts --timeout=20s
 contains "$(jsonpath job/counts '.status.conditions[?(@.type=="Failed")].reason')" BackoffLimitExceeded "why it failed"
 

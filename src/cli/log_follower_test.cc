@@ -159,6 +159,20 @@ TEST(Waiting, PrefersTheSchedulersSentence) {
             "exec: nope)");
 }
 
+TEST(Waiting, SaysWhereAProgramThatWasNotFoundHasToBe) {
+  const auto crashing = [](int code) {
+    return WhyPodWaits(Yaml(fmt::format(
+        "{{spec: {{nodeName: n1}}, status: {{phase: Running, containerStatuses: [{{name: c, state: "
+        "{{waiting: {{reason: CrashLoopBackOff}}}}, lastState: {{terminated: {{exitCode: {}, "
+        "reason: Error}}}}}}]}}}}",
+        code)));
+  };
+  EXPECT_EQ(crashing(127),
+            "container c: CrashLoopBackOff; it ended with exit code 127 (Error): a program was not "
+            "found; it must be in the image or, with --images machine, installed on this machine");
+  EXPECT_EQ(crashing(1), "container c: CrashLoopBackOff; it ended with exit code 1 (Error)");
+}
+
 TEST(Waiting, OfWhatAContainerLeftTheLastLineIsSaid) {
   EXPECT_EQ(HowContainerEnded(Yaml("{exitCode: 137, reason: OOMKilled}")),
             "exit code 137 (OOMKilled)");

@@ -14,6 +14,14 @@ bool IsOrdinary(std::string_view reason) {
   return reason == "ContainerCreating" || reason == "PodInitializing";
 }
 
+// What a shell's exit code says that its number does not.
+std::string_view MeaningOf(const json::Value& terminated) {
+  return terminated["exitCode"].AsInt() == 127
+             ? ": a program was not found; it must be in the image or, with --images machine, "
+               "installed on this machine"
+             : "";
+}
+
 std::string WhyContainersWait(const json::Value& pod) {
   std::string ordinary;
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
@@ -26,7 +34,7 @@ std::string WhyContainersWait(const json::Value& pod) {
                                      message.empty() ? "" : ": ", message);
       const json::Value& last = status["lastState"]["terminated"];
       if (reason == "CrashLoopBackOff" && !last.IsNull())
-        text += "; it ended with " + HowContainerEnded(last);
+        text += fmt::format("; it ended with {}{}", HowContainerEnded(last), MeaningOf(last));
       if (!IsOrdinary(reason)) return text;
       if (ordinary.empty() || !message.empty()) ordinary = std::move(text);
     }

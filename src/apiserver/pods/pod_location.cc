@@ -59,7 +59,7 @@ Result<NodeEndpoint> LocateNode(Core& core, const std::string& name) {
   if (endpoint.address.empty() || endpoint.port == 0 || core.options.node_proxy == nullptr) {
     return Error(Reason::kServiceUnavailable,
                  "node {:?} offers no kubelet API (status.addresses, status.daemonEndpoints): logs "
-                 "and exec need one",
+                 "and exec need one; on a simulated node pods are only said to run",
                  name);
   }
   return endpoint;

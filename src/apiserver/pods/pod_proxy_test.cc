@@ -117,6 +117,18 @@ TEST_F(PodProxyTest, PassesRequestsOnToTheNode) {
   test_.loop.RunReady();
 }
 
+TEST_F(PodProxyTest, ANodeWithoutAKubeletSaysThatItMayBeSimulated) {
+  test_.Send("POST", "/api/v1/nodes", R"({"metadata":{"name":"said"}})");
+  test_.Send("POST", "/api/v1/namespaces/default/pods",
+             R"({"metadata":{"name":"q"},"spec":{"nodeName":"said","containers":[{"name":"c",
+        "image":"i"}]}})");
+  const auto writer = test_.Send("GET", "/api/v1/namespaces/default/pods/q/log");
+  EXPECT_EQ(writer->status, 503);
+  EXPECT_NE(writer->body.find("need one; on a simulated node pods are only said to run"),
+            std::string::npos)
+      << writer->body;
+}
+
 TEST_F(PodProxyTest, ANodesAnswerHasALimit) {
   const auto writer = test_.Send("GET", "/api/v1/nodes/n1/proxy/pods");
   node_.stream.on_head(200, {});

@@ -44,6 +44,13 @@ Result<Applied> Applier::Apply(const json::Value& manifest, const MayChange& may
   return out;
 }
 
+Result<client::Target> Applier::TargetOf(const json::Value& manifest) {
+  ASSIGN_OR_RETURN(const ApiResource resource, FindKind(manifest));
+  ASSIGN_OR_RETURN(const json::Value object, WithNamespace(manifest, resource));
+  return client::Target{resource.resource, object["metadata"]["namespace"].Str(),
+                        object["metadata"]["name"].Str(), ""};
+}
+
 Result<ApiResource> Applier::FindKind(const json::Value& object) {
   Result<ApiResource> found =
       finder_.FindKind(object["apiVersion"].AsString(), object["kind"].AsString());

@@ -34,6 +34,8 @@ class Applier {
   // `may_change` is asked about an object that is there; an error of its ends the attempt.
   using MayChange = std::function<Status(const json::Value& current)>;
   Result<Applied> Apply(const json::Value& manifest, const MayChange& may_change = nullptr);
+  // Which object a manifest is about; an error if its kind is not served (yet).
+  Result<client::Target> TargetOf(const json::Value& manifest);
 
  private:
   Result<ApiResource> FindKind(const json::Value& object);

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "cli/three_way.h"
+#include "json/parse.h"
 #include "json/write.h"
 
 namespace muster::cli {
@@ -81,6 +82,16 @@ client::Target TargetOf(const std::string& entry) {
           std::string(parts[3]),
           std::string(parts[4]),
           ""};
+}
+
+Result<std::vector<std::string>> EntriesOf(std::string_view text) {
+  const Result<json::Value> list = json::Parse(text);
+  const bool whole =
+      list && list->IsArray() && std::ranges::all_of(list->items(), [](const json::Value& entry) {
+        return entry.IsString() && !TargetOf(entry.Str()).resource.plural.empty();
+      });
+  if (!whole) return Error(Reason::kInvalid, "expected a JSON list of entries that sync wrote");
+  return json::ToStrings(*list);
 }
 
 std::vector<std::string> LeftOut(const std::vector<std::string>& before,

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "cli/applier.h"
 #include "client/api_client.h"
 #include "json/value.h"
@@ -30,6 +32,8 @@ std::string WithoutCredentials(const std::string& repository);
 // One entry of the inventory, and back; a target without a resource if it is none.
 std::string EntryOf(const client::Target& target);
 client::Target TargetOf(const std::string& entry);
+// A list of them, as JSON; an error if it is none.
+Result<std::vector<std::string>> EntriesOf(std::string_view text);
 // Entries of `before` that are not among `now`.
 std::vector<std::string> LeftOut(const std::vector<std::string>& before,
                                  const std::vector<std::string>& now);

@@ -180,6 +180,57 @@ TEST_F(SyncTest, PrunesOnlyWhatItAppliedAndOnlyWhenAsked) {
   EXPECT_EQ(Sync({"--prune"}).out.find("pruned"), std::string::npos);
 }
 
+// Killed, or cut off, after some objects were applied: what then leaves the folder goes, too.
+TEST_F(SyncTest, WhatAKilledRoundAppliedIsKnownToTheNext) {
+  Commit("jobs/x.yaml", Map("x", "1"), "first");
+  Sync();
+  Commit("jobs/y.yaml", Map("two", "1"), "second");
+  cluster_.api.before_handle = [this](const net::Request&, const net::ResponseWriterPtr& writer) {
+    if (Find("two") == nullptr) return true;
+    client::FakeApi::SendError(*writer, 500, "InternalError", "gone");
+    return false;
+  };
+  EXPECT_EQ(Sync({"--prune"}).code, 1);
+  ASSERT_NE(Find("two"), nullptr);
+  cluster_.api.before_handle = nullptr;
+  Commit("jobs/y.yaml", "", "without y");
+  const Outcome next = Sync({"--prune"});
+  EXPECT_NE(next.out.find("configmaps/two pruned\n"), std::string::npos) << next.out << next.err;
+  EXPECT_EQ(Find("two"), nullptr);
+  EXPECT_NE(Find("x"), nullptr);
+  EXPECT_FALSE((*Find("muster-sync-repo-jobs"))["data"].Has("pending"));
+}
+
+TEST_F(SyncTest, WhatWasNeverAppliedIsForgottenWithItsManifest) {
+  Commit("jobs/x.yaml", Map("x", "1"), "first");
+  Commit("jobs/y.yaml", Map("two", "1"), "second");
+  cluster_.api.Put("/api/v1/configmaps", Yaml(Map("two", "mine"))
+                                             .SetPath({"metadata", "namespace"}, "default")
+                                             .SetPath({"metadata", "labels", kSyncLabel}, "other"));
+  EXPECT_EQ(Sync({"--prune"}).code, 1);
+  EXPECT_TRUE((*Find("muster-sync-repo-jobs"))["data"].Has("pending"));
+  Commit("jobs/y.yaml", "", "without y");
+  EXPECT_EQ(Sync({"--prune"}).code, 0);
+  ASSERT_NE(Find("two"), nullptr);
+  EXPECT_EQ((*Find("two"))["data"]["a"].AsString(), "mine");
+  EXPECT_FALSE((*Find("muster-sync-repo-jobs"))["data"].Has("pending"));
+}
+
+TEST_F(SyncTest, AnInventoryThatCannotBeReadIsNoEmptyOne) {
+  Commit("jobs/x.yaml", Map("x", "1"), "first");
+  Sync();
+  const char* kName = "muster-sync-repo-jobs";
+  for (const char* text : {"[", "{}", "[1]", "[\"x\"]", ""}) {
+    cluster_.api.Put("/api/v1/configmaps", Find(kName)->SetPath({"data", "inventory"}, text));
+    const Outcome outcome = Sync({"--prune"});
+    EXPECT_EQ(outcome.code, 1) << text;
+    EXPECT_NE(outcome.err.find("configmap/muster-sync-repo-jobs: data.inventory: expected"),
+              std::string::npos)
+        << outcome.err;
+    EXPECT_EQ((*Find(kName))["data"]["inventory"].AsString(), text);
+  }
+}
+
 TEST_F(SyncTest, WhatAnotherSyncHasIsLeftAlone) {
   Commit("jobs/x.yaml", Map("x", "1"), "first");
   Sync();

@@ -16,7 +16,6 @@
 #include "cli/manifests.h"
 #include "cli/session.h"
 #include "cli/sync_plan.h"
-#include "json/parse.h"
 #include "json/write.h"
 
 namespace muster::cli {
@@ -108,6 +107,9 @@ class Syncer {
   }
   Status ReadInventory();
   Status WriteInventory(const std::string& commit);
+  Status WriteData(json::Value data);
+  Status Announce(std::vector<std::string> entries);
+  Status AnnounceAll(const std::vector<ManifestObject>& manifests);
   Result<std::vector<ManifestObject>> ReadFolder() const;
   bool ApplyOne(const ManifestObject& manifest);
   bool LeaveOut(const std::string& entry);
@@ -121,29 +123,80 @@ class Syncer {
   Applier applier_;
   bool has_inventory_ = false;                // the object is there
   std::vector<std::string> inventory_, now_;  // entries; those of this round
+  // What was about to be applied, so that who is killed in between knows of it; those that have
+  // a fault still.
+  std::vector<std::string> pending_, still_pending_;
   std::string inventory_commit_, told_commit_, pushed_;
   std::map<std::string, std::string> errors_;  // by object: as told last
 };
 
+// A list that nobody can read must not be taken for an empty one: what is in it would be forgotten.
 Status Syncer::ReadInventory() {
   const Result<json::Value> map = session_.Get(InventoryTarget());
   has_inventory_ = map.has_value();
   inventory_.clear();
+  pending_.clear();
   if (!map) return map.error().reason() == Reason::kNotFound ? Status::Ok() : map.error();
-  inventory_commit_ = (*map)["data"]["commit"].Str();
-  const Result<json::Value> list = json::Parse((*map)["data"]["inventory"].AsString());
-  if (list) inventory_ = json::ToStrings(*list);
+  const json::Value& data = (*map)["data"];
+  inventory_commit_ = data["commit"].Str();
+  for (const auto& [key, list] :
+       {std::pair{"inventory", &inventory_}, std::pair{"pending", &pending_}}) {
+    if (!data.Has(key)) continue;
+    Result<std::vector<std::string>> entries = EntriesOf(data[key].AsString());
+    if (!entries) {
+      return Error(Reason::kInvalid,
+                   "configmap/{}: data.{}: {}; nothing is changed until it is one again, or the "
+                   "ConfigMap is deleted, which forgets what was applied",
+                   InventoryTarget().name, key, entries.error().message());
+    }
+    *list = *std::move(entries);
+  }
   return Status::Ok();
 }
 
+// Before anything of it is applied.
+Status Syncer::Announce(std::vector<std::string> entries) {
+  std::erase_if(entries, [this](const std::string& entry) {
+    return std::ranges::find(inventory_, entry) != inventory_.end() ||
+           std::ranges::find(pending_, entry) != pending_.end();
+  });
+  if (entries.empty()) return Status::Ok();
+  pending_.insert(pending_.end(), entries.begin(), entries.end());
+  std::ranges::sort(pending_);
+  return WriteData(json::Obj({{"pending", json::Write(json::Strings(pending_))}}));
+}
+
+// In one write; what is of a kind that the folder brings itself comes later.
+Status Syncer::AnnounceAll(const std::vector<ManifestObject>& manifests) {
+  std::vector<std::string> entries;
+  for (const ManifestObject& manifest : manifests) {
+    const Result<client::Target> target = applier_.TargetOf(manifest.object);
+    if (target) entries.push_back(EntryOf(*target));
+  }
+  return Announce(std::move(entries));
+}
+
 Status Syncer::WriteInventory(const std::string& commit) {
-  std::sort(now_.begin(), now_.end());
-  if (has_inventory_ && now_ == inventory_ && commit == inventory_commit_) return Status::Ok();
+  std::ranges::sort(now_);
+  std::ranges::sort(still_pending_);
+  if (has_inventory_ && now_ == inventory_ && still_pending_ == pending_ &&
+      commit == inventory_commit_) {
+    return Status::Ok();
+  }
+  json::Value data = json::Obj({{"commit", commit},
+                                {"inventory", json::Write(json::Strings(now_))},
+                                {"path", options_.path},
+                                {"repository", WithoutCredentials(options_.repository)}});
+  if (!still_pending_.empty()) {
+    data = data.Set("pending", json::Write(json::Strings(still_pending_)));
+  } else if (!pending_.empty()) {
+    data = data.Set("pending", nullptr);
+  }
+  return WriteData(std::move(data));
+}
+
+Status Syncer::WriteData(json::Value data) {
   const client::Target target = InventoryTarget();
-  const json::Value data = json::Obj({{"commit", commit},
-                                      {"inventory", json::Write(json::Strings(now_))},
-                                      {"path", options_.path},
-                                      {"repository", WithoutCredentials(options_.repository)}});
   if (!has_inventory_) {
     const json::Value object =
         json::Obj({{"apiVersion", "v1"},
@@ -152,6 +205,7 @@ Status Syncer::WriteInventory(const std::string& commit) {
                    {"data", data}});
     ASSIGN_OR_RETURN(const json::Value created,
                      session_.Create({target.resource, target.ns, "", ""}, object));
+    has_inventory_ = true;
     return Status::Ok();
   }
   net::Request request{.method = "PATCH", .target = client::ApiClient::PathOf(target)};
@@ -179,11 +233,17 @@ Result<std::vector<ManifestObject>> Syncer::ReadFolder() const {
 bool Syncer::ApplyOne(const ManifestObject& manifest) {
   const json::Value object =
       manifest.object.SetPath({"metadata", "labels", kSyncLabel}, options_.name);
-  const Result<Applied> applied = applier_.Apply(object, [&](const json::Value& current) -> Status {
+  const auto may_change = [&](const json::Value& current) -> Status {
     const std::string owner = current["metadata"]["labels"][kSyncLabel].Str(options_.name);
     if (owner == options_.name) return Status::Ok();
     return Error(Reason::kInvalid, "it belongs to the sync {:?}", owner);
-  });
+  };
+  const auto apply = [&]() -> Result<Applied> {
+    ASSIGN_OR_RETURN(const client::Target target, applier_.TargetOf(object));
+    RETURN_IF_ERROR(Announce({EntryOf(target)}));
+    return applier_.Apply(object, may_change);
+  };
+  const Result<Applied> applied = apply();
   const std::string what = fmt::format(
       "{}{}: {} {}", manifest.source,
       manifest.document == 0 ? std::string() : fmt::format(", document {}", manifest.document),
@@ -266,14 +326,20 @@ Result<bool> Syncer::Round() {
   RETURN_IF_ERROR(ReadInventory());
   TellOfCommit(commit);
   now_.clear();
+  still_pending_.clear();
+  RETURN_IF_ERROR(AnnounceAll(manifests));
   bool all = true;
   for (const ManifestObject& manifest : manifests) all &= ApplyOne(manifest);
-  std::vector<std::string> gone = LeftOut(inventory_, now_);
-  std::reverse(gone.begin(), gone.end());
-  for (const std::string& entry : gone) {
-    // Of a manifest that has a fault nobody knows which object it is: it may be one of these.
-    if (!all || !LeaveOut(entry)) now_.push_back(entry);
-  }
+  const auto leave_out = [&](const std::vector<std::string>& known, std::vector<std::string>& kept) {
+    std::vector<std::string> gone = LeftOut(known, now_);
+    std::reverse(gone.begin(), gone.end());
+    for (const std::string& entry : gone) {
+      // Of a manifest that has a fault nobody knows which object it is: it may be one of these.
+      if (!all || !LeaveOut(entry)) kept.push_back(entry);
+    }
+  };
+  leave_out(pending_, still_pending_);
+  leave_out(inventory_, now_);
   RETURN_IF_ERROR(WriteInventory(commit.hash));
   told_commit_ = commit.hash;
   inventory_commit_ = commit.hash;

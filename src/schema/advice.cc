@@ -98,6 +98,14 @@ void AdviseOnReferenceProgram(const json::Value& training_spec, std::vector<std:
       "your program there (its container is called pytorch)");
 }
 
+// As upstream; but one mistake in a replica count is then paid for.
+void AdviseOnNodePoolLimits(const json::Value& pool_spec, std::vector<std::string>& out) {
+  if (!pool_spec["limits"].empty()) return;
+  out.emplace_back(
+      "spec.limits: there are none, so nodes are added for whatever pods ask for; set the most "
+      "that they may have together, such as limits: {cpu: \"1000\", nvidia.com/gpu: \"64\"}");
+}
+
 // Upstream has these wait, too.
 void AdviseOnQueueName(const Kind& kind, const json::Value& object, std::vector<std::string>& out) {
   const bool waits_upstream = kind.group == "apps" || kind.group == "ray.io" ||
@@ -266,6 +274,8 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
   AdviseOnQueueName(kind, object, out);
   AdviseOnPodGroup(kind, object, out);
   const json::Value& spec = object["spec"];
+  if (kind.group == "karpenter.sh" && kind.kind == "NodePool")
+    AdviseOnNodePoolLimits(spec, out);
   if (kind.group == "ml.example.com" && kind.kind == kDistributedTraining)
     AdviseOnReferenceProgram(spec, out);
   const auto [pod_spec, path] = PodSpecOf(kind, object);

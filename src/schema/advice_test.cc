@@ -234,6 +234,14 @@ TEST(Advice, SaysThatATrainingWithoutAProgramLearnsNothingOfUse) {
   EXPECT_TRUE(Advise(kind, *json::Parse(R"({"spec": {"template": {"spec": {}}}})")).empty());
 }
 
+TEST(AdviceTest, SaysThatANodePoolWithoutLimitsHasNone) {
+  const auto told = ToldOf("karpenter.sh", "NodePool", R"({"spec": {"template": {}}})");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told[0].starts_with("spec.limits: there are none"));
+  EXPECT_TRUE(
+      ToldOf("karpenter.sh", "NodePool", R"({"spec": {"limits": {"cpu": "10"}}})").empty());
+}
+
 TEST(AdviceTest, SaysWhatWaitsInNoQueue) {
   const char* labelled = R"({"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"team"}}})";
   const auto told = ToldOf("apps", "StatefulSet", labelled);

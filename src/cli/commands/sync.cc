@@ -330,8 +330,9 @@ Result<bool> Syncer::Round() {
   RETURN_IF_ERROR(AnnounceAll(manifests));
   bool all = true;
   for (const ManifestObject& manifest : manifests) all &= ApplyOne(manifest);
-  const auto leave_out = [&](const std::vector<std::string>& known, std::vector<std::string>& kept) {
-    std::vector<std::string> gone = LeftOut(known, now_);
+  using Entries = std::vector<std::string>;
+  const auto leave_out = [&](const Entries& known, Entries& kept) {
+    Entries gone = LeftOut(known, now_);
     std::reverse(gone.begin(), gone.end());
     for (const std::string& entry : gone) {
       // Of a manifest that has a fault nobody knows which object it is: it may be one of these.

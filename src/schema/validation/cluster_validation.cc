@@ -54,27 +54,6 @@ void ValidateShrinking(const Value& before, const Value& after, FieldErrors& err
   errors.Forbidden(requests.Child("storage"), "field can not be less than status.capacity");
 }
 
-// Upstream says "metadata.taints".
-void ValidateTaints(const Value& taints, FieldErrors& errors) {
-  const Path metadata("metadata");
-  const Path list = metadata.Child("taints");
-  std::set<std::pair<std::string, std::string>> seen;
-  for (size_t i = 0; i < taints.size(); ++i) {
-    const Value& taint = taints.At(i);
-    const Path place = list.Index(i);
-    errors.Check(CheckQualifiedName, place.Child("key"), taint["key"].AsString());
-    errors.Check(CheckLabelValue, place.Child("value"), taint["value"].AsString());
-    if (taint["effect"].AsString().empty()) {
-      errors.Required(place.Child("effect"));
-    } else {
-      errors.OneOf(place.Child("effect"), taint["effect"],
-                   {"NoSchedule", "PreferNoSchedule", "NoExecute"});
-    }
-    if (!seen.insert({taint["key"].Str(), taint["effect"].Str()}).second)
-      errors.Duplicate(place, taint, "taints must be unique by key and effect pair");
-  }
-}
-
 void ValidatePodCidrs(const Value& cidrs, FieldErrors& errors) {
   const Path spec("spec");
   const Path list = spec.Child("podCIDRs");
@@ -179,6 +158,24 @@ void ValidateEndpoint(const Value& endpoint, std::string_view type, const Path& 
 
 }  // namespace
 
+void ValidateTaints(const Value& taints, const Path& list, FieldErrors& errors) {
+  std::set<std::pair<std::string, std::string>> seen;
+  for (size_t i = 0; i < taints.size(); ++i) {
+    const Value& taint = taints.At(i);
+    const Path place = list.Index(i);
+    errors.Check(CheckQualifiedName, place.Child("key"), taint["key"].AsString());
+    errors.Check(CheckLabelValue, place.Child("value"), taint["value"].AsString());
+    if (taint["effect"].AsString().empty()) {
+      errors.Required(place.Child("effect"));
+    } else {
+      errors.OneOf(place.Child("effect"), taint["effect"],
+                   {"NoSchedule", "PreferNoSchedule", "NoExecute"});
+    }
+    if (!seen.insert({taint["key"].Str(), taint["effect"].Str()}).second)
+      errors.Duplicate(place, taint, "taints must be unique by key and effect pair");
+  }
+}
+
 void ValidateNamespace(const Value& ns, FieldErrors& errors) {
   const Path spec("spec");
   const Path finalizers = spec.Child("finalizers");
@@ -200,7 +197,8 @@ void ValidateNamespaceStatusUpdate(const Value&, const Value& after, FieldErrors
 }
 
 void ValidateNode(const Value& node, FieldErrors& errors) {
-  ValidateTaints(node["spec"]["taints"], errors);
+  const Path metadata("metadata");
+  ValidateTaints(node["spec"]["taints"], metadata.Child("taints"), errors);  // as upstream says
   ValidatePodCidrs(node["spec"]["podCIDRs"], errors);
   ValidateNodeStatus(node["status"], errors);
 }

@@ -8,6 +8,8 @@
 
 #include "base/go_duration.h"
 #include "base/strings.h"
+#include "schema/names.h"
+#include "schema/quantity_syntax.h"
 #include "schema/validation/kind_validation.h"
 
 namespace muster::schema {
@@ -17,6 +19,7 @@ using json::Value;
 
 constexpr size_t kMaxBudgets = 50;
 constexpr size_t kMaxRequirements = 100;
+constexpr int64_t kMaxMinValues = 50;
 // The autoscaler's own.
 constexpr std::string_view kRestricted[] = {"karpenter.sh/nodepool", "kubernetes.io/hostname"};
 
@@ -24,10 +27,13 @@ bool IsDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-bool IsDuration(std::string_view text) {
-  return text == "Never" || (ParseGoDuration(text).has_value() && text.find("ms") == text.npos &&
-                             text.find_first_not_of("0123456789smh") == text.npos);
+// As the CRD's pattern: 30s, 1h30m.
+bool IsSpan(std::string_view text) {
+  return ParseGoDuration(text).has_value() && text.find("ms") == text.npos &&
+         text.find_first_not_of("0123456789smh") == text.npos;
 }
+
+bool IsDuration(std::string_view text) { return text == "Never" || IsSpan(text); }
 
 bool IsBudget(std::string_view text) {
   if (!text.ends_with('%')) return IsDigits(text);
@@ -46,9 +52,46 @@ void CheckRequirement(const Value& requirement, const Path& path, FieldErrors& e
   if (op == "In" && values.empty())
     errors.Invalid(path, requirement, "requirements with operator 'In' must have a value defined");
   const bool compares = op == "Gt" || op == "Lt";
-  if (compares && (values.size() != 1 || !IsDigits(values.At(0).AsString()))) {
+  const auto is_number = [](const Value& value) {
+    return IsDigits(value.AsString()) && ParseInt(value.AsString()).has_value();
+  };
+  if (compares && (values.size() != 1 || !is_number(values.At(0)))) {
     errors.Invalid(path, requirement,
                    "requirements operator 'Gt' or 'Lt' must have a single positive integer value");
+  }
+}
+
+// Labels of nodes have these.
+void CheckNames(const Value& requirement, const Path& path, FieldErrors& errors) {
+  errors.Check(CheckQualifiedName, path.Child("key"), requirement["key"]);
+  const Path values = path.Child("values");
+  for (size_t i = 0; i < requirement["values"].size() && !errors.full(); ++i)
+    errors.Check(CheckLabelValue, values.Index(i), requirement["values"].At(i));
+  const Value& least = requirement["minValues"];
+  if (!least.IsNull() && (least.AsInt() < 1 || least.AsInt() > kMaxMinValues))
+    errors.Invalid(path.Child("minValues"), least,
+                   fmt::format("should be between 1 and {}", kMaxMinValues));
+}
+
+// In a pool's template or in a claim. A Node with other taints would be refused again and again.
+void CheckNodeSpec(const Value& spec, const Path& path, FieldErrors& errors) {
+  for (const char* list : {"taints", "startupTaints"})
+    ValidateTaints(spec[list], path.Child(list), errors);
+  const Value& expires = spec["expireAfter"];
+  if (!expires.IsNull() && !IsDuration(expires.AsString()))
+    errors.Invalid(path.Child("expireAfter"), expires,
+                   "should be a duration such as 720h, or Never");
+  const Value& grace = spec["terminationGracePeriod"];
+  if (!grace.IsNull() && !IsSpan(grace.AsString()))
+    errors.Invalid(path.Child("terminationGracePeriod"), grace,
+                   "should be a duration such as 30s or 48h");
+}
+
+void CheckAmounts(const Value& amounts, const Path& path, FieldErrors& errors) {
+  for (const auto& [name, amount] : amounts.members()) {
+    errors.Check(CheckQualifiedName, path, Value(name));
+    const Result<Amount> read = AmountFromJson(amount);
+    if (read && read->nano < 0) errors.Invalid(path.Key(name), amount, kNotNegativeMessage);
   }
 }
 
@@ -59,6 +102,7 @@ void CheckRequirements(const Value& requirements, const Path& path, bool may_nam
   for (size_t i = 0; i < requirements.size() && !errors.full(); ++i) {
     const Value& requirement = requirements.At(i);
     CheckRequirement(requirement, path.Index(i), errors);
+    CheckNames(requirement, path.Index(i), errors);
     if (!may_name_pool)
       CheckRestricted(requirement["key"].AsString(), path.Index(i).Child("key"), errors);
   }
@@ -97,8 +141,16 @@ void ValidateNodePool(const Value& pool, FieldErrors& errors) {
   const Path path("spec");
   const Value& of_template = spec["template"];
   const Path place = path.Child("template");
+  const Path metadata = place.Child("metadata");
+  const Path labels = metadata.Child("labels");
   for (const auto& [key, value] : of_template["metadata"]["labels"].members())
-    CheckRestricted(key, place.Child("metadata").Child("labels"), errors);
+    CheckRestricted(key, labels, errors);
+  ValidateLabels(of_template["metadata"]["labels"], labels, errors);
+  ValidateAnnotations(of_template["metadata"]["annotations"], metadata.Child("annotations"),
+                      errors);
+  CheckNodeSpec(of_template["spec"], place.Child("spec"), errors);
+  CheckAmounts(spec["limits"], path.Child("limits"), errors);
+  errors.NotNegative(path.Child("replicas"), spec["replicas"]);
   CheckRequirements(of_template["spec"]["requirements"], place.Child("spec").Child("requirements"),
                     false, errors);
   CheckDisruption(spec["disruption"], path.Child("disruption"), errors);
@@ -108,8 +160,11 @@ void ValidateNodePool(const Value& pool, FieldErrors& errors) {
 }
 
 void ValidateNodeClaim(const Value& claim, FieldErrors& errors) {
-  CheckRequirements(claim["spec"]["requirements"], Path("spec").Child("requirements"), true,
-                    errors);
+  const Path path("spec");
+  const Path resources = path.Child("resources");
+  CheckRequirements(claim["spec"]["requirements"], path.Child("requirements"), true, errors);
+  CheckNodeSpec(claim["spec"], path, errors);
+  CheckAmounts(claim["spec"]["resources"]["requests"], resources.Child("requests"), errors);
 }
 
 }  // namespace muster::schema

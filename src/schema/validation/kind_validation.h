@@ -26,6 +26,8 @@ void ValidateMetadataUpdate(const json::Value& before, const json::Value& after,
                             FieldErrors& errors);
 void ValidateLabels(const json::Value& labels, const Path& path, FieldErrors& errors);
 void ValidateAnnotations(const json::Value& annotations, const Path& path, FieldErrors& errors);
+// Of nodes, or of what nodes will be made from.
+void ValidateTaints(const json::Value& taints, const Path& list, FieldErrors& errors);
 void ValidateLabelSelector(const json::Value& selector, const Path& path, FieldErrors& errors);
 
 void ValidatePod(const json::Value& pod, FieldErrors& errors);

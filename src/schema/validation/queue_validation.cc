@@ -90,12 +90,7 @@ void ValidateResourceFlavor(const Value& flavor, FieldErrors& errors) {
     errors.Check(CheckQualifiedName, labels, Value(key));
     errors.Check(CheckLabelValue, labels.Key(key), value);
   }
-  const Value& list = flavor["spec"]["nodeTaints"];
-  for (size_t i = 0; i < list.size(); ++i) {
-    const Path taint = taints.Index(i);
-    errors.OneOf(taint.Child("effect"), list.At(i)["effect"],
-                 {"NoSchedule", "PreferNoSchedule", "NoExecute"});
-  }
+  ValidateTaints(flavor["spec"]["nodeTaints"], taints, errors);
 }
 
 void ValidateClusterQueue(const Value& queue, FieldErrors& errors) {

@@ -174,6 +174,36 @@ TEST_F(AutoscalerTest, APodThatComesWhileTheNodeIsClosedOpensItAgain) {
   EXPECT_FALSE(Pod("late")["metadata"].Has("deletionTimestamp"));
 }
 
+// A server that starts anew does not begin to count anew: a node would never go.
+TEST_F(AutoscalerTest, HowLongANodeWasEmptyOutlivesARestart) {
+  PutPool("{consolidateAfter: 600s}");
+  const auto put = [&](const std::string& name, std::string_view reason) {
+    JoinWithoutGpus(name);
+    const std::string before = FormatTime(loop_.Now() - seconds(590));
+    api_.Put(kClaimsPath,
+             Yaml(fmt::format(
+                 "{{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {{name: {0}, labels: "
+                 "{{karpenter.sh/nodepool: gpu, node.kubernetes.io/instance-type: m5.xlarge}}}}, "
+                 "spec: {{}}, status: {{lastPodEventTime: '{1}', conditions: ["
+                 "{{type: Launched, status: 'True'}}, {{type: Registered, status: 'True'}}, "
+                 "{{type: Initialized, status: 'True', lastTransitionTime: '{1}'}}, "
+                 "{{type: Consolidatable, status: 'False', reason: {2}}}]}}}}",
+                 name, before, reason)));
+  };
+  put("idle", "Waiting");
+  put("worked", "NodeNotEmpty");
+  Start();
+  EXPECT_FALSE(Claim("idle").IsNull());
+  loop_.RunFor(seconds(30));
+  EXPECT_EQ(Told("DisruptionTerminating Disrupting Node: Empty for"), 1u);
+  EXPECT_FALSE(Claim("worked").IsNull());
+  EXPECT_EQ(ConditionOf("worked", "Consolidatable", "reason"), "Waiting");
+  EXPECT_GT(Claim("worked")["status"]["lastPodEventTime"].Str(),
+            FormatTime(loop_.Now() - seconds(60)));
+  loop_.RunFor(minutes(10));
+  EXPECT_EQ(Told("DisruptionTerminating Disrupting Node: Empty for"), 2u);
+}
+
 TEST_F(AutoscalerTest, BudgetsLetOneNodeGoAtATime) {
   PutPool("{consolidateAfter: 0s, budgets: [{nodes: '0'}]}");
   PutPod("a");

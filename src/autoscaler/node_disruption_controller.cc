@@ -18,6 +18,8 @@ using client::Reconciled;
 namespace resources = client::resources;
 
 constexpr char kPoolIndex[] = "disruption-pool";
+constexpr char kLastPodEvent[] = "lastPodEventTime";
+constexpr std::string_view kNotEmpty = "NodeNotEmpty";
 
 bool IsProtected(const json::Value& object) {
   return object["metadata"]["annotations"][kDoNotDisrupt].AsString() == "true";
@@ -55,7 +57,8 @@ class Decision {
         claim_(claim),
         node_(node),
         pool_(ToNodePool(pool)),
-        now_(now) {}
+        now_(now),
+        status_(claim["status"]) {}
 
   // `empty_since` is kept between passes; nullopt while it is not empty.
   Reconciled Run(std::optional<Time>& empty_since) {
@@ -65,10 +68,12 @@ class Decision {
       // One that was closed because its pods fit elsewhere is the autoscaler's to open.
       const json::Value& taint = DisruptedTaintOf(node_);
       if (!taint.IsNull() && taint["value"].AsString() != kUnderutilized) Open();
-      Tell(false, "NodeNotEmpty", *stays);
+      Tell(false, kNotEmpty, *stays);
     } else {
       // A clock that was set back must not keep it for the hours that it was ahead.
-      empty_since = std::min(empty_since.value_or(now_), now_);
+      empty_since = std::min(empty_since.value_or(Remembered()), now_);
+      // Whole seconds, rounded up: it does not go too early.
+      status_ = status_.Set(kLastPodEvent, FormatTime(*empty_since + milliseconds(999)));
       LetGo(*empty_since);
     }
     return std::move(out_);
@@ -79,9 +84,16 @@ class Decision {
     return {resources::kNodes, "", node_["metadata"]["name"].Str(), ""};
   }
 
+  // What was written down before this process began, if the node was empty then, too.
+  Time Remembered() const {
+    const json::Value& told = schema::FindCondition(claim_["status"]["conditions"], kConsolidatable);
+    if (told.IsNull() || told["reason"].AsString() == kNotEmpty) return now_;
+    return ParseTime(claim_["status"][kLastPodEvent].AsString()).value_or(now_);
+  }
+
   void Tell(bool may_go, std::string_view reason, std::string_view message) {
     const json::Value status =
-        WithCondition(claim_["status"], kConsolidatable, may_go, reason, message, now_);
+        WithCondition(status_, kConsolidatable, may_go, reason, message, now_);
     if (status == claim_["status"]) return;
     out_.UpdateStatus({kNodeClaims, "", claim_["metadata"]["name"].Str(), ""},
                       claim_.Set("status", status));
@@ -151,6 +163,7 @@ class Decision {
   const json::Value& node_;
   const NodePool pool_;
   const Time now_;
+  json::Value status_;
   Reconciled out_;
 };
 

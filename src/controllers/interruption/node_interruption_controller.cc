@@ -21,6 +21,7 @@ namespace resources = client::resources;
 
 constexpr char kMirrorAnnotation[] = "kubernetes.io/config.mirror";
 constexpr int64_t kDefaultGraceSeconds = 30;
+constexpr size_t kMaxShown = 64;  // bytes of an annotation in an event
 
 bool IsOurTaint(const json::Value& taint) {
   return taint["key"].AsString() == cluster::kInterruptedTaint;
@@ -44,6 +45,23 @@ json::Value WithoutTaint(const json::Value& node) {
     if (!IsOurTaint(taint)) taints.push_back(taint);
   }
   return node.SetPath({"spec", "taints"}, json::Value(std::move(taints)));
+}
+
+const json::Value& DeadlineText(const json::Value& node) {
+  return node["metadata"]["annotations"][cluster::kInterruptionDeadline];
+}
+
+bool HasUnreadableNotice(const json::Value& node) {
+  return !DeadlineText(node).IsNull() && !cluster::InterruptionDeadline(node);
+}
+
+// Whoever wrote it believes that the node is emptied.
+void TellUnreadable(const json::Value& node, Reconciled& out) {
+  out.Event(node, client::EventType::kWarning, "InvalidInterruptionDeadline",
+            fmt::format("Node {}: annotation {}: {:?} is not a time that is known here, so no pod "
+                        "is told to go: expected RFC 3339, such as 2026-01-31T12:00:00Z",
+                        node["metadata"]["name"].AsString(), cluster::kInterruptionDeadline,
+                        DeadlineText(node).AsString().substr(0, kMaxShown)));
 }
 
 void WriteCondition(const json::Value& node, std::string_view status, std::string_view reason,
@@ -195,6 +213,10 @@ std::vector<client::Trigger> NodeInterruptionController::Setup(client::InformerS
     if (has) interrupted_.insert(key.name);
     if (!has) interrupted_.erase(key.name);
     std::vector<ObjectKey> keys;
+    if (HasUnreadableNotice(after) && DeadlineText(before) != DeadlineText(after)) {
+      keys.push_back(key);
+      return keys;
+    }
     if (!had && !has && !IsTainted(after)) return keys;
     keys = PodsOn(pods, key.name);
     if (before["metadata"]["annotations"] == after["metadata"]["annotations"] &&
@@ -239,6 +261,7 @@ Reconciled NodeInterruptionController::Reconcile(const client::View& view,
   if (node == nullptr) return out;
   const std::optional<Time> deadline = cluster::InterruptionDeadline(*node);
   if (!deadline) {
+    if (HasUnreadableNotice(*node)) TellUnreadable(*node, out);
     Restore(*node, now, out);
     return out;
   }

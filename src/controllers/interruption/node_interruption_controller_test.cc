@@ -177,6 +177,32 @@ TEST_F(NodeInterruptionTest, TakenBackItUndoesWhatItDid) {
   EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
 }
 
+TEST_F(NodeInterruptionTest, ADeadlineThatCannotBeReadIsSaidOnce) {
+  PutPod("p");
+  StartIt();
+  const auto says = [&](const char* text) {
+    api_.Put(kNodes,
+             Node().SetPath({"metadata", "annotations", cluster::kInterruptionDeadline}, text));
+    Settle();
+  };
+  says("soon");
+  EXPECT_TRUE(Saw("InvalidInterruptionDeadline Node n1: annotation muster.dev/interruption-"
+                  "deadline: \"soon\" is not a time"));
+  const size_t events = Events().size();
+  api_.Put(kNodes, Node().SetPath({"metadata", "labels", "a"}, "b"));
+  Settle();
+  EXPECT_EQ(Events().size(), events);
+  EXPECT_FALSE(Node()["spec"]["unschedulable"].AsBool());
+  EXPECT_EQ(tries_, 0);
+  // What was a notice, and is none any more, is taken back, too.
+  Notice(seconds(60));
+  Settle();
+  EXPECT_TRUE(Node()["spec"]["unschedulable"].AsBool());
+  says("later");
+  EXPECT_FALSE(Node()["spec"]["unschedulable"].AsBool());
+  EXPECT_TRUE(Saw("\"later\" is not a time"));
+}
+
 TEST_F(NodeInterruptionTest, WhatSomebodyElseCordonedStaysCordoned) {
   PutNode("n1", "{}", "{unschedulable: true, taints: [{key: mine, effect: NoSchedule}]}");
   StartIt();

@@ -66,6 +66,7 @@ void ValidateUnique(const Value& groups, const Path& path, FieldErrors& errors) 
     const Value& names = groups.At(i)["coveredResources"];
     if (names.empty()) errors.Required(covered);
     for (size_t k = 0; k < names.size(); ++k) {
+      errors.Check(CheckQualifiedName, covered.Index(k), names.At(k));
       if (!resources.insert(names.At(k).AsString()).second)
         errors.Duplicate(covered.Index(k), names.At(k));
     }
@@ -74,6 +75,7 @@ void ValidateUnique(const Value& groups, const Path& path, FieldErrors& errors) 
     if (quotas.empty()) errors.Required(list);
     for (size_t k = 0; k < quotas.size(); ++k) {
       const Path quota = list.Index(k);
+      errors.Check(CheckDns1123Subdomain, quota.Child("name"), quotas.At(k)["name"]);
       if (!flavors.insert(quotas.At(k)["name"].AsString()).second)
         errors.Duplicate(quota.Child("name"), quotas.At(k)["name"]);
     }
@@ -104,6 +106,10 @@ void ValidateClusterQueue(const Value& queue, FieldErrors& errors) {
   for (size_t i = 0; i < groups.size(); ++i)
     ValidateGroup(groups.At(i), in_cohort, list.Index(i), errors);
   ValidateUnique(groups, list, errors);
+  for (const char* cohort : {"cohort", "cohortName"}) {
+    if (!spec[cohort].AsString().empty())
+      errors.Check(CheckDns1123Subdomain, path.Child(cohort), spec[cohort]);
+  }
   if (spec.Has("namespaceSelector"))
     ValidateLabelSelector(spec["namespaceSelector"], path.Child("namespaceSelector"), errors);
 }

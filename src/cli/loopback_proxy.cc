@@ -27,8 +27,10 @@ net::Response Text(int status, std::string text) {
 bool IsOwnName(std::string_view host) {
   constexpr std::array<std::string_view, 3> kOwn = {"127.0.0.1", "localhost", "[::1]"};
   const size_t port = host.rfind(':');
-  if (port != std::string_view::npos && host.find(']', port) == std::string_view::npos)
+  if (port != std::string_view::npos && host.find(']', port) == std::string_view::npos) {
+    if (host.find_first_not_of("0123456789", port + 1) != std::string_view::npos) return false;
     host = host.substr(0, port);
+  }
   return std::ranges::any_of(kOwn,
                              [host](std::string_view own) { return EqualsIgnoreCase(host, own); });
 }

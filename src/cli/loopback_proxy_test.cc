@@ -122,6 +122,12 @@ TEST_F(LoopbackProxyTest, RefusesPagesFromElsewhere) {
   net::Request renamed = Get("/api/v1/pods");
   renamed.headers.Add("Host", "evil.example:8088");
   EXPECT_EQ(Ask(renamed).status, 403);
+  for (const char* host : {"127.0.0.1.evil.example:8088", "127.0.0.1:8088@evil.example",
+                           "localhost:evil.example", "localhost.", "[::1", ""}) {
+    net::Request other = Get("/api/v1/pods");
+    other.headers.Set("Host", host);
+    EXPECT_EQ(Ask(other).status, 403) << host;
+  }
   EXPECT_EQ(api_.requests, 0);
 }
 

@@ -180,6 +180,8 @@ Status CheckMetadataForCreate(const schema::Kind& kind, std::string_view ns,
   return Status::Ok();
 }
 
+namespace {
+
 // What is put into a queue does not begin before the queue says so: not a single pod of it is made.
 void HoldForQueue(const schema::Kind& kind, json::Value& object) {
   const schema::QueuedKind* queued = schema::FindQueuedKind(kind.group, kind.kind);
@@ -188,6 +190,8 @@ void HoldForQueue(const schema::Kind& kind, json::Value& object) {
   if (queued->IsPod())
     object = object.SetPath({"metadata", "labels", std::string(schema::kManagedLabel)}, "true");
 }
+
+}  // namespace
 
 Result<json::Value> FillCreate(Core& core, const Resource& resource, WriteContext& context,
                                json::Value object) {

@@ -292,6 +292,8 @@ void ValidateClaimStatusUpdate(const Value&, const Value& after, FieldErrors& er
   }
 }
 
+namespace {
+
 // Events that say when they were taken also say by whom and doing what.
 void ValidateNewEvent(const Value& event, FieldErrors& errors) {
   constexpr int64_t kMaxWordBytes = 128;
@@ -311,6 +313,8 @@ void ValidateNewEvent(const Value& event, FieldErrors& errors) {
   check("reason", true, kMaxWordBytes);
   check("message", false, kMaxNoteBytes);
 }
+
+}  // namespace
 
 void ValidateEvent(const Value& event, FieldErrors& errors) {
   const std::string_view about = event["involvedObject"]["namespace"].AsString();

@@ -49,6 +49,19 @@ Result<LogOptions> ParseLogOptions(const net::Query& query, Time now) {
   return options;
 }
 
+// After a restart of the node its pods are not all known at once: clients ask again by themselves.
+void AnswerNoPod(net::ResponseWriter& writer, const PodManager& pods, const std::string& pod) {
+  if (pods.synced())
+    return Answer(writer, 404, fmt::format("pod \"{}\" does not exist on this node\n", pod));
+  net::Response response;
+  response.status = 503;
+  response.headers.Set("Content-Type", "text/plain");
+  response.headers.Set("Retry-After", "1");
+  response.body =
+      fmt::format("this node has just started and does not know yet of pod \"{}\"\n", pod);
+  writer.Send(std::move(response));
+}
+
 const ContainerRuntimeState* FindContainer(const PodWorker& worker, const std::string& name) {
   for (const ContainerRuntimeState& container : worker.state().containers) {
     if (container.name == name) return &container;
@@ -101,8 +114,7 @@ void KubeletHandler::ListPods(net::ResponseWriterPtr writer) {
 
 void KubeletHandler::Logs(const Call& call, net::ResponseWriterPtr writer) {
   const PodWorker* worker = pods_.Find(call.ns, call.pod);
-  if (worker == nullptr)
-    return Answer(*writer, 404, fmt::format("pod \"{}\" does not exist on this node\n", call.pod));
+  if (worker == nullptr) return AnswerNoPod(*writer, pods_, call.pod);
   const ContainerRuntimeState* container = FindContainer(*worker, call.container);
   if (container == nullptr) {
     return Answer(*writer, 400,
@@ -141,8 +153,7 @@ void KubeletHandler::Logs(const Call& call, net::ResponseWriterPtr writer) {
 void KubeletHandler::Exec(const Call& call, const net::Request& request,
                           net::ResponseWriterPtr writer) {
   const PodWorker* worker = pods_.Find(call.ns, call.pod);
-  if (worker == nullptr)
-    return Answer(*writer, 404, fmt::format("pod \"{}\" does not exist on this node\n", call.pod));
+  if (worker == nullptr) return AnswerNoPod(*writer, pods_, call.pod);
   const ContainerRuntimeState* container = FindContainer(*worker, call.container);
   if (container == nullptr || container->is != ContainerRuntimeState::Is::kRunning) {
     return Answer(*writer, 404, fmt::format("container not found (\"{}\")\n", call.container));

@@ -120,7 +120,20 @@ TEST(KubeletApi, AnswersTheApiServerOnly) {
     EXPECT_EQ(k.Get("/healthz", "")->status, 401);
     EXPECT_EQ(k.Get("/healthz", "system:node:other")->status, 403);
     EXPECT_EQ(k.Get("/nothing")->status, 404);
-    EXPECT_EQ(k.Get("/containerLogs/d/none/main")->status, 404);
+  });
+}
+
+// The agent comes again and has not heard of its pods yet: that is no reason to deny them.
+TEST(KubeletApi, DeniesNoPodBeforeItKnowsAll) {
+  InNetworkNamespace([] {
+    Kubelet k;
+    ASSERT_FALSE(k.machine.node->manager.synced());
+    const auto early = k.Send("/containerLogs/d/none/main");
+    EXPECT_EQ(early->status, 503);
+    EXPECT_EQ(early->body, "this node has just started and does not know yet of pod \"none\"\n");
+    EXPECT_EQ(k.Exec("command=true")->status, 503);
+    ASSERT_TRUE(k.machine.Until([&] { return k.machine.node->manager.synced(); }));
+    EXPECT_EQ(k.Send("/containerLogs/d/none/main")->status, 404);
   });
 }
 

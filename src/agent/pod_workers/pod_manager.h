@@ -4,9 +4,10 @@
 // those that its folder remembers. Routes the runtime's events to them.
 //
 // Life cycle: made before PodRuntime::Recover() is called; Start() when it has answered; destroy to
-// stop (pods go on). Thread:     the loop thread. Invariants: a worker per uid; two pods of one
-// name (old going, new come) have a worker each; a recovered pod that the
-//             API server no longer knows is ended.
+//             stop (pods go on).
+// Thread:     the loop thread.
+// Invariants: a worker per uid; two pods of one name (old going, new come) have a worker each; a
+//             recovered pod that the API server no longer knows is ended.
 
 #pragma once
 
@@ -30,6 +31,8 @@ class PodManager {
 
   void Start(std::vector<RecoveredPod> recovered);
 
+  // Before it is, a pod that is not found here may be one of an earlier run.
+  bool synced() const { return synced_; }
   // nullptr if no such pod is here. The newest one of that name.
   const PodWorker* Find(const std::string& ns, const std::string& name) const;
   // The pods' objects, with the address that the node has given them in status.podIP.

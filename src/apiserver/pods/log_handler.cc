@@ -74,8 +74,12 @@ class LogRelay : public std::enable_shared_from_this<LogRelay> {
     if (Status waiting = WaitingToStart(pod_, location_.container, previous); !waiting.ok())
       return waiting;
     const std::string text(Trim(error_text_));
+    StatusDetails details;
+    // A node that has just started: clients that see Retry-After ask again by themselves.
+    if (status_ == 503) details.retry_after_seconds = 1;
     return Status(ReasonFromName("", status_),
-                  text.empty() ? fmt::format("the node answered {}", status_) : text);
+                  text.empty() ? fmt::format("the node answered {}", status_) : text,
+                  std::move(details));
   }
 
   // Lets go of the writer, too: a log that did not come to its end is cut, and the client knows.

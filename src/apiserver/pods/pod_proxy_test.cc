@@ -180,6 +180,18 @@ TEST_F(PodProxyTest, PassesTheNodesOwnErrorOn) {
   EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "disk on fire");
 }
 
+TEST_F(PodProxyTest, ANodeThatHasJustStartedIsAskedAgain) {
+  SetStatus(R"({"name":"c","image":"i","imageID":"","ready":true,"restartCount":0,
+                "state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}})");
+  const auto writer = test_.Send("GET", kLog);
+  node_.stream.on_head(503, {});
+  node_.stream.on_data("this node has just started\n");
+  node_.stream.on_end(Status::Ok());
+  EXPECT_EQ(writer->status, 503);
+  EXPECT_EQ(writer->headers.Get("Retry-After"), "1");
+  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "this node has just started");
+}
+
 TEST_F(PodProxyTest, NamesTheNodeThatCannotBeReached) {
   const auto writer = test_.Send("GET", kLog);
   node_.stream.on_end(Status(Reason::kServiceUnavailable, "connection refused"));

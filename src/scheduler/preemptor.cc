@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "scheduler/binder.h"
 #include "schema/conditions.h"
+#include "schema/disruption_target.h"
 
 namespace muster::scheduler {
 
@@ -16,7 +17,6 @@ using cluster::PodKey;
 
 namespace {
 
-constexpr std::string_view kCondition = "DisruptionTarget";
 constexpr std::string_view kReason = "PreemptionByScheduler";
 
 client::Target PodTarget(const PodKey& pod, std::string subresource) {
@@ -43,7 +43,7 @@ bool Preemptor::Leaves(const PodKey& pod, const std::string& uid, const std::str
   std::optional<Time> since;
   if (const json::Value* object = pods_.Find({pod.ns, pod.name}); object != nullptr) {
     const json::Value& condition =
-        schema::FindCondition(object->Path({"status", "conditions"}), kCondition);
+        schema::FindCondition(object->Path({"status", "conditions"}), schema::kDisruptionTarget);
     if (condition["status"].AsString() == "True" && condition["reason"].AsString() == kReason)
       since = ParseTime(condition["lastTransitionTime"].AsString());
   } else if (const auto known = evictions_.find(pod); known != evictions_.end()) {
@@ -291,15 +291,10 @@ void Preemptor::SendEviction(const PodKey& pod) {
     options.precondition_uid = eviction.uid;
     return api_.Delete(PodTarget(pod, ""), options, step(true));
   }
-  const json::Value& before =
-      schema::FindCondition(object->Path({"status", "conditions"}), kCondition);
-  const json::Value condition = json::Obj(
-      {{"type", kCondition},
-       {"status", "True"},
-       {"lastProbeTime", nullptr},
-       {"lastTransitionTime", schema::TransitionTime(before, "True", api_.loop().Now())},
-       {"reason", kReason},
-       {"message", eviction.scheduler_name + ": preempting to accommodate a higher priority pod"}});
+  const json::Value condition = schema::DisruptionTarget(
+      *object, kReason,
+      eviction.scheduler_name + ": preempting to accommodate a higher priority pod",
+      api_.loop().Now());
   api_.Patch(PodTarget(pod, "status"), client::PatchType::kStrategic,
              StatusPatch("conditions", json::List({condition})), step(false));
 }

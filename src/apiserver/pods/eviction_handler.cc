@@ -12,6 +12,7 @@
 #include "apiserver/object_writer.h"
 #include "apiserver/stored_object.h"
 #include "schema/conditions.h"
+#include "schema/disruption_target.h"
 #include "schema/label_selector.h"
 #include "schema/pod_phase.h"
 
@@ -23,7 +24,6 @@ constexpr size_t kMaxDisruptedPods = 2000;
 // What a client is told to wait for a budget that its controller has not looked at.
 constexpr int kUnseenBudgetRetrySeconds = 10;
 constexpr std::string_view kAllowedCondition = "DisruptionAllowed";
-constexpr const char* kDisruptionTarget = "DisruptionTarget";
 
 // Evictions are sent and not stored: the registry of kinds does not have them.
 const schema::Kind& EvictionKind() {
@@ -134,17 +134,12 @@ json::Value Spend(json::Value budget, std::string_view pod, Time now) {
 
 // Says why the pod goes, for controllers that do not count such an end against a job.
 json::Value WithDisruptionTarget(const json::Value& pod, Time now) {
-  const json::Value& before = schema::FindCondition(pod["status"]["conditions"], kDisruptionTarget);
   json::Array conditions;
   for (const json::Value& condition : pod["status"]["conditions"].items()) {
-    if (condition["type"].AsString() != kDisruptionTarget) conditions.push_back(condition);
+    if (condition["type"].AsString() != schema::kDisruptionTarget) conditions.push_back(condition);
   }
-  conditions.push_back(
-      json::Obj({{"type", kDisruptionTarget},
-                 {"status", "True"},
-                 {"lastTransitionTime", schema::TransitionTime(before, "True", now)},
-                 {"reason", "EvictionByEvictionAPI"},
-                 {"message", "Eviction API: evicting"}}));
+  conditions.push_back(schema::DisruptionTarget(pod, "EvictionByEvictionAPI",
+                                                "Eviction API: evicting", now));
   return pod.SetPath({"status", "conditions"}, json::Value(std::move(conditions)));
 }
 

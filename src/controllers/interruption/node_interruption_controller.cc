@@ -7,9 +7,10 @@
 
 #include "cluster/interruption.h"
 #include "cluster/taints.h"
-#include "controllers/pods/disruption_target.h"
+#include "controllers/pods/status_patch.h"
 #include "controllers/pods/pods_by_node.h"
 #include "schema/conditions.h"
+#include "schema/disruption_target.h"
 #include "schema/pod_phase.h"
 
 namespace muster::controllers {
@@ -154,13 +155,12 @@ bool StaysToTheEnd(const json::Value& pod) {
 void Tell(const json::Value& pod, Time deadline, Time now, Reconciled& out) {
   const ObjectKey key = client::KeyOf(pod);
   const std::string node = pod["spec"]["nodeName"].Str();
-  if (!schema::ConditionHolds(pod["status"]["conditions"], "DisruptionTarget")) {
+  if (!schema::ConditionHolds(pod["status"]["conditions"], schema::kDisruptionTarget)) {
     const std::string message =
         fmt::format("Node {} is taken back at {}", node, FormatTime(deadline));
-    out.PatchStrategic(
-        StatusTargetOf(pod),
-        StatusPatchOf(pod, {{"conditions", json::List({DisruptionTarget(pod, "NodeInterruption",
-                                                                        message, now)})}}));
+    const json::Value condition = schema::DisruptionTarget(pod, "NodeInterruption", message, now);
+    out.PatchStrategic(StatusTargetOf(pod),
+                       StatusPatchOf(pod, {{"conditions", json::List({condition})}}));
   }
   const int64_t left = std::chrono::duration_cast<seconds>(deadline - now).count();
   const int64_t wanted =

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cluster/taints.h"
-#include "controllers/pods/disruption_target.h"
+#include "controllers/pods/status_patch.h"
 #include "controllers/pods/pods_by_node.h"
 #include "schema/conditions.h"
 

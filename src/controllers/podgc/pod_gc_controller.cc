@@ -4,9 +4,10 @@
 #include <tuple>
 #include <utility>
 
-#include "controllers/pods/disruption_target.h"
+#include "controllers/pods/status_patch.h"
 #include "controllers/pods/pods_by_node.h"
 #include "schema/conditions.h"
+#include "schema/disruption_target.h"
 #include "schema/pod_phase.h"
 
 namespace muster::controllers {
@@ -130,8 +131,10 @@ void PodGcController::CollectOfMissingNode(const client::Informer& pods,
   for (const ObjectKey& key : keys) {
     const json::Value& pod = *pods.Find(key);
     if (IsGoing(pod) && IsTerminated(pod)) continue;
-    FailAndDelete(
-        pod, DisruptionTarget(pod, "DeletionByPodGC", "PodGC: node no longer exists", now), out);
+    FailAndDelete(pod,
+                  schema::DisruptionTarget(pod, "DeletionByPodGC", "PodGC: node no longer exists",
+                                           now),
+                  out);
     out.Event(pod, client::EventType::kWarning, "DeletionByPodGC",
               fmt::format("Removing Pod {}: its node {} does not exist", key.ToString(), node));
   }

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "cluster/taints.h"
-#include "controllers/pods/disruption_target.h"
+#include "controllers/pods/status_patch.h"
 #include "controllers/pods/pods_by_node.h"
+#include "schema/disruption_target.h"
 
 namespace muster::controllers {
 namespace {
@@ -42,12 +43,10 @@ std::optional<Time> EvictionTime(const json::Value& pod, const std::vector<Timed
 
 void Evict(const json::Value& pod, Time now, Reconciled& out) {
   const client::ObjectKey key = client::KeyOf(pod);
-  out.PatchStrategic(
-      StatusTargetOf(pod),
-      StatusPatchOf(
-          pod, {{"conditions", json::List({DisruptionTarget(
-                                   pod, "DeletionByTaintManager",
-                                   "Taint manager: deleting due to NoExecute taint", now)})}}));
+  const json::Value condition = schema::DisruptionTarget(
+      pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", now);
+  out.PatchStrategic(StatusTargetOf(pod),
+                     StatusPatchOf(pod, {{"conditions", json::List({condition})}}));
   client::DeleteOptions options;
   options.precondition_uid = pod["metadata"]["uid"].Str();
   out.Delete({resources::kPods, key.ns, key.name, ""}, std::move(options));

@@ -1,5 +1,7 @@
 #include "apiserver/bootstrap.h"
 
+#include <algorithm>
+
 #include "apiserver/aggregation/local_api_services.h"
 #include "apiserver/errors.h"
 #include "apiserver/identity/default_roles.h"
@@ -183,6 +185,15 @@ json::Value Merge(json::Value there, const json::Value& wanted) {
   return there;
 }
 
+// Our own definitions are valid: a test of theirs sees to it, and the first start does not pay for
+// reading their large schemas once more.
+bool IsOwnCrd(const json::Value& object) {
+  if (object["kind"].AsString() != "CustomResourceDefinition") return false;
+  return std::ranges::any_of(schema::OwnCrds(), [&object](const json::Value& crd) {
+    return crd["metadata"]["name"] == object["metadata"]["name"] && crd == object;
+  });
+}
+
 Status Ensure(Core& core, const json::Value& wanted, const PendingPtr& pending) {
   const ResourcePtr resource = ResourceOf(core, wanted);
   if (resource == nullptr) {
@@ -202,7 +213,9 @@ Status Ensure(Core& core, const json::Value& wanted, const PendingPtr& pending) 
   };
   const Result<Found> found = FindObject(core, kind, context.ns, context.name);
   if (!found) {
-    ASSIGN_OR_RETURN(object, PrepareCreate(core, *resource, context, std::move(object)));
+    ASSIGN_OR_RETURN(object, IsOwnCrd(wanted)
+                                 ? FillCreate(core, *resource, context, std::move(object))
+                                 : PrepareCreate(core, *resource, context, std::move(object)));
     ++pending->count;
     CreateObject(core, resource, context, std::move(object), done);
   } else if (IsKeptUpToDate(wanted)) {

@@ -8,9 +8,12 @@
 
 #include "json/parse.h"
 #include "json/write.h"
+#include "schema/conform.h"
 #include "schema/crd.h"
+#include "schema/defaulting.h"
 #include "schema/registry.h"
 #include "schema/unsupported_fields.h"
+#include "schema/validation.h"
 
 namespace muster::schema {
 namespace {
@@ -52,6 +55,22 @@ TEST(OwnCrdsTest, DescribeTheTrainingOperatorsPyTorchJob) {
   for (const char* field : {"runPolicy", "elasticPolicy", "pytorchReplicaSpecs", "nprocPerNode"})
     EXPECT_TRUE(spec["properties"].Has(field)) << field;
   EXPECT_EQ(spec["required"], json::Strings({"pytorchReplicaSpecs"}));
+}
+
+// The API server stores them unseen.
+TEST(OwnCrdsTest, AreValid) {
+  const Kind& kind =
+      *Registry::BuiltIn().Find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+  for (const json::Value& crd : OwnCrds()) {
+    SCOPED_TRACE(crd["metadata"]["name"].AsString());
+    const Result<json::Value> object = Conform(kind, crd, nullptr);
+    ASSERT_TRUE(object.has_value()) << object.error().ToString();
+    const json::Value filled = ApplyDefaults(kind, *object);
+    for (const StatusCause& cause : Validate(kind, filled))
+      ADD_FAILURE() << cause.field << ": " << cause.message;
+    EXPECT_FALSE(Validate(kind, filled.SetPath({"spec", "scope"}, "Nowhere")).empty());
+    EXPECT_TRUE(KindsFromCrd(filled).has_value());
+  }
 }
 
 // Nothing converts between them, so what one version keeps the other must not drop.

@@ -1,7 +1,9 @@
 #include "schema/compatibility.h"
 
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/strings.h"
 #include "schema/registry.h"
@@ -12,18 +14,29 @@ namespace {
 // Jobs carry whole pods; what is said of Pod holds there too.
 constexpr std::string_view kPodTemplate = "io.k8s.api.core.v1.PodTemplateSpec";
 
+// The parts of a pod, which our own kinds have outside of templates, too.
+constexpr std::string_view kPartsOfPods = "io.k8s.api.core.v1.";
+
 class KindTable {
  public:
-  std::string Rows(const Kind& kind) {
-    Walk(*kind.schema, "");
-    return rows_;
-  }
+  explicit KindTable(bool refers_to_pod) : refers_to_pod_(refers_to_pod) {}
+
+  void Walk(const Kind& kind) { Walk(*kind.schema, ""); }
+  const std::string& rows() const { return rows_; }
+  // Places of which the table of Pod tells.
+  const std::vector<std::string>& like_pods() const { return like_pods_; }
 
  private:
   void Walk(const Schema& schema, const std::string& path) {
     if (schema.name == kPodTemplate) return;
     // Init containers are like containers: each type is told of once, where it first occurs.
     if (!schema.name.empty() && !walked_.insert(&schema).second) return;
+    if (refers_to_pod_ && schema.name.starts_with(kPartsOfPods)) {
+      KindTable part(false);
+      part.Walk(schema, path);
+      if (!part.rows_.empty()) like_pods_.push_back("`" + path + "`");
+      return;
+    }
     for (const Field& field : schema.fields) {
       std::string place = path.empty() ? field.name : path + "." + field.name;
       if (field.support != Field::Support::kActedOn) {
@@ -48,18 +61,25 @@ class KindTable {
     rows_ += "| `" + place + "` | " + happens + " | " + field.description + " |\n";
   }
 
+  const bool refers_to_pod_;
   std::set<const Schema*> walked_;
   std::string rows_;
+  std::vector<std::string> like_pods_;
 };
 
-void AddKind(const Kind& kind, std::string& out) {
-  const std::string rows = KindTable().Rows(kind);
+void AddKind(const Kind& kind, bool is_own, std::string& out) {
+  KindTable table(is_own);
+  table.Walk(kind);
   out += "\n## " + kind.kind + " (" + kind.GroupVersion() + ")\n\n";
-  if (rows.empty()) {
+  const std::vector<std::string>& like_pods = table.like_pods();
+  if (!like_pods.empty()) {
+    out += "As in the table of Pod: " + Join(like_pods, ", ") + ".\n";
+    if (!table.rows().empty()) out += "\n";
+  } else if (table.rows().empty()) {
     out += "All fields are acted on.\n";
-    return;
   }
-  out += "| field | what happens | what it is for |\n|---|---|---|\n" + rows;
+  if (!table.rows().empty())
+    out += "| field | what happens | what it is for |\n|---|---|---|\n" + table.rows();
 }
 
 constexpr std::string_view kIntroduction = R"(# Compatibility
@@ -76,7 +96,8 @@ capabilities, seccomp, ...) makes the pod fail with a reason rather than run wit
 restriction. A volume that cannot be made keeps its pod from starting, with a reason.
 
 A type that occurs in several places (containers, init containers) is listed where it occurs
-first. Pod templates inside jobs follow the table of Pod.
+first. Pod templates inside jobs follow the table of Pod; so do the parts of a pod that kinds of
+machine learning have outside of templates.
 
 A `hostPort` leads from the node's addresses, and for the node's own programs from 127.0.0.1, to
 the pod, which sees the client's address (the node's, for 127.0.0.1 and for itself). The node of
@@ -132,8 +153,8 @@ and a namespace goes without waiting for a server that does not answer.
 
 std::string CompatibilityMarkdown() {
   std::string out(kIntroduction);
-  for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, out);
-  for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, out);
+  for (const KindPtr& kind : Registry::BuiltIn().kinds()) AddKind(*kind, false, out);
+  for (const KindPtr& kind : Registry::BuiltIn().own_custom_kinds()) AddKind(*kind, true, out);
   return out;
 }
 

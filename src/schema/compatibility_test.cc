@@ -26,5 +26,17 @@ TEST(CompatibilityTest, RestrictionsAreNamedAndActedOnFieldsAreNot) {
   EXPECT_EQ(text.find("spec.initContainers[].stdin"), std::string::npos);
 }
 
+TEST(CompatibilityTest, PartsOfPodsAreToldOfOnce) {
+  const std::string text = CompatibilityMarkdown();
+  const std::string stdin_row = "| `spec.containers[].stdin` |";
+  ASSERT_NE(text.find(stdin_row), std::string::npos);
+  EXPECT_EQ(text.find(stdin_row), text.rfind(stdin_row));
+  EXPECT_NE(text.find("\n\nAs in the table of Pod: `spec.containers[]`, `spec.volumes[]`.\n"),
+            std::string::npos);
+  EXPECT_EQ(text.find("| `spec.predictor.securityContext."), std::string::npos);
+  // A kind's own fields stay.
+  EXPECT_NE(text.find("| `spec.replicatedJobs[].template.spec.scheduling` |"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster::schema

@@ -86,7 +86,8 @@ class Decision {
 
   // What was written down before this process began, if the node was empty then, too.
   Time Remembered() const {
-    const json::Value& told = schema::FindCondition(claim_["status"]["conditions"], kConsolidatable);
+    const json::Value& told =
+        schema::FindCondition(claim_["status"]["conditions"], kConsolidatable);
     if (told.IsNull() || told["reason"].AsString() == kNotEmpty) return now_;
     return ParseTime(claim_["status"][kLastPodEvent].AsString()).value_or(now_);
   }

@@ -23,7 +23,8 @@ def walk(node):
     if node.get("enableInTreeAutoscaling"):
         see(node.setdefault("autoscalerOptions", {}))
     for group in [node.get("headGroupSpec")] + (node.get("workerGroupSpecs") or []):
-        if group:
+        # What an autoscaler finds of groups that say nothing is the server's part.
+        if group and not (node.get("enableInTreeAutoscaling") and "rayStartParams" not in group):
             group.setdefault("rayStartParams", {}).setdefault("object-store-memory", "80000000")
     for value in node.values():
         walk(value)

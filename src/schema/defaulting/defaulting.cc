@@ -30,6 +30,7 @@ constexpr KindDefaults kKindDefaults[] = {
     {"kubeflow.org", "JAXJob", DefaultJAXJob},
     {"kubeflow.org", "MPIJob", DefaultMPIJob},
     {"serving.kserve.io", "InferenceService", DefaultInferenceService},
+    {"ray.io", "RayCluster", DefaultRayCluster},
     {"apps", "Deployment", DefaultDeployment},
     {"apps", "ReplicaSet", DefaultReplicaSet},
     {"apps", "StatefulSet", DefaultStatefulSet},

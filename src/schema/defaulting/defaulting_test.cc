@@ -223,6 +223,20 @@ TEST(Defaults, OfOtherTrainingJobs) {
                 "runPolicy":{"cleanPodPolicy":"None","suspend":false}}})"));
 }
 
+TEST(Defaults, OfARayClusterAreWhatItsAutoscalerTakesForGranted) {
+  Kind kind;
+  kind.group = "ray.io";
+  kind.kind = "RayCluster";
+  const json::Value given = J(R"({"spec":{"enableInTreeAutoscaling":true,"headGroupSpec":{},
+      "workerGroupSpecs":[{"groupName":"a"},{"rayStartParams":{"num-cpus":"1"}}]}})");
+  EXPECT_EQ(ApplyDefaults(kind, given),
+            J(R"({"spec":{"enableInTreeAutoscaling":true,"headGroupSpec":{"rayStartParams":{}},
+      "workerGroupSpecs":[{"groupName":"a","rayStartParams":{}},
+                          {"rayStartParams":{"num-cpus":"1"}}]}})"));
+  const json::Value unscaled = given.SetPath({"spec", "enableInTreeAutoscaling"}, false);
+  EXPECT_EQ(ApplyDefaults(kind, unscaled), unscaled);
+}
+
 TEST(Defaults, OfASchemaReachIntoDefaultedAndNestedValues) {
   Schema number;
   number.type = Type::kInteger;

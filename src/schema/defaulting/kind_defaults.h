@@ -22,6 +22,7 @@ json::Value DefaultEndpointSlice(json::Value slice);
 json::Value DefaultEndpoints(json::Value endpoints);
 json::Value DefaultCustomResourceDefinition(json::Value crd);
 json::Value DefaultInferenceService(json::Value service);
+json::Value DefaultRayCluster(json::Value cluster);
 json::Value DefaultPyTorchJob(json::Value job);
 json::Value DefaultTFJob(json::Value job);
 json::Value DefaultJAXJob(json::Value job);

@@ -88,9 +88,11 @@ Result<WebSocketAccept> AcceptWebSocket(const Request& request,
         return std::find(supported.begin(), supported.end(), protocol) != supported.end();
       });
   if (!requested.empty() && chosen == requested.end()) {
+    // Not which: one of them may hold a token.
     return Error(Reason::kBadRequest,
-                 "Sec-WebSocket-Protocol: none of {} is known; expected one of {}",
-                 Join(requested, ", "), Join(supported, ", "));
+                 "Sec-WebSocket-Protocol: none of the {} that were named is known; expected one of "
+                 "{}",
+                 requested.size(), Join(supported, ", "));
   }
   accept.headers.Add("Upgrade", "websocket");
   accept.headers.Add("Connection", "Upgrade");

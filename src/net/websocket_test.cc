@@ -31,6 +31,14 @@ TEST(WebSocketHandshake, ChoosesTheFirstProtocolThatBothKnow) {
   EXPECT_FALSE(AcceptWebSocket(request, {"other"}).has_value());
 }
 
+TEST(WebSocketHandshake, DoesNotRepeatWhatItRefuses) {
+  const auto accept =
+      AcceptWebSocket(Handshake({"base64url.bearer.authorization.k8s.io.c2VjcmV0", "x"}), {"y"});
+  ASSERT_FALSE(accept.has_value());
+  EXPECT_EQ(accept.error().message(),
+            "Sec-WebSocket-Protocol: none of the 2 that were named is known; expected one of y");
+}
+
 TEST(WebSocketHandshake, RefusesMalformedOnes) {
   auto broken = [](auto change) {
     Request request = Handshake({});

@@ -116,22 +116,27 @@ Result<ResponseWriterPtr> MakeWebSocketWriter(const Request& request, ResponseWr
 void TakeTokenFromProtocols(Request& request) {
   std::vector<std::string> others;
   std::string token;
+  bool any = false;
   for (const auto& [name, value] : request.headers.list()) {
     if (!EqualsIgnoreCase(name, kProtocolHeader)) continue;
     for (const std::string_view part : SplitNonEmpty(value, ',')) {
       const std::string_view protocol = Trim(part);
       if (protocol.starts_with(kTokenProtocol)) {
+        any = true;
         token = DecodeToken(protocol.substr(kTokenProtocol.size()));
       } else {
         others.emplace_back(protocol);
       }
     }
   }
-  // A client has to offer another protocol beside it: that one can be agreed on.
-  if (token.empty() || others.empty() || request.headers.Has("Authorization")) return;
+  if (!any) return;
+  // Gone from there in any case: what is passed on, or said of a header, must not hold a token.
   request.headers.Remove(kProtocolHeader);
+  if (others.empty()) return;
   request.headers.Add(std::string(kProtocolHeader), Join(others, ", "));
-  request.headers.Add("Authorization", "Bearer " + token);
+  // A client has to offer another protocol beside it: that one can be agreed on.
+  if (!token.empty() && !request.headers.Has("Authorization"))
+    request.headers.Add("Authorization", "Bearer " + token);
 }
 
 bool IsSameOrigin(const Request& request) {

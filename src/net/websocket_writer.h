@@ -19,7 +19,8 @@ namespace muster::net {
 Result<ResponseWriterPtr> MakeWebSocketWriter(const Request& request, ResponseWriterPtr inner);
 
 // Browsers cannot give a WebSocket an Authorization header. As with upstream's servers the token
-// may come as a protocol, "base64url.bearer.authorization.k8s.io.TOKEN": becomes the header.
+// may come as a protocol, "base64url.bearer.authorization.k8s.io.TOKEN": becomes the header, if
+// there is none and another protocol is offered; and is no protocol any more in any case.
 void TakeTokenFromProtocols(Request& request);
 
 // A browser says which page opens a WebSocket, and opens it for any page, with the certificate that

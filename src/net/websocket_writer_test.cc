@@ -157,6 +157,19 @@ TEST(TakeTokenFromProtocols, NeedsAnotherProtocolBesideIt) {
   EXPECT_FALSE(broken.headers.Has("Authorization"));
 }
 
+TEST(TakeTokenFromProtocols, NoTokenStaysAmongTheProtocols) {
+  const std::string prefix = "base64url.bearer.authorization.k8s.io.";
+  for (const std::vector<std::string>& protocols :
+       {std::vector<std::string>{prefix + "YWJj"}, {prefix + "%%", "x"}, {"x", prefix + "YWJj"}}) {
+    for (const bool has_header : {false, true}) {
+      Request request = Asking(protocols);
+      if (has_header) request.headers.Add("Authorization", "Bearer mine");
+      TakeTokenFromProtocols(request);
+      EXPECT_EQ(request.headers.Get("Sec-WebSocket-Protocol"), protocols.size() == 1 ? "" : "x");
+    }
+  }
+}
+
 TEST(TakeTokenFromProtocols, AHeaderGoesBefore) {
   Request request = Asking({"base64url.bearer.authorization.k8s.io.YWJj", "binary.k8s.io"});
   request.headers.Add("Authorization", "Bearer mine");

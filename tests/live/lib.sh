@@ -33,9 +33,10 @@ trap finish EXIT
 up() { "$MUSTER" up --detach --data-dir "$DATA" "$@"; }
 control_plane_pid() { cat "$DATA/run/muster.pid"; }
 
-# eventually SECONDS COMMAND...: until it succeeds; fails with its last output.
+# eventually SECONDS COMMAND...: until it succeeds; fails with its last output. A busy machine has half a minute at least.
 eventually() {
-  local limit=$1 deadline=$((SECONDS + $1)) output=
+  local limit=$(($1 < 30 ? 30 : $1)) output=
+  local deadline=$((SECONDS + limit))
   shift
   while ! output=$("$@" 2>&1); do
     [ $SECONDS -lt $deadline ] || fail "not within $limit s: $* -> $output"

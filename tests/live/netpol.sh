@@ -52,7 +52,7 @@ address() { kubectl get pod -n "$1" "$2" -o 'jsonpath={.status.podIP}'; }
 WEB=$(address shop web) OTHER=$(address shop other) GUEST=$(address guests guest)
 
 reaches() { # reaches NAMESPACE POD HOST PORT
-  kubectl exec -n "$1" "$2" -- timeout 2 bash -c "exec 3<>/dev/tcp/$3/$4; echo x >&3; head -1 <&3" 2>/dev/null | grep -qx hello
+  kubectl exec -n "$1" "$2" -- timeout 10 bash -c "exec 3<>/dev/tcp/$3/$4; echo x >&3; head -1 <&3" 2>/dev/null | grep -qx hello
 }
 cut_off() { ! kubectl exec -n "$1" "$2" -- timeout 1 bash -c "exec 3<>/dev/tcp/$3/$4" 2>/dev/null; }
 policy() { # policy NAME < SPEC

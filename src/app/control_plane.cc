@@ -310,7 +310,9 @@ void ControlPlane::Impl::BuildParts() {
   controllers =
       std::make_unique<client::Runtime>(controller_part->client, *informers, Rng(rng.Next()));
   if (options.controls) {
-    controllers::AddAll(*controllers, *discovery, {.root_ca_pem = ca_pem});
+    controllers::AddAll(*controllers, *discovery,
+                        {.root_ca_pem = ca_pem,
+                         .autoscaler_period = options.horizontal_pod_autoscaler_sync_period});
   } else {
     controllers->Add(std::make_unique<controllers::NodeInterruptionController>());
   }

@@ -24,6 +24,9 @@
 namespace muster::app {
 namespace {
 
+constexpr const char* kAutoscalerPeriodFlag = "horizontal-pod-autoscaler-sync-period";
+constexpr Duration kMinAutoscalerPeriod = seconds(1);
+
 std::string HostName() {
   char name[256] = {};
   gethostname(name, sizeof(name) - 1);
@@ -50,6 +53,13 @@ Status ReadInstanceTypes(const std::string& path, std::string& text) {
   const auto catalog = autoscaler::ReadCatalog(text);
   if (catalog) return Status::Ok();
   return Error(Reason::kBadRequest, "--instance-types {}: {}", path, catalog.error().message());
+}
+
+Result<Duration> AutoscalerPeriod(const cli::Arguments& arguments) {
+  const std::string text = arguments.Get(kAutoscalerPeriodFlag);
+  ASSIGN_OR_RETURN(const Duration period, cli::ParseSpanFlag(kAutoscalerPeriodFlag, text));
+  if (period >= kMinAutoscalerPeriod) return period;
+  return Error(Reason::kBadRequest, "--{} {}: expected 1s or more", kAutoscalerPeriodFlag, text);
 }
 
 }  // namespace
@@ -150,6 +160,7 @@ Result<UpOptions> UpOptionsOf(const cli::Arguments& arguments) {
   ASSIGN_OR_RETURN(options.simulate_nodes, number("simulate-nodes", 0, agent::kMaxSimulatedNodes));
   ASSIGN_OR_RETURN(options.node_start_delay,
                    cli::ParseDurationFlag("node-start-delay", arguments.Get("node-start-delay")));
+  ASSIGN_OR_RETURN(options.horizontal_pod_autoscaler_sync_period, AutoscalerPeriod(arguments));
   if (arguments.Has("instance-types"))
     RETURN_IF_ERROR(ReadInstanceTypes(arguments.Get("instance-types"), options.instance_types));
   ASSIGN_OR_RETURN(options.kubelet_port, number("kubelet-port", 0, 65535));
@@ -174,8 +185,14 @@ Result<DownOptions> DownOptionsOf(const cli::Arguments& arguments) {
 
 namespace {
 
-std::vector<cli::Flag> FlagsOfNodePools() {
-  return {{"instance-types",
+std::vector<cli::Flag> FlagsOfScaling() {
+  return {{kAutoscalerPeriodFlag,
+           0,
+           "DURATION",
+           "between two looks at a HorizontalPodAutoscaler",
+           "15s",
+           {}},
+          {"instance-types",
            0,
            "FILE",
            "machines and prices that NodePools choose from, beside Amazon's (docs/autoscaling.md)",
@@ -249,7 +266,7 @@ cli::Command DeclareUp() {
        "on",
        {"on", "off"}},
       {"verbose", 'v', "", "log debug lines", "", {}}};
-  for (cli::Flag& flag : FlagsOfNodePools()) command.flags.push_back(std::move(flag));
+  for (cli::Flag& flag : FlagsOfScaling()) command.flags.push_back(std::move(flag));
   command.examples = {
       {"muster up", "in the foreground; Ctrl-C stops it"},
       {"muster up --detach", "in the background; `muster down` stops it"},

@@ -39,6 +39,7 @@ struct UpOptions {
   int64_t pod_max_pids = 0;  // of one pod; 0: no limit
   bool schedules = true;     // else `muster scheduler` does, in a process of its own
   bool controls = true;      // else a kube-controller-manager does; training jobs stay ours
+  Duration horizontal_pod_autoscaler_sync_period = seconds(15);
   bool verbose = false;
   agent::AddressRanges ranges;  // kept in the data directory, chosen at the first start
 };

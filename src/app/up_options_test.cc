@@ -20,7 +20,8 @@ Result<UpOptions> Up(const std::vector<const char*>& arguments) {
 TEST(UpOptions, ReadsEveryFlag) {
   const Result<UpOptions> options =
       Up({"--data-dir", "/tmp/x/", "--listen", "[::1]:7443", "--detach", "--simulate-gpus",
-          "4:H100", "--simulate-nodes", "3", "--node-name", "n1"});
+          "4:H100", "--simulate-nodes", "3", "--node-name", "n1",
+          "--horizontal-pod-autoscaler-sync-period", "2s"});
   ASSERT_TRUE(options.has_value()) << options.error().ToString();
   EXPECT_EQ(options->data_dir, "/tmp/x");
   EXPECT_EQ(options->listen_host, "::1");
@@ -29,6 +30,7 @@ TEST(UpOptions, ReadsEveryFlag) {
   EXPECT_EQ(options->simulate_gpus, 4);
   EXPECT_EQ(options->simulated_gpu_model, "H100");
   EXPECT_EQ(options->simulate_nodes, 3);
+  EXPECT_EQ(options->horizontal_pod_autoscaler_sync_period, seconds(2));
   EXPECT_EQ(options->node_name, "n1");
 }
 
@@ -50,6 +52,9 @@ TEST(UpOptions, RefusesBadValuesAndSaysWhatIsExpected) {
       {{"--kubelet-port", "65536"}, "expected 0 to 65535"},
       {{"--gpu-steady", "x"}, "expected a whole number"},
       {{"--gpu-idle", "-1"}, "expected 0 to"},
+      {{"--horizontal-pod-autoscaler-sync-period", "999ms"}, "expected 1s or more"},
+      {{"--horizontal-pod-autoscaler-sync-period", "-1s"}, "expected a duration"},
+      {{"--horizontal-pod-autoscaler-sync-period", "200h"}, "at most a week"},
       {{"--images", "push"}, "expected one of pull, machine"},
       {{"bogus"}, "bogus"},
   };

@@ -61,7 +61,8 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
   runtime.Add(std::make_unique<ClaimProtectionController>());
   runtime.Add(std::make_unique<VolumeProtectionController>());
   runtime.Add(std::make_unique<EphemeralVolumeController>());
-  runtime.Add(std::make_unique<PodAutoscalerController>(discovery));
+  runtime.Add(
+      std::make_unique<PodAutoscalerController>(discovery, options.autoscaler_period));
   runtime.Add(std::make_unique<NamespaceController>(discovery));
   runtime.Add(std::make_unique<GarbageController>(discovery));
 }

@@ -15,12 +15,15 @@
 
 #include "client/reconcile.h"
 #include "client/resource_discovery.h"
+#include "controllers/podautoscaler/autoscaler_pass.h"
 
 namespace muster::controllers {
 
 struct Options {
   // Goes into the ConfigMap kube-root-ca.crt of every namespace; "" leaves the ConfigMaps out.
   std::string root_ca_pem;
+  // Between two looks at one HorizontalPodAutoscaler; more than 0.
+  Duration autoscaler_period = kAutoscalerPeriod;
 };
 
 // REQUIRES: `discovery` outlives the runtime, and AddAll comes before Runtime::Start().

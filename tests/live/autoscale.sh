@@ -2,7 +2,7 @@
 # Issue 6: a HorizontalPodAutoscaler on simulated nodes, whose pods use what their annotations say: it goes up under
 # load, is held by its limits, and comes down when the load ends; and what stock kubectl shows of it.
 source "$(dirname "$0")/lib.sh"
-up --simulate-nodes 2
+up --simulate-nodes 2 --horizontal-pod-autoscaler-sync-period 2s
 
 deployment() { # deployment NAME CPU
   kubectl apply -f - <<YAML >/dev/null

@@ -4,7 +4,7 @@
 # while it is gone; whom it is told, and what kubectl sees of it.
 source "$(dirname "$0")/lib.sh"
 HERE=$ROOT/tests/live/aggregation
-up
+up --horizontal-pod-autoscaler-sync-period 2s
 
 # An authority, and a certificate in the Service's name.
 cd "$SCRATCH"

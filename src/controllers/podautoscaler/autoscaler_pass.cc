@@ -40,7 +40,7 @@ class Pass {
         conditions_(autoscaler_["status"]["conditions"].items()) {}
 
   void Run() {
-    out_.LookAgainAt(NextTick(now_, input_.seed));
+    out_.LookAgainAt(NextTick(now_, input_.period, input_.seed));
     if (LearnsOfRefusal() || !FindTarget()) return;
     const auto answer = input_.observations.find(kScale);
     if (answer == input_.observations.end()) return AskScale();
@@ -359,11 +359,10 @@ class Pass {
 
 }  // namespace
 
-Time NextTick(Time now, uint64_t seed) {
-  const Duration phase(
-      static_cast<int64_t>(seed % static_cast<uint64_t>(kAutoscalerPeriod.count())));
-  const Duration since = (now.time_since_epoch() - phase) % kAutoscalerPeriod;
-  return now - since + kAutoscalerPeriod;
+Time NextTick(Time now, Duration period, uint64_t seed) {
+  const Duration phase(static_cast<int64_t>(seed % static_cast<uint64_t>(period.count())));
+  const Duration since = (now.time_since_epoch() - phase) % period;
+  return now - since + period;
 }
 
 void ReconcileAutoscaler(const AutoscalerInput& input, AutoscalerMemory& memory, Time now,

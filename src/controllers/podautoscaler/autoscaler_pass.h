@@ -28,6 +28,8 @@
 
 namespace muster::controllers {
 
+// Between two looks at one autoscaler: kube-controller-manager's default of
+// --horizontal-pod-autoscaler-sync-period.
 inline constexpr Duration kAutoscalerPeriod = seconds(15);
 
 // What is kept of an autoscaler from pass to pass. A process that starts anew begins with nothing:
@@ -54,11 +56,13 @@ struct AutoscalerInput {
   bool kinds_known = true;  // a kind that is not found does not exist
   std::function<std::vector<json::Value>(const schema::LabelSelector&)> pods_of;
   const AutoscalerMemories& all;  // of this and the other autoscalers
+  Duration period = kAutoscalerPeriod;
   uint64_t seed = 0;
 };
 
-// Each autoscaler has its own seconds, so that not all ask at once.
-Time NextTick(Time now, uint64_t seed);
+// Each autoscaler has its own place in the period, so that not all ask at once.
+// REQUIRES: period > 0.
+Time NextTick(Time now, Duration period, uint64_t seed);
 
 void ReconcileAutoscaler(const AutoscalerInput& input, AutoscalerMemory& memory, Time now,
                          client::Reconciled& out);

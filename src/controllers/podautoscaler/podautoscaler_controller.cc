@@ -62,6 +62,7 @@ client::Reconciled PodAutoscalerController::Reconcile(const client::View& view,
             return selected;
           },
       .all = memories_,
+      .period = period_,
       .seed = seed};
   ReconcileAutoscaler(input, memory, now, out);
   return out;

@@ -1,7 +1,7 @@
 // src/controllers/podautoscaler/podautoscaler_controller.h
 //
-// Changes the replicas of what HorizontalPodAutoscalers point to (autoscaler_pass.h): every 15
-// seconds, and when a spec changes.
+// Changes the replicas of what HorizontalPodAutoscalers point to (autoscaler_pass.h): once
+// a period, and when a spec changes.
 //
 // Thread: the loop thread (see client/reconcile.h).
 
@@ -18,9 +18,10 @@ namespace muster::controllers {
 
 class PodAutoscalerController final : public client::Controller {
  public:
-  // REQUIRES: `discovery` outlives the controller.
-  explicit PodAutoscalerController(const client::ResourceDiscovery& discovery)
-      : discovery_(discovery) {}
+  // REQUIRES: `discovery` outlives the controller; period > 0.
+  explicit PodAutoscalerController(const client::ResourceDiscovery& discovery,
+                                   Duration period = kAutoscalerPeriod)
+      : discovery_(discovery), period_(period) {}
 
   std::string_view name() const override { return "horizontal-pod-autoscaler"; }
   std::vector<client::Trigger> Setup(client::InformerSet& informers) override;
@@ -29,6 +30,7 @@ class PodAutoscalerController final : public client::Controller {
 
  private:
   const client::ResourceDiscovery& discovery_;
+  const Duration period_;
   AutoscalerMemories memories_;
 };
 

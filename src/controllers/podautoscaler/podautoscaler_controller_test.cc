@@ -129,7 +129,9 @@ spec:
                                             behavior.empty() ? "" : "behavior: " + behavior)));
   }
 
-  void StartController() { Start(std::make_unique<PodAutoscalerController>(discovery_)); }
+  void StartController(Duration period = kAutoscalerPeriod) {
+    Start(std::make_unique<PodAutoscalerController>(discovery_, period));
+  }
   void Tick() { loop_.RunFor(kAutoscalerPeriod); }
   json::Value StatusOf(const std::string& name = "web") {
     return Get(kAutoscalers, "d", name)["status"];
@@ -208,6 +210,17 @@ TEST_F(PodAutoscalerTest, AsksEveryFifteenSecondsWhateverItWrites) {
   PutAutoscaler(kByCpu, "", "web", 20);
   loop_.RunFor(milliseconds(100));
   EXPECT_GE(Requests(ask), before + 5) << "a new spec is looked at at once";
+}
+
+TEST_F(PodAutoscalerTest, AsksOnceAPeriod) {
+  PutPod("a", 500);
+  PutAutoscaler(kByCpu);
+  StartController(seconds(2));
+  Tick();
+  const std::string ask = "GET /apis/metrics.k8s.io";
+  const size_t before = Requests(ask);
+  loop_.RunFor(seconds(20));
+  EXPECT_EQ(Requests(ask), before + 10);
 }
 
 TEST_F(PodAutoscalerTest, ComesDownAfterTheWindow) {
@@ -490,10 +503,11 @@ TEST(NextTick, IsWithinAPeriodAndSpreadOut) {
   const Time now(hours(500'000));
   std::map<Time, int> ticks;
   for (uint64_t seed = 0; seed < 100; ++seed) {
-    const Time tick = NextTick(now, seed * 7'919'000'000'001);
+    const uint64_t place = seed * 7'919'000'000'001;
+    const Time tick = NextTick(now, kAutoscalerPeriod, place);
     EXPECT_GT(tick, now);
     EXPECT_LE(tick, now + kAutoscalerPeriod);
-    EXPECT_EQ(NextTick(tick, seed * 7'919'000'000'001), tick + kAutoscalerPeriod);
+    EXPECT_EQ(NextTick(tick, kAutoscalerPeriod, place), tick + kAutoscalerPeriod);
     ++ticks[tick];
   }
   EXPECT_GT(ticks.size(), 90u);

@@ -34,15 +34,18 @@ up() { "$MUSTER" up --detach --data-dir "$DATA" "$@"; }
 control_plane_pid() { cat "$DATA/run/muster.pid"; }
 
 # eventually SECONDS COMMAND...: until it succeeds; fails with its last output. A busy machine has half a minute at least.
+# Who has waited long looks less often: each look is a kubectl, which takes the processor from the others.
 eventually() {
   local limit=$(($1 < 30 ? 30 : $1)) output=
-  local deadline=$((SECONDS + limit))
+  local start=$SECONDS
   shift
   while ! output=$("$@" 2>&1); do
-    [ $SECONDS -lt $deadline ] || fail "not within $limit s: $* -> $output"
-    read -rt 0.1 <> <(:) || true
+    local waited=$((SECONDS - start))
+    [ $waited -lt $limit ] || fail "not within $limit s: $* -> $output"
+    if [ $waited -lt 10 ]; then pause 0.$((waited < 1 ? 1 : waited)); else pause 1; fi
   done
 }
+pause() { read -rt "$1" <> <(:) || true; } # pause SECONDS
 
 # shows TEXT COMMAND...: until TEXT is in what it prints: events, conditions, logs, which are written after what they tell of.
 shows() { eventually 60 prints "$@"; }

@@ -155,17 +155,20 @@ void JobSetChapter::DeleteAJob() {
 
 // ---- the end ----
 
-// Suspended ones go on; Jobs that an orphaning deletion left keep nobody from its names.
+// Suspended ones go on; Jobs that an orphaning deletion left, or leaves from now on, keep nobody
+// from its names.
 void JobSetChapter::End() {
   ends_ = true;
   for (const std::string& name : names_) SetSuspend(name, false);
-  for (const auto& [uid, job] : jobs_) {
-    if (!job["metadata"]["ownerReferences"].empty()) continue;
-    const client::ObjectKey key = client::KeyOf(job);
-    client::DeleteOptions options;
-    options.propagation_policy = "Background";
-    Delete({resources::kJobs, key.ns, key.name, ""}, options);
-  }
+  for (const auto& [uid, job] : jobs_) DeleteOrphan(job);
+}
+
+void JobSetChapter::DeleteOrphan(const json::Value& job) {
+  if (!job["metadata"]["ownerReferences"].empty() || IsGoing(job)) return;
+  const client::ObjectKey key = client::KeyOf(job);
+  client::DeleteOptions options;
+  options.propagation_policy = "Background";
+  Delete({resources::kJobs, key.ns, key.name, ""}, options);
 }
 
 std::vector<std::string> JobSetChapter::Restless() const {
@@ -220,6 +223,7 @@ void JobSetChapter::OnJob(const json::Value& object, bool deleted) {
     jobs_.erase(uid);
     return;
   }
+  if (ends_) DeleteOrphan(object);
   if (!jobs_.insert_or_assign(uid, object).second) return;
   const auto job_set = job_sets_.find(client::ControllerOf(object)["uid"].Str());
   if (job_set != job_sets_.end()) CheckNewJob(object, job_set->second);

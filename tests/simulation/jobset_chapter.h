@@ -42,6 +42,7 @@ class JobSetChapter final : public Chapter {
   void SetSuspend(const std::string& name, bool suspend);
   void DeleteJobSet(const std::string& name);
   void DeleteAJob();
+  void DeleteOrphan(const json::Value& job);
   void OnJobSet(const json::Value& object, bool deleted);
   void OnJob(const json::Value& object, bool deleted);
   void CheckNewJob(const json::Value& job, const JobSet& job_set);

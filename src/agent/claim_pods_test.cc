@@ -70,6 +70,27 @@ TEST(ClaimPods, WaitForTheirClaimAndKeepWhatTheyWrote) {
   });
 }
 
+TEST(ClaimPods, NothingIsMadeInAClaimThatIsReadOnly) {
+  InNetworkNamespace([] {
+    Machine m;
+    PutVolume(m);
+    PutClaim(m, "Bound");
+    constexpr char kMount[] =
+        R"(,"volumeMounts":[{"name":"v","mountPath":"/data","subPath":"no/where"}])";
+    constexpr char kClaim[] =
+        R"("volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data","readOnly":true}}],)";
+    m.Create(OneContainer("a", "true", "Never", kMount, kClaim));
+    ASSERT_TRUE(m.UntilPhase("a", "Failed"));
+    const json::Value end = m.Status("a")["state"]["terminated"];
+    EXPECT_EQ(end["reason"].AsString(), "StartError");
+    EXPECT_TRUE(end["message"].AsString().contains(
+        R"(subPath "no/where" does not exist, and its volume is read-only)"))
+        << json::Write(end);
+    EXPECT_TRUE(PathExists(Root(m) + "/pv1_d_data"));
+    EXPECT_FALSE(PathExists(Root(m) + "/pv1_d_data/no"));
+  });
+}
+
 TEST(ClaimPods, RunOnWhateverBecomesOfTheirClaim) {
   InNetworkNamespace([] {
     Machine m;

@@ -50,9 +50,10 @@ Result<ModelMount> MountOf(std::string_view uri) {
   if (uri.starts_with(kFile)) {
     const std::string path = fmt::format("/{}", WithoutSlashes(uri.substr(kFile.size())));
     if (path == "/") return Error(Reason::kInvalid, "storageUri {}: names no path", uri);
-    return ModelMount{
-        json::Obj({{"name", kModelVolume}, {"hostPath", json::Obj({{"path", path}})}}),
-        base.Set("mountPath", TargetOf(path))};
+    const char* type = FileNameOf(path).empty() ? "Directory" : "File";
+    const json::Value source = json::Obj({{"path", path}, {"type", type}});
+    return ModelMount{json::Obj({{"name", kModelVolume}, {"hostPath", source}}),
+                      base.Set("mountPath", TargetOf(path))};
   }
   if (uri.starts_with(kClaim)) {
     const std::string_view rest = uri.substr(kClaim.size());

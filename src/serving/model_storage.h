@@ -7,6 +7,8 @@
 //   file:///srv/iris          the directory (or the file, by its ending) on the pod's node
 //   pvc://claim/path          the same, in a volume claim of the namespace
 //
+// What is not there is not made: the pod waits for it, or does not start, and says so.
+//
 // Other schemes need a downloader and are refused with a reason.
 //
 // Thread: any (pure).

@@ -110,6 +110,11 @@ TEST(ModelStorage, MountsDirectoriesAndFiles) {
   EXPECT_EQ(target("pvc://claim"), "/mnt/models");
   EXPECT_EQ(target("pvc://claim/a/model.pkl"), "/mnt/models/model.pkl");
   EXPECT_EQ(MountOf("pvc://claim/a/model.pkl")->mount["subPath"].AsString(), "a/model.pkl");
+  const auto type = [](std::string_view uri) {
+    return MountOf(uri)->volume["hostPath"]["type"].Str();
+  };
+  EXPECT_EQ(type("file:///srv/iris/v1.2"), "Directory") << "it is not made if it is missing";
+  EXPECT_EQ(type("file:///srv/iris/model.joblib"), "File");
   for (const char* uri : {"file:///", "pvc:///x", "file:///srv/../etc", "gs://b/m", "https://h/m"})
     EXPECT_FALSE(MountOf(uri).has_value()) << uri;
 }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/core.h>
+
 #include "schema/conditions.h"
 #include "serving/inference_service.h"
+#include "serving/model_storage.h"
 #include "serving/serving_pass.h"
 
 namespace muster::serving {
@@ -60,6 +63,11 @@ bool CannotStart(std::string_view reason) {
          reason == "RunContainerError";
 }
 
+// The model is not where it should be: the node says so of its volume, while the pod waits.
+bool FindsNoModel(const Value& waiting) {
+  return waiting["message"].AsString().contains(fmt::format("volume \"{}\"", kModelVolume));
+}
+
 }  // namespace
 
 Value ConditionsOf(const Value& before, std::vector<ServingCondition> list, Time now) {
@@ -102,14 +110,16 @@ Value FailureOf(const std::vector<Value>& pods, std::string_view app_label,
     const Value& waiting = server["state"]["waiting"];
     const Value& end = BadEnd(server);
     const bool cannot_start = CannotStart(waiting["reason"].AsString());
-    if (end.IsNull() && !cannot_start) continue;
+    const bool finds_none = FindsNoModel(waiting);
+    if (end.IsNull() && !cannot_start && !finds_none) continue;
     Value info = json::Obj({{"location", pod["metadata"]["name"]},
                             {"reason", cannot_start ? "RuntimeUnhealthy" : "ModelLoadFailed"},
                             {"modelRevisionName", revision}});
-    const Value& message = cannot_start ? waiting["message"] : end["message"];
-    info = info.Set(
-        "message", message.IsNull() ? (cannot_start ? waiting["reason"] : end["reason"]) : message);
-    if (!cannot_start) {
+    const bool waits = cannot_start || finds_none;
+    const Value& message = waits ? waiting["message"] : end["message"];
+    info = info.Set("message",
+                    message.IsNull() ? (waits ? waiting["reason"] : end["reason"]) : message);
+    if (!waits) {
       info = info.Set("exitCode", end["exitCode"]);
       if (end.Has("finishedAt")) info = info.Set("time", end["finishedAt"]);
     }

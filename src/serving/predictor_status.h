@@ -39,8 +39,8 @@ struct RevisionState {
   bool failed = false;          // that condition is False
 };
 
-// status.modelStatus.lastFailureInfo of the first pod whose server could not start or load its
-// model; null if there is none.
+// status.modelStatus.lastFailureInfo of the first pod whose server could not start, find or load
+// its model; null if there is none.
 json::Value FailureOf(const std::vector<json::Value>& pods, std::string_view app_label,
                       std::string_view revision);
 

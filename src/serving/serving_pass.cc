@@ -10,6 +10,7 @@
 #include "schema/conditions.h"
 #include "serving/builtin_runtime.h"
 #include "serving/children.h"
+#include "serving/model_storage.h"
 #include "serving/predictor_pod.h"
 #include "serving/predictor_status.h"
 
@@ -346,7 +347,12 @@ class Pass {
   Value FailureOfNewest() const {
     const std::string name =
         CanaryWanted() ? CanaryName(service_.name) : PredictorName(service_.name);
-    return FailureOf(children_.pods, AppLabel(name), spec_.revision);
+    const Value failure = FailureOf(children_.pods, AppLabel(name), spec_.revision);
+    const std::string_view uri = service_.model()["storageUri"].AsString();
+    const std::string_view message = failure["message"].AsString();
+    // The server knows it by the folder where it is mounted.
+    if (uri.empty() || !message.contains(kModelDir)) return failure;
+    return failure.Set("message", fmt::format("{} ({} is {})", message, kModelDir, uri));
   }
 
   Value FailureNow() const {

@@ -237,10 +237,32 @@ status:
           {exitCode: 1, message: no model in /mnt/models, finishedAt: "2026-01-02T03:04:04Z"}
 )")};
   Pass();
-  EXPECT_EQ(Condition("Ready"), "False pod iris-predictor-x: no model in /mnt/models");
+  EXPECT_EQ(Condition("Ready"),
+            "False pod iris-predictor-x: no model in /mnt/models (/mnt/models is file:///srv/a)");
   EXPECT_EQ(Model()["transitionStatus"].AsString(), "BlockedByFailedLoad");
   EXPECT_EQ(Model()["lastFailureInfo"]["reason"].AsString(), "ModelLoadFailed");
   EXPECT_EQ(Model()["lastFailureInfo"]["exitCode"].AsInt(), 1);
+}
+
+TEST_F(ServingPassTest, AModelThatIsNotThereSaysWhere) {
+  Pass();
+  children_.pods = {Yaml(R"(
+metadata: {name: iris-predictor-x, labels: {app: isvc.iris-predictor}}
+status:
+  containerStatuses:
+    - name: kserve-container
+      ready: false
+      state:
+        waiting:
+          reason: ContainerCreating
+          message: 'MountVolume.SetUp failed for volume "kserve-model" : no /srv/a'
+)")};
+  Pass();
+  EXPECT_EQ(Condition("Ready"),
+            "False pod iris-predictor-x: MountVolume.SetUp failed for volume \"kserve-model\" : "
+            "no /srv/a");
+  EXPECT_EQ(Model()["lastFailureInfo"]["reason"].AsString(), "ModelLoadFailed");
+  EXPECT_FALSE(Model()["lastFailureInfo"].Has("exitCode"));
 }
 
 TEST_F(ServingPassTest, WhatCannotBeServedIsRefusedAndWhatIsServedStays) {

@@ -137,10 +137,18 @@ equals "$(kubectl logs client | grep -c '"ready": true')" 4 "names that answered
 
 # --- not Ready: the model is not there, the format is unknown, the scheme is not served; each says so
 ready_says() { [[ "$(jsonpath "isvc/$1" '.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].message')" == "False "*"$2"* ]]; }
+missing="hostPath type check failed: $SCRATCH/nowhere does not exist"
+eventually 60 ready_says broken "$missing"
+shows "$missing" kubectl get events --field-selector reason=FailedMount
+[ ! -e "$SCRATCH/nowhere" ] || fail "the folder of a model was made"
+mkdir "$SCRATCH/nowhere" # there, and empty
 eventually 60 ready_says broken "the model cannot be loaded: RuntimeError: no model in /mnt/models"
+eventually 60 ready_says broken "(/mnt/models is file://$SCRATCH/nowhere)"
 serve() { printf 'apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: %s}\nspec: {predictor: {model: {modelFormat: {name: %s}, storageUri: "%s"}}}\n' "$@" | kubectl apply -f -; }
 serve alien pickled file:///srv/x
 eventually 30 ready_says alien "no runtime takes models of the format pickled"
+serve astray sklearn pvc://models/iris/v9
+eventually 60 ready_says astray 'subPath "iris/v9" does not exist, and its volume is read-only'
 serve far sklearn s3://bucket/model
 eventually 30 ready_says far "storageUri s3://bucket/model: only file://"
 equals "$(jsonpath isvc/far '.status.modelStatus.transitionStatus} {.status.modelStatus.lastFailureInfo.reason')" "InvalidSpec InvalidPredictorSpec"

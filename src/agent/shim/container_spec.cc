@@ -12,7 +12,8 @@ json::Value ToJson(const ContainerSpec& spec) {
                                 {"target", mount.target},
                                 {"readOnly", mount.read_only},
                                 {"hiddenBelow", mount.hidden_below},
-                                {"resolved", mount.resolved}}));
+                                {"resolved", mount.resolved},
+                                {"fixed", mount.fixed}}));
   }
   json::Array plugin_devices;
   for (const DeviceNode& device : spec.plugin_devices)
@@ -65,7 +66,7 @@ Result<ContainerSpec> ContainerSpecFromJson(const json::Value& value) {
   for (const json::Value& mount : value["mounts"].items()) {
     spec.mounts.push_back({mount["source"].Str(), mount["subPath"].Str(), mount["target"].Str(),
                            mount["readOnly"].AsBool(), mount["hiddenBelow"].Str(),
-                           mount["resolved"].AsBool()});
+                           mount["resolved"].AsBool(), mount["fixed"].AsBool()});
   }
   spec.devices = json::ToStrings(value["devices"]);
   for (const json::Value& device : value["pluginDevices"].items())

@@ -30,6 +30,7 @@ struct ContainerMount {
   // Path below source that must look empty: the data folder inside a hostPath.
   std::string hidden_below = {};
   bool resolved = false;  // source had its links resolved: it must have none when it is mounted
+  bool fixed = false;     // the volume itself is read-only: a sub_path is not made
 };
 
 // A character device of the node, by another path below /dev perhaps.

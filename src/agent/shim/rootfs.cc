@@ -296,11 +296,16 @@ Status CreateInRoot(int root_fd, const std::string& path, bool as_file, mode_t m
   return Status::Ok();
 }
 
-// What a subPath names; missing folders are like the volume's own. A link that leads out of the
-// volume is an error. Both as upstream.
-Result<UniqueFd> OpenSubPath(const UniqueFd& volume, const std::string& sub_path) {
+// What a subPath names; missing folders are like the volume's own, and are not made in a volume
+// that is read-only. A link that leads out of the volume is an error. All as upstream.
+Result<UniqueFd> OpenSubPath(const UniqueFd& volume, const ContainerMount& mount) {
+  const std::string& sub_path = mount.sub_path;
   UniqueFd inner(OpenAt2(volume.get(), sub_path.c_str(), O_PATH, RESOLVE_BENEATH));
   if (!inner.valid() && errno == ENOENT) {
+    if (mount.fixed) {
+      return Error(Reason::kNotFound, "subPath {:?} does not exist, and its volume is read-only",
+                   sub_path);
+    }
     struct stat info = {};
     if (fstat(volume.get(), &info) != 0) return SystemError("stat", "a volume", errno);
     RETURN_IF_ERROR(CreateInRoot(volume.get(), sub_path, false, info.st_mode & 07777));
@@ -321,7 +326,7 @@ Result<UniqueFd> OpenSource(const ContainerMount& mount) {
                  mount.source);
   }
   if (!source.valid()) return SystemError("open volume", mount.source, errno);
-  return mount.sub_path.empty() ? std::move(source) : OpenSubPath(source, mount.sub_path);
+  return mount.sub_path.empty() ? std::move(source) : OpenSubPath(source, mount);
 }
 
 // A hostPath that contains the data folder shows it empty. With a subPath the data folder may be

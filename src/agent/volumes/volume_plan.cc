@@ -473,6 +473,7 @@ Result<std::vector<ContainerMount>> ContainerMounts(const json::Value& container
     }
     out.resolved = std::any_of(plan.host_paths.begin(), plan.host_paths.end(),
                                [&](const HostPathVolume& volume) { return volume.name == name; });
+    out.fixed = out.resolved && plan.read_only.contains(name);
     if (const auto hidden = plan.hidden.find(name); hidden != plan.hidden.end())
       out.hidden_below = hidden->second;
     mounts.push_back(std::move(out));

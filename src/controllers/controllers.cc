@@ -53,6 +53,7 @@ void AddAll(client::Runtime& runtime, client::ResourceDiscovery& discovery, Opti
     runtime.Add(std::make_unique<QueuedJobController>(kind));
   runtime.Add(std::make_unique<LocalQueueController>());
   runtime.Add(std::make_unique<ClusterQueueController>());
+  runtime.Add(std::make_unique<ResourceFlavorController>());
   runtime.Add(std::make_unique<DisruptionController>(discovery));
   runtime.Add(std::make_unique<StatefulSetController>());
   runtime.Add(std::make_unique<DaemonSetController>());

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "client/storage_resources.h"
 #include "cluster/volumes.h"
+#include "controllers/finalizers.h"
 #include "controllers/persistentvolume/storage_facts.h"
 #include "controllers/persistentvolume/volume_pass.h"
 #include "simulation/fake_node.h"

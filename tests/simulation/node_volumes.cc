@@ -1,6 +1,7 @@
 #include "simulation/node_volumes.h"
 
 #include "client/storage_resources.h"
+#include "controllers/finalizers.h"
 #include "controllers/persistentvolume/storage_facts.h"
 #include "simulation/fake_node.h"
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "controllers/finalizers.h"
+
 namespace muster::controllers {
 namespace {
 
@@ -17,12 +19,6 @@ constexpr Duration kLookAgainLater = minutes(1);  // at an owner of a kind that 
 
 bool IsDeleting(const json::Value& object) { return object["metadata"].Has("deletionTimestamp"); }
 std::string_view UidOf(const json::Value& object) { return object["metadata"]["uid"].AsString(); }
-
-bool HasFinalizer(const json::Value& object, std::string_view finalizer) {
-  const json::Array& finalizers = object["metadata"]["finalizers"].items();
-  return std::any_of(finalizers.begin(), finalizers.end(),
-                     [finalizer](const json::Value& one) { return one.AsString() == finalizer; });
-}
 
 bool DeletesForeground(const json::Value& object) {
   return IsDeleting(object) && HasFinalizer(object, kForeground);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controllers/finalizers.h"
 #include "controllers/persistentvolume/storage_facts.h"
 
 namespace muster::controllers {
@@ -41,17 +42,6 @@ client::Trigger OnUsers() {
           }};
 }
 
-// Adds it to what is there, and takes it from what is to go once `is_free`.
-void Sync(const client::Target& target, const json::Value& object, std::string_view finalizer,
-          bool is_free, Reconciled& out) {
-  const bool has = HasFinalizer(object, finalizer);
-  if (!IsBeingDeleted(object)) {
-    if (!has) out.PatchMerge(target, AddFinalizerPatch(object, finalizer));
-  } else if (has && is_free) {
-    out.PatchMerge(target, RemoveFinalizerPatch(object, finalizer));
-  }
-}
-
 }  // namespace
 
 std::vector<client::Trigger> ClaimProtectionController::Setup(client::InformerSet& informers) {
@@ -82,8 +72,8 @@ Reconciled ClaimProtectionController::Reconcile(const client::View& view,
       out.LookAgainAt(*since + kProtectionSettling);
     }
   }
-  Sync({resources::kPersistentVolumeClaims, key.ns, key.name, ""}, *claim, schema::kClaimProtection,
-       is_free, out);
+  KeepUntilFree({resources::kPersistentVolumeClaims, key.ns, key.name, ""}, *claim,
+                schema::kClaimProtection, is_free, out);
   return out;
 }
 
@@ -99,8 +89,8 @@ Reconciled VolumeProtectionController::Reconcile(const client::View& view,
   const json::Value* volume = view.Of(resources::kPersistentVolumes).Find(key);
   if (volume == nullptr) return out;
   const bool is_free = (*volume)["status"]["phase"].AsString() != "Bound";
-  Sync({resources::kPersistentVolumes, "", key.name, ""}, *volume, schema::kVolumeProtection,
-       is_free, out);
+  KeepUntilFree({resources::kPersistentVolumes, "", key.name, ""}, *volume,
+                schema::kVolumeProtection, is_free, out);
   return out;
 }
 

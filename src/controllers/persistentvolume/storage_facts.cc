@@ -61,13 +61,6 @@ bool IsBeingDeleted(const json::Value& object) {
   return object["metadata"].Has("deletionTimestamp");
 }
 
-bool HasFinalizer(const json::Value& object, std::string_view finalizer) {
-  for (const json::Value& each : object["metadata"]["finalizers"].items()) {
-    if (each.AsString() == finalizer) return true;
-  }
-  return false;
-}
-
 json::Value PatchOf(const json::Value& seen, json::Value patch) {
   return std::move(patch).SetPath({"metadata", "uid"}, seen["metadata"]["uid"]);
 }
@@ -75,20 +68,6 @@ json::Value PatchOf(const json::Value& seen, json::Value patch) {
 json::Value GuardedPatch(const json::Value& seen, json::Value patch) {
   return PatchOf(seen, std::move(patch))
       .SetPath({"metadata", "resourceVersion"}, seen["metadata"]["resourceVersion"]);
-}
-
-json::Value AddFinalizerPatch(const json::Value& seen, std::string_view finalizer) {
-  const json::Value& finalizers = seen["metadata"]["finalizers"];
-  return GuardedPatch(
-      seen, json::Obj({{"metadata", json::Obj({{"finalizers", finalizers.Append(finalizer)}})}}));
-}
-
-json::Value RemoveFinalizerPatch(const json::Value& seen, std::string_view finalizer) {
-  json::Value kept = json::List();
-  for (const json::Value& each : seen["metadata"]["finalizers"].items()) {
-    if (each.AsString() != finalizer) kept = std::move(kept).Append(each);
-  }
-  return GuardedPatch(seen, json::Obj({{"metadata", json::Obj({{"finalizers", kept}})}}));
 }
 
 bool IsFor(const json::Value& volume, const json::Value& claim) {

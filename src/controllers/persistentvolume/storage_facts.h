@@ -36,13 +36,10 @@ const json::Value* DefaultClass(const client::Informer& classes);
 bool IsDefaultClass(const json::Value& storage_class);
 
 bool IsBeingDeleted(const json::Value& object);
-bool HasFinalizer(const json::Value& object, std::string_view finalizer);
 // A merge patch for this very object, whatever it became since.
 json::Value PatchOf(const json::Value& seen, json::Value patch);
 // One for the object as it was seen, which the server refuses when it has changed since.
 json::Value GuardedPatch(const json::Value& seen, json::Value patch);
-json::Value AddFinalizerPatch(const json::Value& seen, std::string_view finalizer);
-json::Value RemoveFinalizerPatch(const json::Value& seen, std::string_view finalizer);
 
 // The volume's claimRef names the claim; one without uid, any claim of that name.
 bool IsFor(const json::Value& volume, const json::Value& claim);

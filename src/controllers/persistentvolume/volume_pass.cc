@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "controllers/finalizers.h"
 #include "controllers/persistentvolume/storage_facts.h"
 #include "controllers/persistentvolume/volume_matching.h"
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "controllers/finalizers.h"
 #include "controllers/queues/workload_objects.h"
 #include "schema/label_selector.h"
 
@@ -45,6 +46,9 @@ class ClusterQueuePass {
       }
     }
     cluster::SortByTurn(waiting);
+    const client::Target target{kClusterQueues, "", pool_.name, ""};
+    if (KeepUntilFree(target, in_.cluster_queue, kResourceInUse, reserving_ == 0, out_))
+      return std::move(out_);
     for (const json::Value* workload : waiting) Judge(*workload);
     WriteStatus();
     return std::move(out_);
@@ -201,6 +205,8 @@ json::Value FlavorUsages(const cluster::QuotaPool& pool, const cluster::QuotaUsa
 
 std::pair<std::string, std::string> WhyInactive(const json::Value& cluster_queue,
                                                 const cluster::Flavors& flavors) {
+  if (cluster_queue["metadata"].Has("deletionTimestamp"))
+    return {"Terminating", "Can't admit new workloads; clusterQueue is terminating"};
   const json::Value& spec = cluster_queue["spec"];
   std::vector<std::string> reasons, messages;
   const auto add = [&](const char* reason, std::string message) {

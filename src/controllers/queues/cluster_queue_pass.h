@@ -1,7 +1,8 @@
 // src/controllers/queues/cluster_queue_pass.h
 //
 // One pass over one ClusterQueue: who of those that wait in it gets quota now, in the order of
-// priority and age, and why the others do not. Its status counts what is used.
+// priority and age, and why the others do not. Its status counts what is used. A queue that is
+// deleted admits nobody, and stays until nobody has quota of it.
 //
 // Thread:     any (pure).
 // Invariants: what is reserved never exceeds the nominal quota by what this pass reserves. That

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "controllers/finalizers.h"
 #include "controllers/queues/cluster_queue_pass.h"
 #include "controllers/queues/workload_objects.h"
 
@@ -17,6 +18,7 @@ namespace resources = client::resources;
 constexpr char kByQueue[] = "by-queue";
 constexpr char kByReservation[] = "by-reservation";
 constexpr char kByClusterQueue[] = "by-cluster-queue";  // LocalQueues
+constexpr char kByFlavor[] = "by-flavor";               // ClusterQueues
 
 client::ObjectKey LocalQueueOf(const json::Value& workload) {
   return {workload["metadata"]["namespace"].Str(), workload["spec"]["queueName"].Str()};
@@ -45,6 +47,15 @@ void IndexLocalQueues(client::Informer& queues) {
   queues.AddIndex(kByClusterQueue, [](const json::Value& queue) {
     return std::vector<std::string>{queue["spec"]["clusterQueue"].Str()};
   });
+}
+
+std::vector<std::string> FlavorsOf(const json::Value& cluster_queue) {
+  std::vector<std::string> flavors;
+  for (const cluster::QuotaGroup& group : cluster::ToQuotaPool(cluster_queue).groups) {
+    for (const cluster::QuotaGroup::FlavorQuota& quota : group.flavors)
+      flavors.push_back(quota.flavor);
+  }
+  return flavors;
 }
 
 std::vector<client::ObjectKey> AllOf(const client::Informer& informer) {
@@ -254,6 +265,35 @@ client::Reconciled LocalQueueController::Reconcile(const client::View& view,
   const json::Value status = LocalQueueStatus(*queue, cluster_queue, workloads, now);
   if (!(status == (*queue)["status"]))
     out.UpdateStatus({kLocalQueues, key.ns, key.name, ""}, queue->Set("status", status));
+  return out;
+}
+
+std::vector<client::Trigger> ResourceFlavorController::Setup(client::InformerSet& informers) {
+  informers.Get(kClusterQueues, json::Fields::Whole()).AddIndex(kByFlavor, FlavorsOf);
+  informers.Get(kResourceFlavors, json::Fields::Whole());
+  FollowDefinitions(informers);
+  // Those that it named before, or names no more.
+  client::Trigger on_cluster_queues{kClusterQueues, [](const client::ObjectKey&,
+                                                       const json::Value& before,
+                                                       const json::Value& after) {
+                                      std::vector<client::ObjectKey> keys;
+                                      if (before["spec"] == after["spec"]) return keys;
+                                      for (std::string& flavor : FlavorsOf(before))
+                                        keys.push_back({"", std::move(flavor)});
+                                      return keys;
+                                    }};
+  return {client::OnSelf(kResourceFlavors), std::move(on_cluster_queues)};
+}
+
+client::Reconciled ResourceFlavorController::Reconcile(const client::View& view,
+                                                       const client::Observations&,
+                                                       const client::ObjectKey& key, Time,
+                                                       uint64_t) {
+  client::Reconciled out;
+  const json::Value* flavor = view.Of(kResourceFlavors).Find(key);
+  if (flavor == nullptr || AreManagedElsewhere(view)) return out;
+  const bool is_free = view.Of(kClusterQueues).LookupCount(kByFlavor, key.name) == 0;
+  KeepUntilFree({kResourceFlavors, "", key.name, ""}, *flavor, kResourceInUse, is_free, out);
   return out;
 }
 

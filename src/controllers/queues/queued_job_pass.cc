@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "cluster/queues/quota_pool.h"
+#include "controllers/finalizers.h"
 
 namespace muster::controllers {
 namespace {
@@ -80,17 +81,8 @@ class QueuedJobPass {
   }
 
   void Release(const json::Value& workload) {
-    json::Array kept;
-    for (const json::Value& finalizer : workload["metadata"]["finalizers"].items()) {
-      if (finalizer.AsString() != kResourceInUse) kept.push_back(finalizer);
-    }
-    if (kept.size() == workload["metadata"]["finalizers"].size()) return;
-    out_.PatchMerge(
-        WorkloadTarget(workload),
-        json::Obj(
-            {{"metadata", json::Obj({{"uid", workload["metadata"]["uid"]},
-                                     {"resourceVersion", workload["metadata"]["resourceVersion"]},
-                                     {"finalizers", json::Value(std::move(kept))}})}}));
+    if (HasFinalizer(workload, kResourceInUse))
+      out_.PatchMerge(WorkloadTarget(workload), RemoveFinalizerPatch(workload, kResourceInUse));
   }
 
   void Manage() {

@@ -23,6 +23,7 @@ class QueuesTest : public ControllerTest {
     for (const schema::QueuedKind& kind : schema::QueuedKinds())
       Add(std::make_unique<QueuedJobController>(kind));
     Add(std::make_unique<LocalQueueController>());
+    Add(std::make_unique<ResourceFlavorController>());
     Start(std::make_unique<ClusterQueueController>());
   }
 
@@ -90,6 +91,12 @@ status: {{phase: {1}}}
     api_.Put(kJobs,
              now.Set("status", Yaml("{conditions: [{type: Complete, status: 'True', "
                                     "message: Reached expected number of succeeded pods}]}")));
+    Settle();
+  }
+
+  // As a client does, so that finalizers count.
+  void Delete(const client::Resource& resource, const std::string& name) {
+    client_.Delete({resource, "", name, ""}, {}, [](Result<json::Value>) {});
     Settle();
   }
 
@@ -248,6 +255,41 @@ TEST_F(QueuesTest, SaysWhatIsMissingOfTheQueue) {
   Settle();
   EXPECT_EQ(active(kClusterQueuePath, "", "gpus"), "True Ready Can admit new workloads");
   EXPECT_TRUE(Is("other", kAdmitted));
+}
+
+TEST_F(QueuesTest, WhatIsInUseStaysUntilItIsNot) {
+  PutQueues();
+  StartAll();
+  PutJob("train", 3);
+  PutPod("train", "Running");
+  PutJob("next", 3, 1);
+  Delete(kResourceFlavors, "a100");
+  Delete(kClusterQueues, "gpus");
+  const json::Value& queue = Get(kClusterQueuePath, "", "gpus");
+  EXPECT_TRUE(queue["metadata"].Has("deletionTimestamp"));
+  EXPECT_EQ(queue["metadata"]["finalizers"], Yaml("[kueue.x-k8s.io/resource-in-use]"));
+  EXPECT_EQ(queue["status"]["conditions"].At(0)["reason"].AsString(), "Terminating");
+  EXPECT_TRUE(Get(kFlavorPath, "", "a100")["metadata"].Has("deletionTimestamp"));
+  EXPECT_EQ(WhyNot("next"), "Inadmissible: ClusterQueue gpus is inactive");
+  EXPECT_EQ(runtime_.CountWritesOfExtraPass(), 0u);
+  End("train");
+  PutPod("train", "Succeeded");
+  EXPECT_TRUE(Get(kClusterQueuePath, "", "gpus").IsNull());
+  EXPECT_TRUE(Get(kFlavorPath, "", "a100").IsNull());
+  EXPECT_EQ(WhyNot("next"), "Inadmissible: ClusterQueue gpus doesn't exist");
+}
+
+TEST_F(QueuesTest, AFlavorIsFreeWhenNoClusterQueueNamesIt) {
+  PutQueues();
+  StartAll();
+  Delete(kResourceFlavors, "a100");
+  EXPECT_FALSE(Get(kFlavorPath, "", "a100").IsNull());
+  api_.Put(kClusterQueuePath,
+           Get(kClusterQueuePath, "", "gpus").SetPath({"spec", "resourceGroups"}, json::List()));
+  Settle();
+  EXPECT_TRUE(Get(kFlavorPath, "", "a100").IsNull());
+  Delete(kClusterQueues, "gpus");
+  EXPECT_TRUE(Get(kClusterQueuePath, "", "gpus").IsNull()) << "nobody has quota of it";
 }
 
 TEST_F(QueuesTest, TakesOnlyFromItsNamespaces) {

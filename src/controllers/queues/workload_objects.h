@@ -32,7 +32,8 @@ inline constexpr std::string_view kEvicted = "Evicted";
 inline constexpr std::string_view kFinished = "Finished";
 inline constexpr std::string_view kActive = "Active";
 
-// Keeps a workload, and with it its quota, until no pod of its job is left.
+// Keeps a workload, and with it its quota, until no pod of its job is left; a ClusterQueue until
+// nobody has quota of it; a ResourceFlavor until no ClusterQueue names it.
 inline constexpr std::string_view kResourceInUse = "kueue.x-k8s.io/resource-in-use";
 inline constexpr std::string_view kJobUidLabel = "kueue.x-k8s.io/job-uid";
 

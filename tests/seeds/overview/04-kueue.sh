@@ -98,7 +98,7 @@ spec:
       replicas: 2
       template:
         spec:
-          template: {spec: {restartPolicy: Never, containers: [{name: main, image: "pytorch/pytorch:latest", command: [sleep, "1000"]}]}}
+          template: {spec: {restartPolicy: Never, terminationGracePeriodSeconds: 1, containers: [{name: main, image: "pytorch/pytorch:latest", command: [sleep, "1000"]}]}}
 YAML
 eventually 20 says large "insufficient unused quota for nvidia.com/gpu in flavor a100, 1 more needed"
 equals "$(jsonpath pod/large '.spec.schedulingGates[0].name')" kueue.x-k8s.io/admission "what holds the pod"
@@ -109,4 +109,12 @@ eventually 30 says words "previously considered podsets requests (1) + current p
 explained words "never admitted"
 kubectl delete distributedtraining words
 eventually 30 is set Admitted
+
+# What is in use stays: the flavor until the ClusterQueue is gone, and that until its last pod is.
+kubectl delete resourceflavor/a100 clusterqueue/gpus --wait=false
+terminating() { equals "$(jsonpath clusterqueue/gpus '.status.conditions[?(@.type=="Active")].reason')" Terminating "why gpus is not active"; }
+eventually 20 terminating
+contains "$(jsonpath resourceflavor/a100 .metadata.deletionTimestamp)" T "when the flavor was deleted"
+kubectl delete jobset set
+kubectl wait --for=delete resourceflavor/a100 clusterqueue/gpus --timeout=60s
 say "result: a queue admitted PyTorchJobs, Jobs, JobSets and pods as quota allowed, whole and in turn"

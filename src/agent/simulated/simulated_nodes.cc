@@ -19,7 +19,8 @@ namespace muster::agent {
 namespace {
 
 constexpr int kMaxCreationsInFlight = 64;
-constexpr Duration kLeaseTick = milliseconds(100);
+constexpr Duration kLeaseTick = milliseconds(100);  // few nodes need less often
+constexpr Duration kLongestLeaseTick = seconds(1);
 constexpr Duration kRetryDelay = seconds(1);
 constexpr char kNodeIndex[] = "simulated-node";
 constexpr char kLocalVolumesOfNode[] = "/simulated/local-volumes";  // where nothing is
@@ -118,6 +119,7 @@ struct SimulatedNodes::Impl {
   size_t next_to_create = 0;
   int creating = 0;
   size_t next_lease = 0;
+  Duration leases_due{};  // so many as kSimulatedLeasePeriod is in it
   TimerId lease_timer = 0;
   std::map<std::string, TimerId> timers;  // pod uid -> its end
   uint64_t next_address = 1;
@@ -208,12 +210,17 @@ void SimulatedNodes::Impl::KeepTicking() {
   lease_timer = loop.After(offset, [this] { TickLeases(); });
 }
 
-// A share of the Leases at each tick, so that thousands of nodes are no burst.
+// A share of the Leases at each tick, so that thousands of nodes are no burst; each once in
+// kSimulatedLeasePeriod.
 void SimulatedNodes::Impl::TickLeases() {
-  lease_timer = names.empty() ? TimerId{0} : loop.After(kLeaseTick, [this] { TickLeases(); });
-  const size_t ticks = static_cast<size_t>(kSimulatedLeasePeriod / kLeaseTick);
-  const size_t share = (names.size() + ticks - 1) / ticks;
-  for (size_t i = 0; i < share && !names.empty(); ++i)
+  lease_timer = 0;
+  if (names.empty()) return;
+  const auto count = static_cast<int64_t>(names.size());
+  const Duration tick =
+      std::clamp<Duration>(kSimulatedLeasePeriod / count, kLeaseTick, kLongestLeaseTick);
+  lease_timer = loop.After(tick, [this] { TickLeases(); });
+  for (leases_due += tick * count; leases_due >= kSimulatedLeasePeriod;
+       leases_due -= kSimulatedLeasePeriod)
     RenewLease(names[next_lease++ % names.size()]);
 }
 

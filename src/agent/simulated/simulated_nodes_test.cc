@@ -53,6 +53,18 @@ TEST(SimulatedNodes, RenewTheirLeases) {
   EXPECT_EQ(c.api.Count("/apis/coordination.k8s.io/v1/leases"), 30u);
 }
 
+TEST(SimulatedNodes, WriteEachLeaseOnceInAPeriodAndNothingElse) {
+  for (const int count : {1, 3, 30, 101, 250}) {
+    Cluster c(count);
+    c.loop.RunFor(seconds(15));
+    const size_t before = c.api.requests.size();
+    c.loop.RunFor(10 * kSimulatedLeasePeriod);
+    const auto expected = static_cast<double>(10 * count);
+    EXPECT_NEAR(static_cast<double>(c.api.requests.size() - before), expected, 0.02 * expected + 1)
+        << count << " nodes";
+  }
+}
+
 TEST(SimulatedNodes, PodsRunEndAndGo) {
   Cluster c(2);
   c.Pod("stays");

@@ -1,6 +1,7 @@
 // RayCluster, RayJob and RayService. Rules: kuberay controllers/ray/utils/validation.go and its
 // CRDs, and what their pods must satisfy later anyway.
 
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -48,6 +49,36 @@ void ValidateTemplate(const Value& group, const Path& path, FieldErrors& errors)
   ValidatePodSpec(DefaultPodSpec(spec), spec_path, errors);
 }
 
+void RefuseFlags(const Value& group, std::initializer_list<const char*> names,
+                 std::string_view instead, const Path& path, FieldErrors& errors) {
+  for (const char* name : names) {
+    if (!group["rayStartParams"][name].AsString().empty())
+      errors.Forbidden(path.Child("rayStartParams").Key(name), instead);
+  }
+}
+
+// What the flags of `ray start` must not say, because another field does. All others are Ray's own
+// matter: what it does not know ends its container.
+void ValidateStartParams(const Value& group, const Path& path, FieldErrors& errors) {
+  if (group["rayStartParams"].Has("labels")) {
+    errors.Forbidden(path.Child("rayStartParams").Key("labels"), "use the group's labels instead");
+  }
+  if (group["resources"].empty()) return;
+  RefuseFlags(group, {"num-cpus", "num-gpus", "memory", "resources"},
+              "must not be used with the group's resources", path, errors);
+}
+
+void ValidateHead(const Value& spec, const Path& path, FieldErrors& errors) {
+  const Value& head = spec["headGroupSpec"];
+  ValidateTemplate(head, path, errors);
+  ValidateStartParams(head, path, errors);
+  RefuseFlags(head, {"redis-username"}, "use gcsFaultToleranceOptions.redisUsername instead", path,
+              errors);
+  if (!spec.Has("gcsFaultToleranceOptions")) return;
+  RefuseFlags(head, {"redis-password"}, "use gcsFaultToleranceOptions.redisPassword instead", path,
+              errors);
+}
+
 void ValidateGroup(const Value& group, bool autoscaling, const Path& path, FieldErrors& errors) {
   errors.Check(CheckDns1123Label, path.Child("groupName"), group["groupName"]);
   for (const char* count : {"replicas", "minReplicas", "maxReplicas", "idleTimeoutSeconds"})
@@ -70,12 +101,13 @@ void ValidateGroup(const Value& group, bool autoscaling, const Path& path, Field
 }
 
 void ValidateClusterSpec(const Value& spec, const Path& path, FieldErrors& errors) {
-  ValidateTemplate(spec["headGroupSpec"], path.Child("headGroupSpec"), errors);
+  ValidateHead(spec, path.Child("headGroupSpec"), errors);
   const Path list = path.Child("workerGroupSpecs");
   std::set<std::string_view> names;
   for (size_t i = 0; i < spec["workerGroupSpecs"].size(); ++i) {
     const Value& group = spec["workerGroupSpecs"].At(i);
     ValidateGroup(group, spec["enableInTreeAutoscaling"].AsBool(), list.Index(i), errors);
+    ValidateStartParams(group, list.Index(i), errors);
     if (!names.insert(group["groupName"].AsString()).second)
       errors.Duplicate(list.Index(i).Child("groupName"), group["groupName"]);
   }

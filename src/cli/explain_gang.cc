@@ -28,7 +28,28 @@ std::string SentenceForJobSet(const json::Value& job_set) {
                      counts.empty() ? "none is active yet" : Join(counts, ", "));
 }
 
-std::string SentenceForJob(const std::string& kind, const json::Value& job) {
+// Of a job that says it runs: a pod that waits for a node or a container that crashes counts as
+// active, too.
+std::string HowJobRuns(const json::Value& pods) {
+  int64_t live = 0, running = 0;
+  bool any_ran = false;
+  for (const json::Value& pod : pods["items"].items()) {
+    const std::string_view phase = pod["status"]["phase"].AsString();
+    const bool is_over = schema::IsFinalPhase(phase);
+    any_ran = any_ran || is_over || phase == "Running";
+    if (is_over || pod["metadata"].Has("deletionTimestamp")) continue;
+    ++live;
+    running += PodRuns(pod) ? 1 : 0;
+  }
+  if (running == live) return "runs";
+  if (running > 0) return fmt::format("has {} of {} pods running", running, live);
+  if (!any_ran) return "has not started";
+  return fmt::format("does not run at the moment: {}",
+                     live == 1 ? "its pod waits" : fmt::format("its {} pods wait", live));
+}
+
+std::string SentenceForJob(const std::string& kind, const json::Value& job,
+                           const json::Value& pods) {
   if (IsRayKind(kind)) return SentenceForRay(job);
   for (const char* type :
        {"Failed", "Succeeded", "Complete", "Completed", "Suspended", "Restarting"}) {
@@ -48,7 +69,7 @@ std::string SentenceForJob(const std::string& kind, const json::Value& job) {
                        replicas.AsInt());
   }
   const bool runs = ConditionHolds(job, "Running") || status["active"].AsInt() > 0;
-  return runs ? "runs" : "has not started";
+  return runs ? HowJobRuns(pods) : "has not started";
 }
 
 // Of the pods that it has made; "" if that is not known.
@@ -149,17 +170,17 @@ Result<Explanation> ExplainJob(Session& session, const ApiResource& resource,
                                const json::Value& job, Duration silence) {
   const std::string name = job["metadata"]["name"].Str();
   const std::string ns = job["metadata"]["namespace"].Str();
-  const std::string sentence = SentenceForJob(resource.kind, job);
-  Explanation out;
-  out.sentence = fmt::format("{} {} {}", resource.kind, name, sentence);
-  out.json = json::Obj(
-      {{"kind", resource.kind}, {"namespace", ns}, {"name", name}, {"message", sentence}});
   client::ListOptions options;
   options.label_selector = SelectorOf(resource, job);
   json::Value pods;
   if (!options.label_selector.empty()) {
     ASSIGN_OR_RETURN(pods, session.List(client::resources::kPods, ns, options));
   }
+  const std::string sentence = SentenceForJob(resource.kind, job, pods);
+  Explanation out;
+  out.sentence = fmt::format("{} {} {}", resource.kind, name, sentence);
+  out.json = json::Obj(
+      {{"kind", resource.kind}, {"namespace", ns}, {"name", name}, {"message", sentence}});
   if (!JobFinished(job)) AddQueue(session, job, out);
   std::string said = out.sentence;
   AddFailures(job, said, out);

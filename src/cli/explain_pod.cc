@@ -35,11 +35,9 @@ std::string WhyPodFailed(const json::Value& pod) {
 std::string HowPodRuns(const json::Value& pod) {
   const json::Value& containers = pod["status"]["containerStatuses"];
   std::string notes;
-  bool any_running = containers.empty();
   for (const json::Value& container : containers.items()) {
     const json::Value& ended = container["state"]["terminated"];
     const json::Value& last = container["lastState"]["terminated"];
-    any_running = any_running || container["state"].Has("running");
     if (!ended.IsNull()) {
       notes += fmt::format("; container {} ended with {}", container["name"].AsString(),
                            HowContainerEnded(ended));
@@ -51,7 +49,7 @@ std::string HowPodRuns(const json::Value& pod) {
                       HowContainerEnded(last));
     }
   }
-  return fmt::format("{} node {}{}", any_running ? "runs on" : "does not run at the moment on",
+  return fmt::format("{} node {}{}", PodRuns(pod) ? "runs on" : "does not run at the moment on",
                      pod["spec"]["nodeName"].AsString(), notes);
 }
 

@@ -362,6 +362,46 @@ TEST_F(ExplainTest, AJobIsFoundOfWhateverKind) {
   EXPECT_EQ(Text({"jobset.jobset.x-k8s.io", "other/j"}), "JobSet j of 1 Job: none is active yet\n");
 }
 
+TEST_F(ExplainTest, AJobRunsIfItsPodsDo) {
+  cluster_.api.static_answers["/apis"] =
+      Yaml("{groups: [{name: batch, versions: [{version: v1}]}]}");
+  cluster_.api.static_answers["/apis/batch/v1"] =
+      Yaml("{resources: [{name: jobs, kind: Job, namespaced: true}]}");
+  cluster_.api.Put("/apis/batch/v1/jobs",
+                   Yaml("{metadata: {name: j, namespace: default}, status: {active: 2}}"));
+  const auto put = [&](const std::string& name, const std::string& status) {
+    cluster_.api.Put("/api/v1/pods", Yaml("{metadata: {name: " + name +
+                                          ", namespace: default, labels: "
+                                          "{batch.kubernetes.io/job-name: j}}, spec: {nodeName: "
+                                          "n0, containers: [{name: c}]}, status: " +
+                                          status + "}"));
+  };
+  const auto first_line = [&] {
+    const std::string text = Text({"job", "j"});
+    return text.substr(0, text.find('\n'));
+  };
+  const std::string creating =
+      "{phase: Pending, containerStatuses: [{name: c, state: {waiting: {reason: ErrImagePull}}}]}";
+  const std::string runs = "{phase: Running, containerStatuses: [{name: c, state: {running: {}}}]}";
+  const std::string crashes =
+      "{phase: Running, containerStatuses: [{name: c, state: {waiting: {reason: "
+      "CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1, reason: Error}}}]}";
+  put("a", creating);
+  put("b", creating);
+  EXPECT_EQ(first_line(), "Job j has not started");
+  put("b", runs);
+  EXPECT_EQ(first_line(), "Job j has 1 of 2 pods running");
+  put("b", crashes);
+  EXPECT_EQ(Text({"job", "j"}),
+            "Job j does not run at the moment: its 2 pods wait\n"
+            "  a: waits: container c: ErrImagePull\n"
+            "  b: waits: container c: CrashLoopBackOff; it ended with exit code 1 (Error)\n");
+  put("a", "{phase: Failed}");
+  EXPECT_EQ(first_line(), "Job j does not run at the moment: its pod waits");
+  put("b", runs);
+  EXPECT_EQ(first_line(), "Job j runs") << "what is over is not waited for";
+}
+
 TEST_F(ExplainTest, AGangIsFoundByEitherPodGroup) {
   cluster_.api.static_answers["/apis"] = Yaml(
       "{groups: [{name: scheduling.volcano.sh, versions: [{version: v1beta1}]}, {name: "

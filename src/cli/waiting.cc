@@ -1,5 +1,7 @@
 #include "cli/waiting.h"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "base/strings.h"
@@ -78,6 +80,14 @@ std::string WhyPodWaits(const json::Value& pod) {
   return phase == "Running"
              ? ""
              : fmt::format("node {} is starting it", pod["spec"]["nodeName"].AsString());
+}
+
+bool PodRuns(const json::Value& pod) {
+  const json::Value& containers = pod["status"]["containerStatuses"];
+  return pod["status"]["phase"].AsString() == "Running" && WhyPodWaits(pod).empty() &&
+         (containers.empty() || std::ranges::any_of(containers.items(), [](const json::Value& one) {
+            return one["state"].Has("running");
+          }));
 }
 
 std::string WhyPodIsStuck(const json::Value& pod) {

@@ -19,6 +19,8 @@ namespace muster::cli {
 std::string WhyPodWaits(const json::Value& pod);
 // The same, but "" also for what passes by itself in a moment: worth a line where nobody watches.
 std::string WhyPodIsStuck(const json::Value& pod);
+// A container of it runs, and none waits.
+bool PodRuns(const json::Value& pod);
 // The most telling reason among the pods of a job: unschedulable before slow to start; "" if none
 // waits.
 std::string WhyPodsWait(const std::map<std::string, json::Value>& pods);

@@ -62,6 +62,34 @@ void AdviseOnMinAvailable(const TrainingKind& kind, const json::Value& job,
       wanted.AsInt(), pods));
 }
 
+// "4" of `torchrun --nnodes=4 train.py`, also in a line of a shell; nothing of a range.
+std::string_view FixedNnodes(std::string_view words) {
+  static constexpr std::string_view kOption = "--nnodes";
+  const size_t at = words.find(kOption);
+  if (at == std::string_view::npos || at + kOption.size() + 1 >= words.size()) return {};
+  const std::string_view value = words.substr(at + kOption.size() + 1);
+  const size_t end = std::min(value.find_first_not_of("0123456789"), value.size());
+  return end < value.size() && value[end] == ':' ? std::string_view() : value.substr(0, end);
+}
+
+// torchrun of such a pod does not form a group of another size, and those of the others fail at it.
+void AdviseOnFixedNnodes(const std::string& role, const json::Value& pod_spec,
+                         std::vector<std::string>& out) {
+  const json::Array& containers = pod_spec["containers"].items();
+  for (size_t i = 0; i < containers.size(); ++i) {
+    std::string words;
+    for (const char* list : {"command", "args"})
+      for (const json::Value& word : containers[i][list].items()) words += word.Str() + " ";
+    const std::string_view fixed = FixedNnodes(words);
+    if (fixed.empty()) continue;
+    out.push_back(fmt::format(
+        "spec.pytorchReplicaSpecs.{}.template.spec.containers[{}]: --nnodes={} goes before "
+        "PET_NNODES, which has the bounds of elasticPolicy: with any other number of pods torchrun "
+        "fails; leave it out",
+        role, i, fixed));
+  }
+}
+
 // What stands in the way of an elastic job's rendezvous.
 void AdviseOnElastic(const json::Value& job, std::vector<std::string>& out) {
   const json::Value& policy = job["spec"]["elasticPolicy"];
@@ -73,8 +101,10 @@ void AdviseOnElastic(const json::Value& job, std::vector<std::string>& out) {
         backend));
   }
   int64_t pods = 0;
-  for (const auto& [role, replica] : job["spec"]["pytorchReplicaSpecs"].members())
+  for (const auto& [role, replica] : job["spec"]["pytorchReplicaSpecs"].members()) {
     pods += replica["replicas"].AsInt(1);
+    AdviseOnFixedNnodes(role, replica["template"]["spec"], out);
+  }
   const std::optional<int64_t> least = policy["minReplicas"].Int();
   const std::optional<int64_t> most = policy["maxReplicas"].Int();
   if (least && pods < *least) {

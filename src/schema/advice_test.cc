@@ -100,6 +100,30 @@ TEST(Advice, AnElasticJobNeedsARendezvousAndAsManyPodsAsItsBounds) {
                                      "1 of the job's 4 wait for one of them to leave"});
 }
 
+TEST(Advice, AnElasticJobIsNotToldAFixedNumberOfNodes) {
+  const auto told = [](const std::string& container,
+                       const std::string& policy = R"("elasticPolicy": {},)") {
+    const std::string template_text = R"({"spec": {"containers": [)" + container + "]}}";
+    return ToldOf("kubeflow.org", "PyTorchJob",
+                  R"({"spec": {)" + policy + R"("pytorchReplicaSpecs": {"Master": {"template": )" +
+                      template_text + "}}}}");
+  };
+  const std::vector<std::string> fixed = {
+      "spec.pytorchReplicaSpecs.Master.template.spec.containers[0]: --nnodes=4 goes before "
+      "PET_NNODES, which has the bounds of elasticPolicy: with any other number of pods torchrun "
+      "fails; leave it out"};
+  EXPECT_EQ(told(R"({"command": ["torchrun", "--nnodes=4", "train.py"]})"), fixed);
+  EXPECT_EQ(told(R"({"command": ["torchrun", "--nnodes", "4"]})"), fixed);
+  EXPECT_EQ(told(R"({"command": ["sh", "-c"], "args": ["exec torchrun --nnodes 4 train.py"]})"),
+            fixed);
+  for (const char* fine : {R"(["torchrun", "--nnodes=2:8"])", R"(["torchrun", "--nnodes=$N"])",
+                           R"(["torchrun", "--nnodes"])", R"(["torchrun", "train.py"])"}) {
+    EXPECT_TRUE(told(R"({"command": )" + std::string(fine) + "}").empty()) << fine;
+  }
+  // One that is not elastic needs it.
+  EXPECT_TRUE(told(R"({"command": ["torchrun", "--nnodes=4"]})", "").empty());
+}
+
 TEST(Advice, NamesOfPodsBecomeHostNames) {
   for (const auto& [group, kind] :
        {std::pair("apps", "Deployment"), std::pair("apps", "ReplicaSet"), std::pair("batch", "Job"),

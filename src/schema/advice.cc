@@ -9,6 +9,7 @@
 #include "schema/dcgm_exporter.h"
 #include "schema/device_plugin.h"
 #include "schema/distributed_training.h"
+#include "schema/gpu_operator.h"
 #include "schema/names.h"
 #include "schema/preemptible_nodes.h"
 #include "schema/queued_kinds.h"
@@ -276,6 +277,13 @@ void AdviseOnDcgmExporter(const json::Value& pod_spec, std::vector<std::string>&
       "dcgm-exporter are made: scrape /api/v1/nodes/NODE/proxy/metrics");
 }
 
+void AdviseOnGpuOperator(const json::Value& pod_spec, std::vector<std::string>& out) {
+  if (!IsGpuOperator(pod_spec)) return;
+  out.emplace_back(
+      "spec.replicas: kept at 0: muster's nodes offer nvidia.com/gpu and their metrics themselves, "
+      "by the driver of the machine, and NVIDIA's GPU operator has nothing to do here");
+}
+
 // Where the pods of an object are described, if it is one of those that people write.
 std::pair<const json::Value&, std::string> PodSpecOf(const Kind& kind, const json::Value& object) {
   if (kind.group.empty() && kind.kind == "Pod") return {object["spec"], "spec"};
@@ -314,6 +322,7 @@ std::vector<std::string> Advise(const Kind& kind, const json::Value& object) {
     AdviseOnDevicePlugin(pod_spec, out);
     AdviseOnDcgmExporter(pod_spec, out);
   }
+  if (kind.group == "apps" && kind.kind == "Deployment") AdviseOnGpuOperator(pod_spec, out);
   if (kind.group.empty() && kind.kind == "Service") {
     AdviseOnLoadBalancer(spec, out);
     AdviseOnTopologyMode(object, out);

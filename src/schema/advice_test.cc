@@ -124,6 +124,14 @@ TEST(Advice, AnElasticJobIsNotToldAFixedNumberOfNodes) {
   EXPECT_TRUE(told(R"({"command": ["torchrun", "--nnodes=4"]})", "").empty());
 }
 
+TEST(Advice, TheGpuOperatorIsNotNeeded) {
+  constexpr char kDeployment[] = R"({"spec": {"template": {"spec": {
+      "containers": [{"image": "nvcr.io/nvidia/gpu-operator:v24.9.0"}]}}}})";
+  const std::vector<std::string> told = ToldOf("apps", "Deployment", kDeployment);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told[0].starts_with("spec.replicas: kept at 0: muster's nodes offer")) << told[0];
+}
+
 TEST(Advice, NamesOfPodsBecomeHostNames) {
   for (const auto& [group, kind] :
        {std::pair("apps", "Deployment"), std::pair("apps", "ReplicaSet"), std::pair("batch", "Job"),

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "schema/defaulting.h"
+#include "schema/gpu_operator.h"
 #include "schema/job_labels.h"
 
 namespace muster::apiserver {
@@ -18,12 +19,30 @@ class WorkloadStrategy : public Strategy {
 class DeploymentStrategy : public WorkloadStrategy {
  public:
   bool annotations_count_for_generation() const override { return true; }
+
+  Status PrepareCreate(WriteContext&, json::Value& deployment) override {
+    KeepGpuOperatorAtNone(deployment);
+    return Status::Ok();
+  }
+
+  Status PrepareUpdate(WriteContext&, const json::Value&, json::Value& after) override {
+    KeepGpuOperatorAtNone(after);
+    return Status::Ok();
+  }
+
   Status PrepareStatusUpdate(WriteContext&, const json::Value& before,
                              json::Value& after) override {
     const json::Value* labels = before["metadata"].Find("labels");
     after = labels != nullptr ? after.SetPath({"metadata", "labels"}, *labels)
                               : after.RemovePath({"metadata", "labels"});
     return Status::Ok();
+  }
+
+ private:
+  // So whoever waits for the rollout (helm --wait) does not wait for ever.
+  static void KeepGpuOperatorAtNone(json::Value& deployment) {
+    if (schema::IsGpuOperator(deployment.Path({"spec", "template", "spec"})))
+      deployment = std::move(deployment).SetPath({"spec", "replicas"}, 0);
   }
 };
 

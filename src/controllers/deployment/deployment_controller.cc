@@ -5,6 +5,7 @@
 #include "controllers/deployment/rollout.h"
 #include "controllers/pods/ownership.h"
 #include "controllers/pods/selected_objects.h"
+#include "schema/gpu_operator.h"
 #include "schema/pod_phase.h"
 
 namespace muster::controllers {
@@ -28,6 +29,16 @@ client::Trigger OnPodGone(const client::Informer& replica_sets) {
               keys.push_back({key.ns, deployment["name"].Str()});
             return keys;
           }};
+}
+
+// Once for each state of the spec: why it has no pods (apiserver/kinds/workload_strategies.cc).
+void TellOfGpuOperator(const json::Value& deployment, client::Reconciled& out) {
+  if (deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"] ||
+      !schema::IsGpuOperator(deployment.Path({"spec", "template", "spec"})))
+    return;
+  out.Event(deployment, client::EventType::kNormal, "GpuOperatorNotNeeded",
+            "muster's nodes offer nvidia.com/gpu and their metrics themselves, by the driver of "
+            "the machine: NVIDIA's GPU operator is kept at 0 replicas");
 }
 
 }  // namespace
@@ -63,6 +74,7 @@ client::Reconciled DeploymentController::Reconcile(const client::View& view,
   if (CarryOut(resources::kDeployments, *deployment, resources::kReplicaSets, observations, claims,
                out))
     return out;
+  TellOfGpuOperator(*deployment, out);
   DeploymentInput input;
   input.deployment = *deployment;
   input.replica_sets = std::move(claims.owned);

@@ -309,6 +309,20 @@ TEST_F(DeploymentTest, PassesOnWhyPodsCannotBeMade) {
   EXPECT_EQ(Condition("ReplicaFailure")["message"].AsString(), "exceeded quota: q");
 }
 
+TEST_F(DeploymentTest, WhyTheGpuOperatorHasNoPodsIsAnEvent) {
+  PutDeployment(0, "nvcr.io/nvidia/gpu-operator:v24.9.0");
+  Change({"metadata", "generation"}, 1);
+  Settle();
+  const std::vector<std::string> events = Events();
+  EXPECT_EQ(std::ranges::count_if(
+                events,
+                [](const std::string& event) {
+                  return event.starts_with("GpuOperatorNotNeeded muster's nodes offer");
+                }),
+            1);
+  EXPECT_EQ(Condition("Available")["status"].AsString(), "True");
+}
+
 TEST_F(DeploymentTest, ASelectorForAllPodsIsRefused) {
   PutDeployment(1, "v1");
   Change({"spec", "selector"}, json::Obj());

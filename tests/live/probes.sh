@@ -166,7 +166,7 @@ eventually 10 said badhook FailedPostStartHook "PostStartHook failed"
 
 # Sidecars: started one after the other, gated by their startup probe, ended last in reverse; a Job with one completes.
 side() { # side NAME: a sidecar that says when it begins and ends
-  printf '{name: %s, image: none, restartPolicy: Always, command: [sh, -c, "trap '"'"'echo -%s >> /m/order; exit 0'"'"' TERM; echo +%s >> /m/order; while true; do sleep 0.1; done"], volumeMounts: [{name: m, mountPath: /m}], startupProbe: {exec: {command: [sh, -c, "sleep 0.3; echo started-%s >> /m/order"]}, periodSeconds: 1}}' "$1" "$1" "$1" "$1"
+  printf '{name: %s, image: none, restartPolicy: Always, command: [sh, -c, "trap '"'"'echo -%s >> /m/order; exit 0'"'"' TERM; echo +%s >> /m/order; while true; do sleep 0.1; done"], volumeMounts: [{name: m, mountPath: /m}], startupProbe: {exec: {command: [sh, -c, "sleep 0.3; echo started-%s >> /m/order"]}, periodSeconds: 1, timeoutSeconds: 30}}' "$1" "$1" "$1" "$1"
 }
 kubectl apply -f - <<YAML >/dev/null
 apiVersion: batch/v1

@@ -11,6 +11,7 @@
 #include "autoscaler/cluster_view.h"
 #include "autoscaler/consolidator.h"
 #include "autoscaler/node_claim.h"
+#include "autoscaler/pool_status.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "client/event_recorder.h"
@@ -101,7 +102,11 @@ struct Autoscaler::Impl {
       pools_changed = true;
       Wake();
     };
-    Follow(pools, always);
+    Follow(pools, [this, always](const ObjectKey& key, const json::Value& before,
+                                 const json::Value& after) {
+      if (after.IsNull()) judged.erase(before["metadata"]["uid"].Str());
+      always(key, before, after);
+    });
     Follow(claims,
            [this](const ObjectKey& key, const json::Value& before, const json::Value& after) {
              awaited.erase(key.name);
@@ -320,12 +325,8 @@ struct Autoscaler::Impl {
       cluster::AddTo(sum, {{std::string(kNodesResource), 1}});
     }
     for (const auto& [key, object] : pools.objects()) {
-      json::Value resources = json::Obj({{std::string(kNodesResource), "0"}});
-      for (const auto& [name, amount] : sums[key.name])
-        resources = resources.Set(name, cluster::AmountText(name, amount));
-      const json::Value before = object["status"].IsObject() ? object["status"] : json::Obj();
-      const json::Value status = WithCondition(before.Set("resources", resources), "Ready", true,
-                                               "Ready", "", api.loop().Now());
+      TellIfNothingIsOffered(object);
+      const json::Value status = PoolStatus(object, sums[key.name], api.loop().Now());
       if (status == object["status"]) continue;
       api.Patch({kNodePools, "", key.name, "status"}, client::PatchType::kMerge,
                 json::Obj({{"status", status}}),
@@ -335,6 +336,14 @@ struct Autoscaler::Impl {
                   LookAt(api.loop().Now() + kRetry);
                 }));
     }
+  }
+
+  // Once of each version of its spec.
+  void TellIfNothingIsOffered(const json::Value& object) {
+    const json::Value& metadata = object["metadata"];
+    if (std::exchange(judged[metadata["uid"].Str()], object["spec"]) == object["spec"]) return;
+    const std::string why = WhyNothingIsOffered(ToNodePool(object), config.catalog);
+    if (!why.empty()) recorder.Record(object, client::EventType::kWarning, kNoCompatibleTypes, why);
   }
 
   static constexpr Duration kAvoidAfter = minutes(5);
@@ -360,7 +369,8 @@ struct Autoscaler::Impl {
   std::set<std::string> awaited;  // names of claims that were asked for and not seen yet
   Time awaited_until{};
   std::map<AvoidedType, Time> avoided;
-  TimerId timer = 0;  // of the batch
+  std::map<std::string, json::Value> judged;  // specs of pools, by uid
+  TimerId timer = 0;                          // of the batch
   Time first_wake{};
   TimerId later = 0;
   Time later_at{};

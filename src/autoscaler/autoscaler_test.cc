@@ -51,6 +51,43 @@ TEST_F(AutoscalerTest, WithoutANodePoolNothingHappens) {
   EXPECT_EQ(All(kClaimsPath).size(), 1u);
 }
 
+TEST_F(AutoscalerTest, APoolThatCanHaveNoMachineSaysSo) {
+  const auto with = [this](const char* capacity) {
+    api_.Put(kPoolsPath,
+             Yaml(fmt::format(
+                 "{{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {{name: gpu}}, spec: "
+                 "{{template: {{spec: {{requirements: [{{key: karpenter.sh/capacity-type, "
+                 "operator: In, values: [{}]}}]}}}}}}}}",
+                 capacity)));
+    loop_.RunFor(seconds(3));
+  };
+  const auto says = [this](std::string_view type) {
+    const json::Value condition =
+        schema::FindCondition(Get(kPoolsPath, "", "gpu")["status"]["conditions"], type);
+    return condition["status"].Str() + " " + condition["reason"].Str() + " " +
+           condition["message"].Str();
+  };
+  const std::string filtered =
+      "NoCompatibleInstanceTypes NodePool requirements filtered out all compatible available "
+      "instance types";
+  Start();
+  with("preemptible");
+  const std::string invalid =
+      "no valid values found in [preemptible] for karpenter.sh/capacity-type, expected one of: "
+      "[on-demand reserved spot]";
+  EXPECT_EQ(says("ValidationSucceeded"), "False NodePoolValidationFailed " + invalid);
+  EXPECT_EQ(says("Ready"), "False UnhealthyDependents ValidationSucceeded=False");
+  EXPECT_EQ(Told(filtered + ": " + invalid), 1u);
+  with("reserved");
+  EXPECT_EQ(says("Ready"), "True Ready ");
+  EXPECT_EQ(Told(filtered + ": no machine is offered as reserved"), 1u);
+  with("preemptible, spot");
+  EXPECT_EQ(says("ValidationSucceeded"), "True ValidationSucceeded ");
+  PutPod("a");
+  loop_.RunFor(seconds(3));
+  EXPECT_EQ(All(kClaimsPath).size(), 1u);
+}
+
 TEST_F(AutoscalerTest, PodsOfOneBatchAreOnePlan) {
   PutPool();
   Start();

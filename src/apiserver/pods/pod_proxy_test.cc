@@ -63,6 +63,8 @@ class FakeNode : public NodeProxy {
   Function<void(Result<NodeUpgrade>)> upgraded;
 };
 
+constexpr char kLog[] = "/api/v1/namespaces/default/pods/p/log";
+
 class PodProxyTest : public testing::Test {
  protected:
   PodProxyTest() : test_(Options()) {
@@ -86,6 +88,21 @@ class PodProxyTest : public testing::Test {
         test_.Send("PATCH", "/api/v1/namespaces/default/pods/p/status",
                    "{\"status\":{\"containerStatuses\":[" + container_status + "]}}", headers);
     ASSERT_EQ(writer->status, 200) << writer->body;
+  }
+  void SetRunning() {
+    SetStatus(R"({"name":"c","image":"i","imageID":"","ready":true,"restartCount":0,
+                  "state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}})");
+  }
+  // What a client gets of the log that the node answers for in this way.
+  auto LogOf(int status, std::string_view answer, const std::string& query = "") {
+    auto writer = test_.Send("GET", kLog + query);
+    node_.stream.on_head(status, {});
+    node_.stream.on_data(answer);
+    node_.stream.on_end(Status::Ok());
+    return writer;
+  }
+  static std::string MessageOf(const FakeWriter& writer) {
+    return TestServer::Json(writer)["message"].Str();
   }
 
   FakeNode node_;
@@ -139,8 +156,6 @@ TEST_F(PodProxyTest, ANodesAnswerHasALimit) {
   test_.loop.RunReady();
 }
 
-constexpr char kLog[] = "/api/v1/namespaces/default/pods/p/log";
-
 TEST_F(PodProxyTest, StreamsTheLogOfTheOnlyContainer) {
   const auto writer = test_.Send("GET", std::string(kLog) + "?follow=true&tailLines=5&pretty=true");
   EXPECT_EQ(node_.endpoint.address, "10.1.1.1");
@@ -160,54 +175,38 @@ TEST_F(PodProxyTest, StreamsTheLogOfTheOnlyContainer) {
 TEST_F(PodProxyTest, SaysWhyAContainerHasNoLogYet) {
   SetStatus(R"({"name":"c","image":"i","imageID":"","ready":false,"restartCount":0,
                 "state":{"waiting":{"reason":"ContainerCreating"}}})");
-  const auto writer = test_.Send("GET", kLog);
-  node_.stream.on_head(404, {});
-  node_.stream.on_data("no such file");
-  node_.stream.on_end(Status::Ok());
+  const auto writer = LogOf(404, "no such file");
   EXPECT_EQ(writer->status, 400);
-  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(),
+  EXPECT_EQ(MessageOf(*writer),
             "container \"c\" in pod \"p\" is waiting to start: ContainerCreating");
 }
 
 TEST_F(PodProxyTest, PassesTheNodesOwnErrorOn) {
-  SetStatus(R"({"name":"c","image":"i","imageID":"","ready":true,"restartCount":0,
-                "state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}})");
-  const auto writer = test_.Send("GET", kLog);
-  node_.stream.on_head(500, {});
-  node_.stream.on_data("disk on fire\n");
-  node_.stream.on_end(Status::Ok());
+  SetRunning();
+  const auto writer = LogOf(500, "disk on fire\n");
   EXPECT_EQ(writer->status, 500);
-  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "disk on fire");
+  EXPECT_EQ(MessageOf(*writer), "disk on fire");
 }
 
 TEST_F(PodProxyTest, ANodeThatHasJustStartedIsAskedAgain) {
-  SetStatus(R"({"name":"c","image":"i","imageID":"","ready":true,"restartCount":0,
-                "state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}})");
-  const auto writer = test_.Send("GET", kLog);
-  node_.stream.on_head(503, {});
-  node_.stream.on_data("this node has just started\n");
-  node_.stream.on_end(Status::Ok());
+  SetRunning();
+  const auto writer = LogOf(503, "this node has just started\n");
   EXPECT_EQ(writer->status, 503);
   EXPECT_EQ(writer->headers.Get("Retry-After"), "1");
-  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "this node has just started");
+  EXPECT_EQ(MessageOf(*writer), "this node has just started");
 }
 
 TEST_F(PodProxyTest, NamesTheNodeThatCannotBeReached) {
   const auto writer = test_.Send("GET", kLog);
   node_.stream.on_end(Status(Reason::kServiceUnavailable, "connection refused"));
   EXPECT_EQ(writer->status, 503);
-  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(),
-            "cannot reach node \"n1\": connection refused");
+  EXPECT_EQ(MessageOf(*writer), "cannot reach node \"n1\": connection refused");
 }
 
 TEST_F(PodProxyTest, PreviousWithoutAnEarlierRun) {
-  SetStatus(R"({"name":"c","image":"i","imageID":"","ready":true,"restartCount":0,
-                "state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}})");
-  const auto writer = test_.Send("GET", std::string(kLog) + "?previous=true");
-  node_.stream.on_head(404, {});
-  node_.stream.on_end(Status::Ok());
-  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(),
-            "previous terminated container \"c\" in pod \"p\" not found");
+  SetRunning();
+  const auto writer = LogOf(404, "", "?previous=true");
+  EXPECT_EQ(MessageOf(*writer), "previous terminated container \"c\" in pod \"p\" not found");
 }
 
 TEST_F(PodProxyTest, JoinsAnExecWithTheNode) {
@@ -278,7 +277,7 @@ TEST_F(PodProxyTest, ARefusedExecIsAnOrdinaryError) {
   upgrade.response.body = "container not found (\"c\")";
   node_.upgraded(std::move(upgrade));
   EXPECT_EQ(writer->status, 404);
-  EXPECT_EQ(TestServer::Json(*writer)["message"].AsString(), "container not found (\"c\")");
+  EXPECT_EQ(MessageOf(*writer), "container not found (\"c\")");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "cli/sync_plan.h"
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 
 #include "base/strings.h"
 #include "cli/three_way.h"
@@ -84,22 +84,25 @@ client::Target TargetOf(const std::string& entry) {
           ""};
 }
 
-Result<std::vector<std::string>> EntriesOf(std::string_view text) {
+Result<Entries> EntriesOf(std::string_view text) {
   const Result<json::Value> list = json::Parse(text);
   const bool whole =
       list && list->IsArray() && std::ranges::all_of(list->items(), [](const json::Value& entry) {
         return entry.IsString() && !TargetOf(entry.Str()).resource.plural.empty();
       });
   if (!whole) return Error(Reason::kInvalid, "expected a JSON list of entries that sync wrote");
-  return json::ToStrings(*list);
+  Entries entries;
+  for (const json::Value& entry : list->items()) entries.insert(entry.Str());
+  return entries;
 }
 
-std::vector<std::string> LeftOut(const std::vector<std::string>& before,
-                                 const std::vector<std::string>& now) {
-  const std::set<std::string> there(now.begin(), now.end());
+std::string TextOf(const Entries& entries) {
+  return json::Write(json::Strings({entries.begin(), entries.end()}));
+}
+
+std::vector<std::string> LeftOut(const Entries& before, const Entries& now) {
   std::vector<std::string> out;
-  for (const std::string& entry : before)
-    if (!there.contains(entry)) out.push_back(entry);
+  std::ranges::set_difference(before, now, std::back_inserter(out));
   return out;
 }
 

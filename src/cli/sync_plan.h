@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,11 +34,12 @@ std::string WithoutCredentials(const std::string& repository);
 // One entry of the inventory, and back; a target without a resource if it is none.
 std::string EntryOf(const client::Target& target);
 client::Target TargetOf(const std::string& entry);
-// A list of them, as JSON; an error if it is none.
-Result<std::vector<std::string>> EntriesOf(std::string_view text);
+using Entries = std::set<std::string, std::less<>>;
+// A list of them, as JSON, and back; an error if it is none.
+Result<Entries> EntriesOf(std::string_view text);
+std::string TextOf(const Entries& entries);
 // Entries of `before` that are not among `now`.
-std::vector<std::string> LeftOut(const std::vector<std::string>& before,
-                                 const std::vector<std::string>& now);
+std::vector<std::string> LeftOut(const Entries& before, const Entries& now);
 
 // Fields that an apply changed although the manifest says what it said before: somebody else had
 // changed them. "spec.replicas: 5 -> 2"; of a Secret "data.password". Empty if there are none.

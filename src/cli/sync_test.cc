@@ -32,6 +32,8 @@ TEST(SyncPlan, EntriesAndWhatIsLeftOut) {
   EXPECT_EQ(TargetOf(EntryOf(target)).resource, target.resource);
   EXPECT_EQ(TargetOf(EntryOf(target)).name, "web");
   EXPECT_EQ(TargetOf("x").name, "");
+  EXPECT_EQ(*EntriesOf(TextOf({"b|v1|x||1", "a|v1|x||2"})), (Entries{"a|v1|x||2", "b|v1|x||1"}));
+  EXPECT_FALSE(EntriesOf(R"(["x"])").has_value());
   EXPECT_EQ(LeftOut({"a", "b", "c"}, {"b"}), (std::vector<std::string>{"a", "c"}));
 }
 

@@ -108,10 +108,10 @@ class Syncer {
   Status ReadInventory();
   Status WriteInventory(const std::string& commit);
   Status WriteData(json::Value data);
-  Status Announce(std::vector<std::string> entries);
-  Status AnnounceAll(const std::vector<ManifestObject>& manifests);
+  Status Announce(Entries entries);
+  Result<std::vector<bool>> AnnounceAll(const std::vector<ManifestObject>& manifests);
   Result<std::vector<ManifestObject>> ReadFolder() const;
-  bool ApplyOne(const ManifestObject& manifest);
+  bool ApplyOne(const ManifestObject& manifest, bool announced);
   bool LeaveOut(const std::string& entry);
   Status PushState(const GitRepository::Commit& commit);
   void TellOfCommit(const GitRepository::Commit& commit);
@@ -121,11 +121,11 @@ class Syncer {
   const SyncOptions options_;
   GitRepository repository_;
   Applier applier_;
-  bool has_inventory_ = false;                // the object is there
-  std::vector<std::string> inventory_, now_;  // entries; those of this round
+  bool has_inventory_ = false;  // the object is there
+  Entries inventory_, now_;     // of the last round and of this one
   // What was about to be applied, so that who is killed in between knows of it; those that have
   // a fault still.
-  std::vector<std::string> pending_, still_pending_;
+  Entries pending_, still_pending_;
   std::string inventory_commit_, told_commit_, pushed_;
   std::map<std::string, std::string> errors_;  // by object: as told last
 };
@@ -142,7 +142,7 @@ Status Syncer::ReadInventory() {
   for (const auto& [key, list] :
        {std::pair{"inventory", &inventory_}, std::pair{"pending", &pending_}}) {
     if (!data.Has(key)) continue;
-    Result<std::vector<std::string>> entries = EntriesOf(data[key].AsString());
+    Result<Entries> entries = EntriesOf(data[key].AsString());
     if (!entries) {
       return Error(Reason::kInvalid,
                    "configmap/{}: data.{}: {}; nothing is changed until it is one again, or the "
@@ -155,40 +155,40 @@ Status Syncer::ReadInventory() {
 }
 
 // Before anything of it is applied.
-Status Syncer::Announce(std::vector<std::string> entries) {
+Status Syncer::Announce(Entries entries) {
   std::erase_if(entries, [this](const std::string& entry) {
-    return std::ranges::find(inventory_, entry) != inventory_.end() ||
-           std::ranges::find(pending_, entry) != pending_.end();
+    return inventory_.contains(entry) || pending_.contains(entry);
   });
   if (entries.empty()) return Status::Ok();
-  pending_.insert(pending_.end(), entries.begin(), entries.end());
-  std::ranges::sort(pending_);
-  return WriteData(json::Obj({{"pending", json::Write(json::Strings(pending_))}}));
+  pending_.merge(entries);
+  return WriteData(json::Obj({{"pending", TextOf(pending_)}}));
 }
 
-// In one write; what is of a kind that the folder brings itself comes later.
-Status Syncer::AnnounceAll(const std::vector<ManifestObject>& manifests) {
-  std::vector<std::string> entries;
+// In one write. Which of them it was of: what is of a kind that the folder brings itself comes
+// later.
+Result<std::vector<bool>> Syncer::AnnounceAll(const std::vector<ManifestObject>& manifests) {
+  Entries entries;
+  std::vector<bool> announced;
   for (const ManifestObject& manifest : manifests) {
     const Result<client::Target> target = applier_.TargetOf(manifest.object);
-    if (target) entries.push_back(EntryOf(*target));
+    announced.push_back(target.has_value());
+    if (target) entries.insert(EntryOf(*target));
   }
-  return Announce(std::move(entries));
+  RETURN_IF_ERROR(Announce(std::move(entries)));
+  return announced;
 }
 
 Status Syncer::WriteInventory(const std::string& commit) {
-  std::ranges::sort(now_);
-  std::ranges::sort(still_pending_);
   if (has_inventory_ && now_ == inventory_ && still_pending_ == pending_ &&
       commit == inventory_commit_) {
     return Status::Ok();
   }
   json::Value data = json::Obj({{"commit", commit},
-                                {"inventory", json::Write(json::Strings(now_))},
+                                {"inventory", TextOf(now_)},
                                 {"path", options_.path},
                                 {"repository", WithoutCredentials(options_.repository)}});
   if (!still_pending_.empty()) {
-    data = data.Set("pending", json::Write(json::Strings(still_pending_)));
+    data = data.Set("pending", TextOf(still_pending_));
   } else if (!pending_.empty()) {
     data = data.Set("pending", nullptr);
   }
@@ -230,7 +230,7 @@ Result<std::vector<ManifestObject>> Syncer::ReadFolder() const {
   return objects;
 }
 
-bool Syncer::ApplyOne(const ManifestObject& manifest) {
+bool Syncer::ApplyOne(const ManifestObject& manifest, bool announced) {
   const json::Value object =
       manifest.object.SetPath({"metadata", "labels", kSyncLabel}, options_.name);
   const auto may_change = [&](const json::Value& current) -> Status {
@@ -239,8 +239,10 @@ bool Syncer::ApplyOne(const ManifestObject& manifest) {
     return Error(Reason::kInvalid, "it belongs to the sync {:?}", owner);
   };
   const auto apply = [&]() -> Result<Applied> {
-    ASSIGN_OR_RETURN(const client::Target target, applier_.TargetOf(object));
-    RETURN_IF_ERROR(Announce({EntryOf(target)}));
+    if (!announced) {
+      ASSIGN_OR_RETURN(const client::Target target, applier_.TargetOf(object));
+      RETURN_IF_ERROR(Announce({EntryOf(target)}));
+    }
     return applier_.Apply(object, may_change);
   };
   const Result<Applied> applied = apply();
@@ -255,8 +257,8 @@ bool Syncer::ApplyOne(const ManifestObject& manifest) {
   }
   errors_.erase(what);
   const std::string entry = EntryOf(applied->target);
-  now_.push_back(entry);
-  const bool known = std::find(inventory_.begin(), inventory_.end(), entry) != inventory_.end();
+  now_.insert(entry);
+  const bool known = inventory_.contains(entry);
   const std::vector<std::string> drift = DriftOf(*applied, object);
   if (!drift.empty()) {
     console_.Print("{} had drifted: {}\n", applied->name, Join(drift, "; "));
@@ -327,16 +329,15 @@ Result<bool> Syncer::Round() {
   TellOfCommit(commit);
   now_.clear();
   still_pending_.clear();
-  RETURN_IF_ERROR(AnnounceAll(manifests));
+  ASSIGN_OR_RETURN(const std::vector<bool> announced, AnnounceAll(manifests));
   bool all = true;
-  for (const ManifestObject& manifest : manifests) all &= ApplyOne(manifest);
-  using Entries = std::vector<std::string>;
+  for (size_t i = 0; i < manifests.size(); ++i) all &= ApplyOne(manifests[i], announced[i]);
   const auto leave_out = [&](const Entries& known, Entries& kept) {
-    Entries gone = LeftOut(known, now_);
+    std::vector<std::string> gone = LeftOut(known, now_);
     std::reverse(gone.begin(), gone.end());
     for (const std::string& entry : gone) {
       // Of a manifest that has a fault nobody knows which object it is: it may be one of these.
-      if (!all || !LeaveOut(entry)) kept.push_back(entry);
+      if (!all || !LeaveOut(entry)) kept.insert(entry);
     }
   };
   leave_out(pending_, still_pending_);

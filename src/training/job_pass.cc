@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "schema/conditions.h"
+#include "schema/disruption_target.h"
 #include "schema/pod_phase.h"
 #include "training/mpi.h"
 #include "training/pods.h"
@@ -50,7 +51,7 @@ int64_t RestartCountOf(const json::Value& pod) {
 
 // The node is no more: the pod did not fail, and it will be gone in a moment.
 bool WentWithItsNode(const json::Value& pod) {
-  return schema::FindCondition(pod["status"]["conditions"], "DisruptionTarget")["reason"]
+  return schema::FindCondition(pod["status"]["conditions"], schema::kDisruptionTarget)["reason"]
              .AsString() == "DeletionByPodGC";
 }
 

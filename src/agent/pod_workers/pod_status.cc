@@ -6,6 +6,7 @@
 #include "agent/runtime/signal_names.h"
 #include "base/strings.h"
 #include "schema/conditions.h"
+#include "schema/disruption_target.h"
 #include "schema/pod_phase.h"
 #include "schema/pod_qos.h"
 
@@ -234,7 +235,8 @@ std::vector<Condition> OwnConditions(const json::Value& pod, const PodRuntimeSta
                                 containers_ready,
                                 {"PodScheduled", true, "", ""}};
   if (state.failed_reason == kEvicted)
-    out.push_back({"DisruptionTarget", true, "TerminationByKubelet", state.failed_message});
+    out.push_back({std::string(schema::kDisruptionTarget), true, "TerminationByKubelet",
+                   state.failed_message});
   return out;
 }
 

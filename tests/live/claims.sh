@@ -7,7 +7,6 @@ up --simulate-nodes 2
 bound_to() { [ "$(jsonpath "pvc/$1" '.status.phase}{.spec.volumeName')" = "Bound$2" ]; }
 bound() { [ "$(jsonpath "pvc/$1" .status.phase)" = Bound ]; }
 gone() { ! kubectl get "$1" >/dev/null 2>&1; }
-has_event() { contains "$(kubectl get events --field-selector "involvedObject.name=$1" -o 'jsonpath={.items[*].message}')" "$2"; }
 claim() { # claim NAME CLASS: of 1Gi
   kubectl apply -f - <<YAML >/dev/null
 apiVersion: v1
@@ -51,7 +50,7 @@ kind: PersistentVolumeClaim
 metadata: {name: data}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 YAML
-eventually 20 has_event data "waiting for first consumer to be created before binding"
+shows "waiting for first consumer to be created before binding" events_of data
 kubectl apply -f - <<'YAML' >/dev/null
 apiVersion: v1
 kind: Pod
@@ -61,7 +60,7 @@ spec:
   containers: [{name: c, image: none}]
   volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]
 YAML
-eventually 20 has_event data "waiting for pod nowhere to be scheduled"
+shows "waiting for pod nowhere to be scheduled" events_of data
 contains "$(muster explain pvc data)" "event WaitForPodScheduled: waiting for pod nowhere to be scheduled" "muster explain pvc"
 kubectl delete pod nowhere --grace-period=0 --force >/dev/null 2>&1
 # One that no volume can be made for.
@@ -93,7 +92,7 @@ contains "$(kubectl patch pvc data -p '{"spec":{"resources":{"requests":{"storag
 kubectl delete pvc data --wait=false >/dev/null
 kubectl delete pv "$volume" --wait=false >/dev/null
 claim marker '""'
-eventually 20 has_event marker "no persistent volumes available for this claim and no storage class is set"
+shows "no persistent volumes available for this claim and no storage class is set" events_of marker
 equals "$(jsonpath pvc/data .status.phase)" Bound "the claim in use"
 contains "$(jsonpath "pv/$volume" .metadata.finalizers)" kubernetes.io/pv-protection "the volume in use"
 kubectl delete pod user --grace-period=0 --force >/dev/null 2>&1

@@ -31,7 +31,6 @@ spec:
 YAML
 }
 in_pod() { kubectl exec "$1" -- sh -c "$2"; }
-has_event() { contains "$(kubectl get events --field-selector "involvedObject.name=$1,reason=$2" -o 'jsonpath={.items[*].message}')" "$3"; }
 health_is() { # health_is POD DEVICE HEALTH
   local now
   now=$(jsonpath "pod/$1" '.status.containerStatuses[0].allocatedResourcesStatus[?(@.name=="example.com/foo")].resources[*]')
@@ -93,7 +92,7 @@ say "== a device fails: nobody gets it, who has it goes on and is told"
 set_devices "$one Unhealthy\n$two Healthy\nfoo2 Unhealthy\n"
 eventually 30 offered_are "3 1"
 eventually 30 health_is first "$one" Unhealthy
-eventually 30 has_event first DeviceUnhealthy "its device plugin says that it is unhealthy"
+shows "its device plugin says that it is unhealthy" events_of first DeviceUnhealthy
 equals "$(in_pod first 'echo $FOO_DEVICES')" "$one" "it runs"
 set_devices "$one Healthy\n$two Healthy\nfoo2 Unhealthy\n"
 eventually 30 offered_are "3 2"
@@ -136,5 +135,5 @@ rm "$state/allocate"
 say "== what the node offers itself no plugin may offer"
 output=$(timeout 60 /usr/bin/python3 tests/live/device_plugin/plugin.py nvidia.com/gpu "$state" "$DATA/kubelet/device-plugins" 2>&1) && fail "accepted"
 contains "$output" "refused: UNKNOWN this node offers nvidia.com/gpu itself, without a device plugin" "the plugin's answer"
-eventually 30 has_event "${node#node/}" DevicePluginRefused "this node offers nvidia.com/gpu itself"
+shows "this node offers nvidia.com/gpu itself" events_of "${node#node/}" DevicePluginRefused
 say "result: a device plugin's devices are offered, given and kept, through failures of all three sides"

@@ -90,7 +90,6 @@ print(json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
 PY
 }
 ended() { [[ $(jsonpath "pod/$1" .status.phase) =~ ^(Succeeded|Failed)$ ]]; }
-says() { kubectl get events -o 'jsonpath={range .items[*]}{.involvedObject.name} {.message}{"\n"}{end}' | grep "^$1 " | grep -qF "$2"; }
 
 run="\"command\": [\"python3\", \"/escape/escape.py\", \"$DATA\""
 pod plain '{}' "{$run]}"
@@ -133,12 +132,12 @@ eventually 30 has_capabilities dropped "CapPrm:0 CapEff:0 CapBnd:0 "
 eventually 30 has_capabilities back "CapPrm:400 CapEff:400 CapBnd:400 "
 eventually 30 has_capabilities user "CapPrm:0 CapEff:0 CapBnd:a004057b "
 equals "$(kubectl exec dropped -- grep -E '^Cap[EPB]' /proc/self/status | capabilities)" "CapPrm:0 CapEff:0 CapBnd:0 " exec
-eventually 30 says unknown 'no capability is named "NET_RAWW"'
+shows 'no capability is named "NET_RAWW"' events_of unknown
 eventually 30 ended paths
 equals "$(kubectl logs paths | tail -1)" inside "paths: $(kubectl logs paths)"
 [ ! -e /climbed ] || fail "a link led out of the container"
 eventually 30 ended subpath
-eventually 30 says subpath "leads out of its volume"
-eventually 30 says data "is inside muster's own data folder"
-eventually 30 says link "is inside muster's own data folder"
+shows "leads out of its volume" events_of subpath
+shows "is inside muster's own data folder" events_of data
+shows "is inside muster's own data folder" events_of link
 say "result: pods tried 40 ways out (paths, links, devices, namespaces, keyrings, masks, the shim): none led out"

@@ -51,6 +51,9 @@ pause() { read -rt "$1" <> <(:) || true; } # pause SECONDS
 shows() { eventually 60 prints "$@"; }
 prints() { contains "$("${@:2}")" "$1" "what \`${*:2}\` prints"; }
 
+# events_of NAME [REASON]: the messages of an object's events.
+events_of() { kubectl get events -A --field-selector "involvedObject.name=$1${2:+,reason=$2}" -o 'jsonpath={.items[*].message}'; }
+
 equals() { [ "$1" = "$2" ] || fail "${3:-value}: expected '$2', got '$1'"; }
 contains() { [[ "$1" == *"$2"* ]] || fail "${3:-text}: expected to find '$2' in: $1"; }
 

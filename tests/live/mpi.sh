@@ -9,17 +9,7 @@ up
 SHARED=$SCRATCH/shared
 mkdir -p "$SHARED" && chmod 755 "$SHARED"
 cp "$(readlink -f "$KUBECTL_DIR/kubectl")" "$SHARED/kubectl"
-cat >"$SHARED/pi.py" <<'PY'
-from mpi4py import MPI
-
-world = MPI.COMM_WORLD
-steps = 100_000
-part = sum(4.0 / (1.0 + ((i + 0.5) / steps) ** 2) for i in range(world.rank, steps, world.size))
-hosts = world.gather(MPI.Get_processor_name())
-pi = world.reduce(part / steps)
-if world.rank == 0:
-    print(f"pi is {pi:.6f}, by {world.size} ranks on {sorted(hosts)}", flush=True)
-PY
+cp tests/live/mpi/pi.py "$SHARED"
 job() { # job NAME COMMAND [MORE-OF-THE-LAUNCHER]
   cat <<YAML
 apiVersion: kubeflow.org/v1

@@ -10,17 +10,7 @@ up
 SHARED=$SCRATCH/shared
 mkdir -p "$SHARED" && chmod 755 "$SHARED"
 cp -P "$(dirname "$SSHD")"/* "$SHARED/" # with libraries that a machine may lack
-cat >"$SHARED/pi.py" <<'PY'
-from mpi4py import MPI
-
-world = MPI.COMM_WORLD
-steps = 100_000
-part = sum(4.0 / (1.0 + ((i + 0.5) / steps) ** 2) for i in range(world.rank, steps, world.size))
-hosts = world.gather(MPI.Get_processor_name())
-pi = world.reduce(part / steps)
-if world.rank == 0:
-    print(f"pi is {pi:.6f}, by {world.size} ranks on {sorted(hosts)}", flush=True)
-PY
+cp tests/live/mpi/pi.py "$SHARED"
 # What an image for this does when it is built: a host key, a user for sshd, ssh that asks nobody.
 cat >"$SHARED/worker.sh" <<'SH'
 ssh-keygen -q -t ecdsa -N '' -f /tmp/host_key

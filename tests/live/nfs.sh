@@ -4,6 +4,7 @@
 # real thing: the mount is on the node, once for each pod; it is there after kill -9 of the agent; and nothing is removed
 # before it is unmounted. Never run against a real NFS server.
 source "$(dirname "$0")/lib.sh"
+source tests/live/volumes/pods.sh
 bin=$SCRATCH/bin exports=$SCRATCH/exports
 mkdir -p "$bin" "$exports/shared/sub" "$exports/other"
 echo precious >"$exports/shared/file"
@@ -28,15 +29,6 @@ node=$(kubectl get nodes -o 'jsonpath={.items[0].metadata.name}')
 
 mounted() { awk -v d="$DATA/pods/" 'index($5, d) == 1' /proc/self/mountinfo | wc -l; }
 mounts_are() { equals "$(mounted)" "$1" "mounts in the folders of pods"; }
-events_of() { kubectl get events --field-selector "involvedObject.name=$1,reason=FailedMount" -o 'jsonpath={.items[*].message}'; }
-says() { contains "$(events_of "$1")" "$2" "events of $1"; }
-waits() { # waits POD TEXT: with that event, and nothing of it runs
-  eventually 30 says "$1" "$2"
-  equals "$(jsonpath "pod/$1" .status.phase)" Pending "phase of $1"
-  equals "$(jsonpath "pod/$1" '.status.containerStatuses[0].state.waiting.reason')" ContainerCreating "state of $1"
-}
-is_gone() { local found; found=$(kubectl get "$1" --ignore-not-found -o name) && [ -z "$found" ]; }
-has_file() { [ -e "$1" ]; }
 volume() { # volume NAME SERVER PATH [MORE_OF_SPEC]: with a claim for it that the binder binds
   kubectl apply -f - >/dev/null <<YAML
 apiVersion: v1
@@ -60,36 +52,12 @@ spec:
   resources: {requests: {storage: 1Mi}}
 YAML
 }
-pod() { # pod NAME VOLUME COMMAND [MORE_OF_MOUNT] [MORE_OF_SPEC]
-  kubectl apply -f - >/dev/null <<YAML
-apiVersion: v1
-kind: Pod
-metadata: {name: $1}
-spec:
-  restartPolicy: Never
-  terminationGracePeriodSeconds: 1
-  ${5:-}
-  volumes: [{name: v, $2}]
-  containers:
-    - name: main
-      image: none
-      command: [sh, -c, '$3']
-      volumeMounts: [{name: v, mountPath: /data${4:-}}]
-YAML
-}
-claimed() { echo "persistentVolumeClaim: {claimName: $1}"; }
 inline() { echo "nfs: {server: $1, path: $2${3:-}}"; }
-runs() { # runs NAME VOLUME COMMAND [MORE_OF_MOUNT] [MORE_OF_SPEC]: to its end; says what it printed
-  pod "$@"
-  kubectl wait --for=jsonpath='{.status.phase}'=Succeeded "pod/$1" --timeout=60s >/dev/null ||
-    fail "pod $1: $(kubectl get pod "$1" -o jsonpath='{.status}') $(kubectl logs "$1" 2>&1)"
-  kubectl logs "$1"
-}
 
 say "== two pods share an export by one claim"
 volume shared files.example /shared 'mountOptions: [nfsvers=4.1, hard]'
-pod first "$(claimed shared)" 'echo of-first >/data/first; exec sleep 1000'
-pod second "$(claimed shared)" 'while [ ! -e /data/first ]; do sleep 0.1; done; cat /data/first >/data/second; exec sleep 1000'
+pod first shared 'echo of-first >/data/first; exec sleep 1000'
+pod second shared 'while [ ! -e /data/first ]; do sleep 0.1; done; cat /data/first >/data/second; exec sleep 1000'
 eventually 30 has_file "$exports/shared/second"
 eventually 30 pod_phase_is first Running
 equals "$(kubectl exec first -- cat /data/second /data/file | tr '\n' ' ')" "of-first precious " "what they share"
@@ -135,14 +103,14 @@ say "== readOnly of the volume and of the mount, a subPath, fsGroup"
 equals "$(runs ro "$(inline files.example /shared ', readOnly: true')" 'cat /data/file; touch /data/x 2>/dev/null || echo refused' | tr '\n' ' ')" \
   "precious refused " "a readOnly volume"
 contains "$(cat "$SCRATCH/calls")" "-t nfs -o ro files.example:/shared" "its mount"
-equals "$(runs ro-mount "$(claimed shared)" 'touch /data/x 2>/dev/null || echo refused' ', readOnly: true')" refused "a readOnly mount"
+equals "$(runs ro-mount shared 'touch /data/x 2>/dev/null || echo refused' ', readOnly: true')" refused "a readOnly mount"
 volume reading files.example /shared "" ReadOnlyMany
 equals "$(runs rox "persistentVolumeClaim: {claimName: reading, readOnly: true}" 'cat /data/file; touch /data/x 2>/dev/null || echo refused' | tr '\n' ' ')" \
   "precious refused " "a claim for reading"
-runs sub "$(claimed shared)" 'echo below >/data/note' ', subPath: sub'
+runs sub shared 'echo below >/data/note' ', subPath: sub'
 equals "$(cat "$exports/shared/sub/note")" below "a subPath"
 owner=$(stat -c %g "$exports/shared/file")
-runs group "$(claimed shared)" true '' 'securityContext: {fsGroup: 5000}'
+runs group shared true '' 'securityContext: {fsGroup: 5000}'
 equals "$(stat -c %g "$exports/shared/file")" "$owner" "group of the server's files"
 kubectl delete pod ro ro-mount rox sub group >/dev/null
 mounts_are 1
@@ -150,15 +118,15 @@ mounts_are 1
 say "== what the server says is said; it is tried again"
 pod refused "$(inline closed /shared)" 'true'
 waits refused 'MountVolume.SetUp failed for volume "v" : mount failed: exit status 32'
-says refused "Output: mount.nfs: access denied by server while mounting closed:/shared"
-if [ ! -x /sbin/mount.nfs ]; then says refused "mount.nfs is missing: install nfs-common"; fi
+shows "Output: mount.nfs: access denied by server while mounting closed:/shared" events_of refused FailedMount
+if [ ! -x /sbin/mount.nfs ]; then shows "mount.nfs is missing: install nfs-common" events_of refused FailedMount; fi
 kubectl delete pod refused >/dev/null
 
 say "== a server that does not answer holds up nobody else, nor the end of its pods"
 for i in 1 2 3 4; do pod "hangs-$i" "$(inline dead /shared)" true; done
 equals "$(runs beside "$(inline files.example /other)" 'echo up')" up "a pod beside them"
 equals "$(kubectl exec second -- cat /data/file)" precious "a pod that runs"
-eventually 30 says hangs-1 'MountVolume.SetUp for volume "v" : still waiting for dead:/shared'
+shows 'MountVolume.SetUp for volume "v" : still waiting for dead:/shared' events_of hangs-1 FailedMount
 waits hangs-1 "it is given up after 2m"
 start=$SECONDS
 kubectl delete pod hangs-1 hangs-2 hangs-3 hangs-4 beside >/dev/null
@@ -174,15 +142,15 @@ kubectl delete pv pv-shared >/dev/null
 eventually 30 is_gone pv/pv-shared
 equals "$(cat "$exports/shared/file" "$exports/shared/second" | tr '\n' ' ')" "precious of-first " "the export"
 volume again files.example /shared
-equals "$(runs reader "$(claimed again)" 'cat /data/second')" of-first "by another volume"
+equals "$(runs reader again 'cat /data/second')" of-first "by another volume"
 
 say "== muster down unmounts, muster up mounts again, --purge leaves the export alone"
-pod keeper "$(claimed again)" 'exec sleep 1000'
+pod keeper again 'exec sleep 1000'
 eventually 30 pod_phase_is keeper Running
 "$MUSTER" down --data-dir "$DATA" >/dev/null
 mounts_are 0
 up >/dev/null
-pod stayer "$(claimed again)" 'exec sleep 1000'
+pod stayer again 'exec sleep 1000'
 eventually 30 pod_phase_is stayer Running
 [ "$(mounted)" -ge 1 ] || fail "nothing is mounted"
 # Somebody else's mount, which no pod knows of.

@@ -8,8 +8,7 @@ kubectl create quota small --hard=pods=3,requests.nvidia.com/gpu=2 >/dev/null
 kubectl create deployment wide --image=none --replicas=10 -- sleep 1000 >/dev/null
 used_is() { equals "$(jsonpath quota/small ".status.used.$1")" "$2" "used $1"; }
 eventually 30 used_is pods 3
-says() { contains "$(kubectl get events --field-selector reason=FailedCreate -o 'jsonpath={.items[*].message}')" "$1"; }
-eventually 30 says "is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3"
+shows "is forbidden: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3" kubectl get events --field-selector reason=FailedCreate
 equals "$(kubectl get pods -o name | wc -l)" 3 "pods of the Deployment"
 describe_says() { grep -E 'pods +3 +3' <<<"$(kubectl describe quota small)"; }
 eventually 30 describe_says

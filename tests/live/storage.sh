@@ -3,6 +3,7 @@
 # outlives pods and the agent; a volume that goes takes its folder along, and nothing else.
 # The claims are bound by hand, so this needs no controller.
 source "$(dirname "$0")/lib.sh"
+source tests/live/volumes/pods.sh
 up
 node=$(kubectl get nodes -o 'jsonpath={.items[0].metadata.name}')
 mkdir -p "$SCRATCH/host" "$SCRATCH/outside"
@@ -56,39 +57,6 @@ kept_by_node() { # kept_by_node CLAIM [POLICY]: as the provisioner makes it
   finalizers: [muster.dev/local-path]"
   bind "$1"
 }
-pod() { # pod NAME CLAIM COMMAND [MORE_OF_MOUNT] [MORE_OF_SPEC]
-  kubectl apply -f - >/dev/null <<YAML
-apiVersion: v1
-kind: Pod
-metadata: {name: $1}
-spec:
-  restartPolicy: Never
-  terminationGracePeriodSeconds: 1
-  ${5:-}
-  volumes: [{name: v, persistentVolumeClaim: {claimName: $2}}]
-  containers:
-    - name: main
-      image: none
-      command: [sh, -c, '$3']
-      volumeMounts: [{name: v, mountPath: /data${4:-}}]
-YAML
-}
-runs() { # runs NAME CLAIM COMMAND [MORE_OF_MOUNT]: to its end; says what it printed
-  pod "$@"
-  kubectl wait --for=jsonpath='{.status.phase}'=Succeeded "pod/$1" --timeout=60s >/dev/null ||
-    fail "pod $1: $(kubectl get pod "$1" -o jsonpath='{.status}') $(kubectl logs "$1" 2>&1)"
-  kubectl logs "$1"
-}
-events_of() { kubectl get events --field-selector "involvedObject.name=$1,reason=FailedMount" -o 'jsonpath={.items[*].message}'; }
-says() { contains "$(events_of "$1")" "$2" "events of $1"; }
-waits() { # waits POD TEXT: with that event, and nothing of it runs
-  eventually 30 says "$1" "$2"
-  equals "$(jsonpath "pod/$1" .status.phase)" Pending "phase of $1"
-  equals "$(jsonpath "pod/$1" '.status.containerStatuses[0].state.waiting.reason')" ContainerCreating "state of $1"
-}
-is_gone() { local found; found=$(kubectl get "$1" --ignore-not-found -o name) && [ -z "$found" ]; }
-has_file() { [ -e "$1" ]; }
-has_no_file() { [ ! -e "$1" ]; }
 
 say "== a hostPath PersistentVolume: data outlives the pod"
 claim host
@@ -111,7 +79,7 @@ say "== a claim that is not bound: the pod waits, then runs"
 claim late
 pod waiter late 'echo up' '' "nodeName: $node"
 waits waiter "error processing PVC default/late: "
-says waiter "Unable to attach or mount volumes: unmounted volumes=[v]"
+shows "Unable to attach or mount volumes: unmounted volumes=[v]" events_of waiter FailedMount
 mkdir "$SCRATCH/disk-of-late"
 volume late "local: {path: $SCRATCH/disk-of-late}" "$(on_node "$node")"
 bind late

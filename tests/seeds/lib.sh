@@ -21,8 +21,7 @@ taint() { kubectl taint node "$(real_node)" "$@"; }
 # What the articles ask of CPU and memory, cut down to what every machine has.
 fit() { sed -E 's/^( +"?cpu"?: ).*/\1100m/; s/^( +"?memory"?: ).*/\1256Mi/' "$@"; }
 
-event_of() { kubectl get events -A --field-selector "involvedObject.name=$1,reason=$2" -o 'jsonpath={.items[*].message}'; }
-has_event() { contains "$(event_of "$1" "$2")" "$3" "events $2 of $1"; }
+has_event() { contains "$(events_of "$1" "$2")" "$3" "events $2 of $1"; }
 why_pending() { jsonpath "pod/$1" '.status.conditions[?(@.type=="PodScheduled")].message'; }
 waits_for() { contains "$(why_pending "$1")" "$2" "what $1 waits for"; }
 node_of() { jsonpath "pod/$1" .spec.nodeName; }

@@ -79,7 +79,7 @@ idle="has done nothing for"
 eventually 120 has_event slow-master-0 GPUIdle "$idle"
 eventually 120 has_event slow GPUIdle "pod default/slow-master-0 of pytorchjob slow holds it"
 eventually 120 has_event notebook GPUIdle "pod default/notebook holds it"
-say "told: $(event_of notebook GPUIdle)"
+say "told: $(events_of notebook GPUIdle)"
 
 # It works: the alert goes, and the event says so.
 util 96 96

@@ -41,6 +41,6 @@ pod training-4 training-critical 3
 eventually 10 waits_for training-4 "Insufficient nvidia.com/gpu"
 for name in serving serving-2 serving-3; do
   pod_phase_is $name Running || fail "$name does not run"
-  equals "$(event_of $name Preempted)" "" "preemption of $name"
+  equals "$(events_of $name Preempted)" "" "preemption of $name"
   equals "$(jsonpath pod/$name '.status.containerStatuses[0].restartCount')" 0 "restarts of $name"
 done

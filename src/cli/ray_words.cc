@@ -19,7 +19,7 @@ std::string SentenceForCluster(const json::Value& cluster) {
   if (!state.empty()) return fmt::format("is {}: {}", state, workers);
   if (head["status"].AsString() == "True") return fmt::format("has its head, {}", workers);
   const std::string why = head["message"].Str(head["reason"].AsString());
-  return fmt::format("waits for its head{}{}, {}", why.empty() ? "" : ": ", why, workers);
+  return fmt::format("waits for its head, {}{}{}", workers, why.empty() ? "" : ": ", why);
 }
 
 std::string SentenceForRayJob(const json::Value& job) {

@@ -18,7 +18,7 @@ status:
   readyWorkerReplicas: 1
   conditions: [{type: HeadPodReady, status: "False", reason: Unschedulable, message: no node}]
 )");
-  EXPECT_EQ(SentenceForRay(cluster), "waits for its head: no node, 1 of 2 workers are ready");
+  EXPECT_EQ(SentenceForRay(cluster), "waits for its head, 1 of 2 workers are ready: no node");
   EXPECT_EQ(RayStateOf(cluster), "Starting");
   EXPECT_EQ(RayClusterOf(cluster), "c");
   cluster =

@@ -140,6 +140,13 @@ struct Agent::Impl {
         informers(informers_in) {
     if (options.simulate_gpus > 0) {
       devices.SetDevices(SimulatedDevices(options.simulate_gpus, options.simulated_gpu_model), {});
+      slicing_of_none = std::make_unique<TimeSlicingConfig>(
+          informers, events, NodeReference(options.node_name),
+          [](const gpu::TimeSlicing& slicing) -> Status {
+            if (slicing.replicas == 1) return Status::Ok();
+            return Error(Reason::kInvalid, "GPUs that are simulated are not cut");
+          });
+      slicing_of_none->Watch();
     } else {
       gpus = std::make_unique<NodeGpus>(loop, informers, events, devices, options.node_name,
                                         options.gpu_steady, [this] { OnGpus(); });
@@ -251,8 +258,9 @@ struct Agent::Impl {
                              const PodWorker* worker = manager.FindByUid(uid);
                              return worker == nullptr ? nullptr : &worker->pod();
                            }}};
-  std::unique_ptr<NodeGpus> gpus;          // null: they are simulated
-  std::unique_ptr<DevicePlugins> plugins;  // null: pods are plain processes
+  std::unique_ptr<NodeGpus> gpus;                      // null: they are simulated
+  std::unique_ptr<TimeSlicingConfig> slicing_of_none;  // null: they are not
+  std::unique_ptr<DevicePlugins> plugins;              // null: pods are plain processes
   NodeFacts facts;
   TimerId gpu_patience = 0;
   Function<void(Status)> ready;

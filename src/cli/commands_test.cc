@@ -288,6 +288,27 @@ TEST_F(CommandsTest, ExplainSaysWhatEndedInAPodThatIsStillRunning) {
             "137 (ContainerStatusUnknown)\n");
 }
 
+TEST_F(CommandsTest, ExplainSaysThatAPodRunsAndIsNotReady) {
+  const auto explain = [&](const std::string& state, const std::string& ready) {
+    cluster_.api.Put(
+        "/api/v1/pods",
+        Yaml("{metadata: {name: p, namespace: default}, spec: {nodeName: n1}, status: {phase: "
+             "Running, containerStatuses: [{name: a, state: " +
+             state + "}], conditions: [{type: Ready, " + ready + "}]}}"));
+    return cluster_.Run("explain", {"pod", "p"}).out;
+  };
+  const std::string unready =
+      "status: 'False', reason: ContainersNotReady, message: 'containers with unready status: "
+      "[a]'";
+  EXPECT_EQ(explain("{running: {}}", unready),
+            "Pod p runs on node n1; it is not ready: containers with unready status: [a]\n");
+  EXPECT_EQ(explain("{running: {}}", "status: 'True'"), "Pod p runs on node n1\n");
+  // What has ended is said already.
+  EXPECT_EQ(explain("{terminated: {exitCode: 1, reason: Error}}", unready),
+            "Pod p does not run at the moment on node n1; container a ended with exit code 1 "
+            "(Error)\n");
+}
+
 TEST_F(CommandsTest, ExplainSaysWhatANodeHasFreeAndWhyItTakesNoPods) {
   const auto put = [&](const std::string& spec, const std::string& ready) {
     cluster_.api.Put(

@@ -53,6 +53,16 @@ std::string HowPodRuns(const json::Value& pod) {
                      pod["spec"]["nodeName"].AsString(), notes);
 }
 
+// Of one whose containers run: no Service leads to it yet.
+std::string WhyNotReady(const json::Value& pod) {
+  for (const json::Value& container : pod["status"]["containerStatuses"].items())
+    if (!container["state"].Has("running")) return {};
+  const json::Value& ready = FindCondition(pod, "Ready");
+  if (ready["status"].AsString() != "False") return {};
+  return fmt::format("; it is not ready: {}",
+                     ready["message"].Str(ready["reason"].AsString()));
+}
+
 // Somebody has to find a node for it.
 bool IsUnplaced(const json::Value& pod) {
   const std::string_view phase = pod["status"]["phase"].AsString();
@@ -105,7 +115,7 @@ std::string SentenceForPod(const json::Value& pod) {
   }
   const std::string why = WhyPodWaits(pod);
   if (!why.empty()) return "waits: " + why;
-  return HowPodRuns(pod);
+  return HowPodRuns(pod) + WhyNotReady(pod);
 }
 
 Result<Explanation> ExplainPod(Session& session, const json::Value& pod) {

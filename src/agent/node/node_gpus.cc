@@ -22,14 +22,13 @@ cluster::Device ToDevice(const gpu::GpuHealth::Known& known) {
   return device;
 }
 
-// The kubelet names a Node by its name in place of the uid.
+}  // namespace
+
 json::Value NodeReference(const std::string& name) {
   return json::Obj({{"apiVersion", "v1"},
                     {"kind", "Node"},
                     {"metadata", json::Obj({{"name", name}, {"uid", name}})}});
 }
-
-}  // namespace
 
 NodeGpus::NodeGpus(AsioLoop& loop, client::InformerSet& informers, client::EventRecorder& events,
                    const DeviceAllocator& allocator, std::string node_name, Duration steady,

@@ -22,6 +22,9 @@
 
 namespace muster::agent {
 
+// What events of a node are about. The kubelet names a Node by its name in place of the uid.
+json::Value NodeReference(const std::string& name);
+
 class NodeGpus {
  public:
   // `on_change` as GpuMonitor's, and when other time-slicing is wished. `allocator`: who has what.

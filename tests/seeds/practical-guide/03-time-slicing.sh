@@ -99,3 +99,12 @@ remove renamed greedy
 eventually 10 offered_is 2
 equals "$(offered 'muster\.dev/gpu-milli')" 2k "thousandths of GPUs"
 label_is sharing-strategy none
+
+# GPUs that are simulated are whole, and it is said that they stay so.
+"$MUSTER" down --data-dir "$DATA" >/dev/null
+up_machine --simulate-gpus 2:A100
+config ''
+whole() { has_event "$1" TimeSlicingRefused "GPUs that are simulated are not cut"; }
+eventually 10 whole nvidia-device-plugin-config
+eventually 10 whole "$(real_node)"
+offered_is 2

@@ -74,7 +74,7 @@ eventually 20 ready web True
 equals "$(restarts_of web)" 0 "restarts because of readiness"
 
 # One that flaps below its threshold, failing every second time, writes no status.
-pod flaps 'readinessProbe: {exec: {command: [sh, -c, "n=$(cat /state/n || echo 0); echo $((n + 1)) > /state/n; test $((n % 2)) = 0"]}, periodSeconds: 1, failureThreshold: 2}'
+pod flaps 'readinessProbe: {exec: {command: [sh, -c, "n=$(cat /state/n || echo 0); echo $((n + 1)) > /state/n; test $((n % 2)) = 0"]}, periodSeconds: 1, timeoutSeconds: 20, failureThreshold: 2}'
 asked() { kubectl exec flaps -- cat /state/n; }
 asked_often() { [ "$(asked)" -ge "$1" ]; }
 eventually 20 ready flaps True
@@ -96,7 +96,7 @@ eventually 20 ready web False
 well web
 
 # Liveness: restarted, with the reason; a command that hangs is a failure.
-pod live 'livenessProbe: {exec: {command: [sh, -c, "! test -e /state/sick"]}, periodSeconds: 1, failureThreshold: 2}'
+pod live 'livenessProbe: {exec: {command: [sh, -c, "! test -e /state/sick"]}, periodSeconds: 1, timeoutSeconds: 20, failureThreshold: 2}'
 eventually 20 ready live True
 pod hangs 'livenessProbe: {exec: {command: [sh, -c, "test ! -e /state/sick || sleep 1000"]}, periodSeconds: 1, failureThreshold: 1}'
 eventually 20 ready hangs True
@@ -110,8 +110,8 @@ eventually 20 restarted live
 kubectl delete pod hangs --grace-period=1 --wait >/dev/null
 
 # Startup gates liveness; a probe's own grace; TCP; gRPC.
-pod slow 'startupProbe: {exec: {command: [test, -e, /state/go]}, periodSeconds: 1, failureThreshold: 100}
-      livenessProbe: {exec: {command: [test, -e, /state/go]}, periodSeconds: 1, failureThreshold: 1}'
+pod slow 'startupProbe: {exec: {command: [test, -e, /state/go]}, periodSeconds: 1, timeoutSeconds: 20, failureThreshold: 100}
+      livenessProbe: {exec: {command: [test, -e, /state/go]}, periodSeconds: 1, timeoutSeconds: 20, failureThreshold: 1}'
 eventually 20 said slow Unhealthy "Startup probe failed"
 equals "$(kubectl get pod slow -o 'jsonpath={.status.containerStatuses[0].started} {.status.containerStatuses[0].ready}')" "false false" "started, ready"
 kubectl exec slow -- touch /state/go

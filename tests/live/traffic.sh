@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Issue 6: no request fails through rollouts, drains and lost endpoints, over kept connections and over one for each; the
 # same without a preStop hook must show failures, or the test proves nothing. tests/full/traffic.sh is the full size:
-#   ROLLOUTS=2 DRAINS=1 LOSSES=2 REQUESTS=5000 tests/live/traffic.sh
+#   ROLLOUTS=2 DRAINS=1 LOSSES=2 REQUESTS=2000 tests/live/traffic.sh
 source "$(dirname "$0")/lib.sh"
-ROLLOUTS=${ROLLOUTS:-2} DRAINS=${DRAINS:-1} LOSSES=${LOSSES:-2} REQUESTS=${REQUESTS:-5000}
+ROLLOUTS=${ROLLOUTS:-2} DRAINS=${DRAINS:-1} LOSSES=${LOSSES:-2} REQUESTS=${REQUESTS:-2000}
 PROGRAMS=$(dirname "$MUSTER")/bench
 up >/dev/null
 node=$(kubectl get nodes -o 'jsonpath={.items[0].metadata.name}')

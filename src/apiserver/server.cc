@@ -23,6 +23,7 @@
 #include "apiserver/kinds/crd_strategy.h"
 #include "apiserver/kinds/event_expiry.h"
 #include "apiserver/metrics/node_stats.h"
+#include "apiserver/mlflow/mlflow_handler.h"
 #include "apiserver/stored_object.h"
 #include "apiserver/turns.h"
 #include "base/check.h"
@@ -184,6 +185,8 @@ struct ApiServer::Impl {
 
   void KeepOwnObjects();
   void Handle(net::Request request, net::ResponseWriterPtr writer);
+  // A step of a request of `user` that was let in before.
+  void HandleInside(net::Request request, const User& user, net::ResponseWriterPtr writer);
   void Route(const CallPtr& call);
   void RouteResource(const CallPtr& call);
   void RouteVerb(const CallPtr& call, const ResourcePtr& resource);
@@ -275,7 +278,9 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
   Result<User> user = Authenticate(request, core.tokens, core.loop.Now());
   if (user) user = Impersonate(*std::move(user), request, core.authorizer);
   if (!user) return writer->Send(ErrorResponse(user.error(), protobuf));
-  Status allowed = core.authorizer.Authorize(*user, *info);
+  // Of those paths the kinds behind them decide.
+  const bool mlflow = IsMlflowPath(*info);
+  Status allowed = mlflow ? Status::Ok() : core.authorizer.Authorize(*user, *info);
   if (websocket && IsWatchOrLog(*info)) {
     Result<net::ResponseWriterPtr> messages = StreamAsMessages(request, writer);
     if (messages) {
@@ -292,11 +297,23 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
   if (!allowed.ok()) return call->Fail(allowed);
   // The parts of this process must go on, and whoever asks for our health or what we serve is
   // answered at once.
-  if (!from_outside || !call->info().is_resource) return Route(call);
+  if (!from_outside || !(call->info().is_resource || mlflow)) return Route(call);
   const bool one_object = call->info().verb == "get" && call->info().subresource.empty();
   Turns& turns = one_object ? reads : others;
   if (!turns.Wait(call->user().name, [this, call] { Route(call); }))
     call->Fail(TooManyRequestsError());
+}
+
+void ApiServer::Impl::HandleInside(net::Request request, const User& user,
+                                   net::ResponseWriterPtr writer) {
+  Result<RequestInfo> info = ParseRequestInfo(request);
+  if (!info) return writer->Send(ErrorResponse(info.error(), false));
+  const Status allowed = core.authorizer.Authorize(user, *info);
+  Function<void(int)> observer = Observer(*info);
+  auto call = std::make_shared<Call>(std::move(request), std::move(*info), std::move(writer),
+                                     std::move(observer));
+  call->set_user(user);
+  allowed.ok() ? Route(call) : call->Fail(allowed);
 }
 
 void ApiServer::Impl::Route(const CallPtr& call) {
@@ -304,6 +321,12 @@ void ApiServer::Impl::Route(const CallPtr& call) {
   const ApiServicePtr service = core.aggregator->services().Find(info.group, info.version);
   if (service != nullptr && info.parts[0] == "apis") return ProxyToApiService(core, call, service);
   if (info.is_resource) return RouteResource(call);
+  if (IsMlflowPath(info)) {
+    return HandleMlflow(
+        core, call, [this](net::Request request, const User& user, net::ResponseWriterPtr writer) {
+          HandleInside(std::move(request), user, std::move(writer));
+        });
+  }
   if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call, call->user()) ||
       HandleOpenId(*call, core.tokens.key(), ServerAddress(core.options)) ||
       HandleSmallPages(*call) || HandleDashboard(*call))

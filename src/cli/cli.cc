@@ -111,8 +111,8 @@ std::vector<Command>& MutableCommands() {
       ApplyCommand(),  CompletionCommand(), CostCommand(),       DashboardCommand(),
       DeleteCommand(), DescribeCommand(),   ExecCommand(),       ExplainCommand(),
       GetCommand(),    ImageCommand(),      KubeconfigCommand(), LogsCommand(),
-      NodeCommand(),   cli::RunCommand(),   StatusCommand(),     SyncCommand(),
-      TopCommand(),    VersionCommand(),    WaitCommand()};
+      ModelsCommand(), NodeCommand(),       cli::RunCommand(),   StatusCommand(),
+      SyncCommand(),   TopCommand(),        VersionCommand(),    WaitCommand()};
   return commands;
 }
 

@@ -113,6 +113,7 @@ Command GetCommand();
 Command ImageCommand();
 Command KubeconfigCommand();
 Command LogsCommand();
+Command ModelsCommand();
 Command NodeCommand();
 Command RunCommand();
 Command StatusCommand();

@@ -152,6 +152,13 @@ json::Value Columns(const Kind& kind) {
   return out;
 }
 
+json::Value Selectable(const Kind& kind) {
+  json::Array out;
+  for (const std::string& field : kind.selectable_fields)
+    out.push_back(json::Obj({{"jsonPath", "." + field}}));
+  return json::Value(std::move(out));
+}
+
 json::Value Names(const Kind& kind) {
   json::Object out;
   Put(out, "plural", kind.plural);
@@ -171,6 +178,7 @@ json::Value Version(const Kind& kind, bool storage, Writer& writer) {
   Put(version, "schema", json::Obj({{"openAPIV3Schema", writer.Root(kind)}}));
   Put(version, "subresources", Subresources(kind));
   Put(version, "additionalPrinterColumns", Columns(kind));
+  if (!kind.selectable_fields.empty()) Put(version, "selectableFields", Selectable(kind));
   return json::Value(std::move(version));
 }
 

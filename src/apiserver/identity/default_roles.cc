@@ -27,8 +27,8 @@ struct Row {
 
 // The kinds of machine learning that users of a namespace make.
 constexpr const char* kMlGroups =
-    "jobset.x-k8s.io,kubeflow.org,kueue.x-k8s.io,ml.example.com,ray.io,serving.kserve.io,"
-    "scheduling.volcano.sh,scheduling.x-k8s.io";
+    "jobset.x-k8s.io,kubeflow.org,kueue.x-k8s.io,ml.example.com,ray.io,registry.muster.dev,"
+    "serving.kserve.io,scheduling.volcano.sh,scheduling.x-k8s.io";
 
 constexpr Row kRules[] = {
     {"cluster-admin", "*", "*", "*"},

@@ -107,6 +107,19 @@ void ValidateRayCluster(const json::Value& cluster, FieldErrors& errors);
 void ValidateRayJob(const json::Value& job, FieldErrors& errors);
 void ValidateRayService(const json::Value& service, FieldErrors& errors);
 void ValidateRayUpdate(const json::Value& before, const json::Value& after, FieldErrors& errors);
+// Of the registry of models: what one object may have.
+inline constexpr size_t kMaxRegistryKeyBytes = 250;
+inline constexpr size_t kMaxRegistryTextBytes = 6000;
+inline constexpr size_t kMaxRegistryTags = 100;
+inline constexpr size_t kMaxModelAliases = 100;
+inline constexpr size_t kMaxRunParams = 200;
+inline constexpr size_t kMaxRunMetrics = 1000;
+inline constexpr size_t kMaxMetricDigits = 32;
+void ValidateRegisteredModel(const json::Value& model, FieldErrors& errors);
+void ValidateModelVersion(const json::Value& version, FieldErrors& errors);
+void ValidateModelVersionUpdate(const json::Value& before, const json::Value& after,
+                                FieldErrors& errors);
+void ValidateRun(const json::Value& run, FieldErrors& errors);
 // Of one PodGroup.
 inline constexpr size_t kMaxSubGroupPolicies = 32;
 void ValidatePodGroup(const json::Value& group, FieldErrors& errors);

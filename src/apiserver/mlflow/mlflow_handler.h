@@ -1,0 +1,24 @@
+// src/apiserver/mlflow/mlflow_handler.h
+//
+// MLflow's REST API 2.0 over the kinds of registry.muster.dev, one registry for each namespace:
+// /mlflow/NAMESPACE/api/2.0/mlflow/..., so that a client's tracking URI is https://SERVER/mlflow/NS.
+// Who may do what is decided for the kinds.
+//
+// Thread: the loop thread.
+
+#pragma once
+
+#include "apiserver/call.h"
+#include "apiserver/core.h"
+#include "apiserver/mlflow/kinds_client.h"
+#include "apiserver/request_info.h"
+
+namespace muster::apiserver {
+
+inline constexpr size_t kMaxMlflowBody = 1024 * 1024;
+
+bool IsMlflowPath(const RequestInfo& info);
+// REQUIRES: IsMlflowPath().
+void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit);
+
+}  // namespace muster::apiserver

@@ -1,0 +1,321 @@
+#include <gtest/gtest.h>
+
+#include "apiserver/apiserver_testing.h"
+#include "apiserver/mlflow/endpoints.h"
+#include "base/strings.h"
+#include "json/write.h"
+
+namespace muster::apiserver {
+namespace {
+
+using json::Value;
+
+constexpr const char* kKinds = "/apis/registry.muster.dev/v1alpha1/namespaces/default/";
+
+class MlflowTest : public testing::Test {
+ protected:
+  // As a client of MLflow in the namespace default.
+  Value Ask(const std::string& method, const std::string& path, const std::string& body = "",
+            int code = 200) {
+    const auto writer = server_.Send(method, "/mlflow/default/api/2.0/mlflow/" + path, body);
+    EXPECT_EQ(writer->status, code) << method << " " << path << ": " << writer->body;
+    EXPECT_EQ(writer->headers.Get("Content-Type"), "application/json");
+    return TestServer::Json(*writer);
+  }
+  std::string ErrorOf(const std::string& method, const std::string& path, const std::string& body,
+                      int code) {
+    const Value answer = Ask(method, path, body, code);
+    EXPECT_FALSE(answer["message"].AsString().empty());
+    return answer["error_code"].Str();
+  }
+  void Register(const std::string& name, int versions) {
+    Ask("POST", "registered-models/create", R"({"name": ")" + name + "\"}");
+    for (int i = 1; i <= versions; ++i) {
+      const Value made =
+          Ask("POST", "model-versions/create",
+              fmt::format(R"({{"name": "{}", "source": "pvc://models/{}"}})", name, i));
+      EXPECT_EQ(made["model_version"]["version"].AsString(), std::to_string(i));
+    }
+  }
+  Value Object(const std::string& path) {
+    return TestServer::Json(*server_.Send("GET", kKinds + path));
+  }
+
+  TestServer server_;
+};
+
+TEST_F(MlflowTest, AModelIsRegisteredReadChangedAndDeleted) {
+  Value model = Ask("POST", "registered-models/create",
+                    R"({"name": "digits", "description": "of MNIST",
+                        "tags": [{"key": "team", "value": "vision"}]})")["registered_model"];
+  EXPECT_EQ(model["name"].AsString(), "digits");
+  EXPECT_GT(model["creation_timestamp"].AsInt(), 1'600'000'000'000);
+  EXPECT_EQ(model["tags"].At(0)["value"].AsString(), "vision");
+  EXPECT_EQ(ErrorOf("POST", "registered-models/create", R"({"name": "digits"})", 400),
+            "RESOURCE_ALREADY_EXISTS");
+
+  Ask("PATCH", "registered-models/update", R"({"name": "digits", "description": "new"})");
+  Ask("POST", "registered-models/set-tag", R"({"name": "digits", "key": "a.b/c", "value": "1"})");
+  Ask("DELETE", "registered-models/delete-tag", R"({"name": "digits", "key": "team"})");
+  model = Ask("GET", "registered-models/get?name=digits")["registered_model"];
+  EXPECT_EQ(model["description"].AsString(), "new");
+  ASSERT_EQ(model["tags"].size(), 1u);
+  EXPECT_EQ(model["tags"].At(0)["key"].AsString(), "a.b/c");
+  EXPECT_EQ(Object("registeredmodels/digits")["spec"]["description"].AsString(), "new");
+
+  Ask("DELETE", "registered-models/delete", R"({"name": "digits"})");
+  EXPECT_EQ(ErrorOf("GET", "registered-models/get?name=digits", "", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+}
+
+TEST_F(MlflowTest, VersionsAreNumberedAndLeadToTheirRunAndSource) {
+  Ask("POST", "registered-models/create", R"({"name": "digits"})");
+  const std::string id =
+      Ask("POST", "runs/create", R"({"experiment_id": "0"})")["run"]["info"]["run_id"].Str();
+  const Value version = Ask("POST", "model-versions/create",
+                            R"({"name": "digits", "source": "pvc://m/1", "run_id": ")" + id +
+                                R"(", "description": "d"})")["model_version"];
+  EXPECT_EQ(version["version"].AsString(), "1");
+  EXPECT_EQ(version["status"].AsString(), "READY");
+  EXPECT_EQ(version["run_id"].AsString(), id);
+  EXPECT_EQ(version["current_stage"].AsString(), "None");
+  EXPECT_EQ(version["user_id"].AsString(), "admin");
+  const Value object = Object("modelversions/digits.1");
+  EXPECT_EQ(object["spec"]["runID"].AsString(), id);
+  EXPECT_EQ(object["metadata"]["ownerReferences"].At(0)["uid"],
+            Object("registeredmodels/digits")["metadata"]["uid"]);
+  EXPECT_EQ(Ask("GET", "model-versions/get-download-uri?name=digits&version=1")["artifact_uri"]
+                .AsString(),
+            "pvc://m/1");
+  Ask("DELETE", "model-versions/delete", R"({"name": "digits", "version": "1"})");
+  // A number is not given twice.
+  EXPECT_EQ(Ask("POST", "model-versions/create",
+                R"({"name": "digits", "source": "s"})")["model_version"]["version"]
+                .AsString(),
+            "2");
+  EXPECT_EQ(ErrorOf("GET", "model-versions/get?name=digits&version=1", "", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+  EXPECT_EQ(ErrorOf("GET", "model-versions/get?name=digits&version=x", "", 400),
+            "INVALID_PARAMETER_VALUE");
+  EXPECT_EQ(ErrorOf("POST", "model-versions/create", R"({"name": "nobody", "source": "s"})", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+}
+
+TEST_F(MlflowTest, AVersionThatSomebodyMadeHimselfKeepsItsNumber) {
+  Register("digits", 0);
+  const auto made = server_.Send(
+      "POST", std::string(kKinds) + "modelversions",
+      R"({"metadata": {"name": "digits.1"}, "spec": {"model": "digits", "version": 1}})", [] {
+        net::Headers headers;
+        headers.Add("Content-Type", "application/json");
+        return headers;
+      }());
+  ASSERT_EQ(made->status, 201) << made->body;
+  EXPECT_EQ(Ask("POST", "model-versions/create",
+                R"({"name": "digits", "source": "s"})")["model_version"]["version"]
+                .AsString(),
+            "2");
+}
+
+TEST_F(MlflowTest, StagesArchiveTheOnesBefore) {
+  Register("digits", 3);
+  const auto to = [&](int version, const std::string& stage, bool archive) {
+    return Ask("POST", "model-versions/transition-stage",
+               fmt::format(R"({{"name": "digits", "version": "{}", "stage": "{}",
+                               "archive_existing_versions": {}}})",
+                           version, stage, archive))["model_version"]["current_stage"]
+        .Str();
+  };
+  EXPECT_EQ(to(1, "production", false), "Production");
+  EXPECT_EQ(to(2, "Production", true), "Production");
+  EXPECT_EQ(Object("modelversions/digits.1")["spec"]["stage"].AsString(), "Archived");
+  EXPECT_EQ(Object("modelversions/digits.3")["spec"]["stage"].AsString(), "None");
+  EXPECT_EQ(ErrorOf("POST", "model-versions/transition-stage",
+                    R"({"name": "digits", "version": "1", "stage": "Live"})", 400),
+            "INVALID_PARAMETER_VALUE");
+  const Value latest =
+      Ask("GET", "registered-models/get-latest-versions?name=digits&stages=Production");
+  ASSERT_EQ(latest["model_versions"].size(), 1u);
+  EXPECT_EQ(latest["model_versions"].At(0)["version"].AsString(), "2");
+  EXPECT_EQ(Ask("POST", "registered-models/get-latest-versions",
+                R"({"name": "digits"})")["model_versions"]
+                .size(),
+            3u);
+}
+
+TEST_F(MlflowTest, AliasesNameVersionsThatAreThere) {
+  Register("digits", 2);
+  Ask("POST", "registered-models/alias",
+      R"({"name": "digits", "alias": "champion", "version": "2"})");
+  EXPECT_EQ(
+      Ask("GET", "registered-models/alias?name=digits&alias=champion")["model_version"]["version"]
+          .AsString(),
+      "2");
+  EXPECT_EQ(Ask("GET", "model-versions/get?name=digits&version=2")["model_version"]["aliases"],
+            json::List({"champion"}));
+  EXPECT_EQ(ErrorOf("POST", "registered-models/alias",
+                    R"({"name": "digits", "alias": "champion", "version": "9"})", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+  for (const char* taken : {"latest", "v3", "7"}) {
+    EXPECT_EQ(
+        ErrorOf("POST", "registered-models/alias",
+                fmt::format(R"({{"name": "digits", "alias": "{}", "version": "1"}})", taken), 400),
+        "INVALID_PARAMETER_VALUE");
+  }
+  // It goes with its version, or alone.
+  Ask("DELETE", "model-versions/delete", R"({"name": "digits", "version": "2"})");
+  EXPECT_EQ(ErrorOf("GET", "registered-models/alias?name=digits&alias=champion", "", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+  Ask("POST", "registered-models/alias", R"({"name": "digits", "alias": "old", "version": "1"})");
+  Ask("DELETE", "registered-models/alias", R"({"name": "digits", "alias": "old"})");
+  EXPECT_TRUE(
+      Ask("GET", "registered-models/get?name=digits")["registered_model"]["aliases"].empty());
+}
+
+TEST_F(MlflowTest, NamesThatObjectsCannotHaveWorkAndStayApart) {
+  Register("Digits of MNIST", 1);
+  Register("digits of mnist", 2);
+  EXPECT_EQ(
+      Ask("GET",
+          "registered-models/get?name=Digits%20of%20MNIST")["registered_model"]["latest_versions"]
+          .At(0)["version"]
+          .AsString(),
+      "1");
+  EXPECT_EQ(
+      Ask("GET", "model-versions/search?filter=name%3D%27digits%20of%20mnist%27")["model_versions"]
+          .size(),
+      2u);
+}
+
+TEST_F(MlflowTest, SearchesFilterOrderAndPage) {
+  for (const char* name : {"alpha", "beta", "gamma"}) Register(name, 2);
+  EXPECT_EQ(Ask("GET", "registered-models/search?filter=name%20LIKE%20%27%25a%25%27&max_results=2")
+                ["registered_models"]
+                    .size(),
+            2u);
+  const Value first = Ask("GET", "registered-models/search?max_results=2&order_by=name%20DESC");
+  EXPECT_EQ(first["registered_models"].At(0)["name"].AsString(), "gamma");
+  const Value rest = Ask("GET",
+                         "registered-models/search?max_results=2&order_by=name%20DESC"
+                         "&page_token=" +
+                             first["next_page_token"].Str());
+  EXPECT_EQ(rest["registered_models"].At(0)["name"].AsString(), "alpha");
+  EXPECT_FALSE(rest.Has("next_page_token"));
+  const Value versions = Ask("GET", "model-versions/search?filter=name%3D%27beta%27");
+  ASSERT_EQ(versions["model_versions"].size(), 2u);
+  EXPECT_EQ(versions["model_versions"].At(0)["version"].AsString(), "2");
+  for (const char* wrong : {"max_results=0", "max_results=99999", "page_token=x", "filter=name",
+                            "order_by=a%20b%20c%20d%20up"})
+    Ask("GET", std::string("registered-models/search?") + wrong, "", 400);
+}
+
+TEST_F(MlflowTest, ARunHasParametersMetricsAndTags) {
+  const Value run = Ask("POST", "runs/create",
+                        R"({"experiment_id": "0", "run_name": "first", "user_id": "ann",
+                            "start_time": 1700000000000})")["run"];
+  const std::string id = run["info"]["run_id"].Str();
+  EXPECT_EQ(id.size(), 32u);
+  const std::string of = R"({"run_id": ")" + id + "\", ";
+  Ask("POST", "runs/log-parameter", of + R"("key": "rate", "value": "0.1"})");
+  Ask("POST", "runs/log-parameter", of + R"("key": "rate", "value": "0.1"})");
+  EXPECT_EQ(ErrorOf("POST", "runs/log-parameter", of + R"("key": "rate", "value": "0.2"})", 400),
+            "INVALID_PARAMETER_VALUE");
+  Ask("POST", "runs/log-batch",
+      of + R"("metrics": [{"key": "loss", "value": 0.5, "step": 1, "timestamp": 1},
+                          {"key": "loss", "value": 0.25, "step": 2, "timestamp": 2}],
+              "params": [{"key": "epochs", "value": "3"}],
+              "tags": [{"key": "data", "value": "mnist"}]})");
+  Ask("POST", "runs/log-metric", of + R"("key": "loss", "value": 9, "step": 1, "timestamp": 3})");
+  Ask("POST", "runs/log-metric", of + R"("key": "bad", "value": "NaN"})");
+  EXPECT_EQ(ErrorOf("POST", "runs/log-metric", of + R"("key": "bad", "value": "low"})", 400),
+            "INVALID_PARAMETER_VALUE");
+  Ask("POST", "runs/update", of + R"("status": "FINISHED", "end_time": "1700000001000"})");
+  const Value read = Ask("GET", "runs/get?run_id=" + id)["run"];
+  EXPECT_EQ(read["info"]["status"].AsString(), "FINISHED");
+  EXPECT_EQ(read["info"]["end_time"].AsInt(), 1700000001000);
+  EXPECT_EQ(read["info"]["user_id"].AsString(), "ann");
+  EXPECT_EQ(read["data"]["params"].size(), 2u);
+  for (const Value& metric : read["data"]["metrics"].items()) {
+    if (metric["key"].AsString() == "bad") EXPECT_EQ(metric["value"].AsString(), "NaN");
+    if (metric["key"].AsString() == "loss") EXPECT_EQ(metric["value"].AsDouble(), 0.25);
+  }
+  const auto found = [&](const std::string& filter, const std::string& more = "") {
+    return Ask("POST", "runs/search",
+               R"({"experiment_ids": ["0"], "filter": ")" + filter + "\"" + more + "}")["runs"]
+        .size();
+  };
+  EXPECT_EQ(found("metrics.loss < 0.3 AND params.rate = '0.1' AND tags.data = 'mnist'"), 1u);
+  EXPECT_EQ(found("metrics.loss > 0.3"), 0u);
+  EXPECT_EQ(found("attributes.status = 'FINISHED'"), 1u);
+  Ask("POST", "runs/delete", R"({"run_id": ")" + id + "\"}");
+  EXPECT_EQ(found(""), 0u);
+  EXPECT_EQ(found("", R"(, "run_view_type": "DELETED_ONLY")"), 1u);
+}
+
+TEST_F(MlflowTest, ThereIsOneExperiment) {
+  EXPECT_EQ(
+      Ask("GET", "experiments/get-by-name?experiment_name=Default")["experiment"]["experiment_id"]
+          .AsString(),
+      "0");
+  EXPECT_EQ(ErrorOf("GET", "experiments/get-by-name?experiment_name=mine", "", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+  EXPECT_EQ(ErrorOf("POST", "experiments/create", R"({"name": "Default"})", 400),
+            "RESOURCE_ALREADY_EXISTS");
+  EXPECT_EQ(ErrorOf("POST", "experiments/create", R"({"name": "mine"})", 400),
+            "INVALID_PARAMETER_VALUE");
+  EXPECT_EQ(ErrorOf("POST", "runs/create", R"({"experiment_id": "7"})", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+}
+
+TEST_F(MlflowTest, WhatIsNotServedOrCannotBeReadSaysSo) {
+  EXPECT_EQ(ErrorOf("POST", "registered-models/rename", "{}", 404), "ENDPOINT_NOT_FOUND");
+  EXPECT_EQ(ErrorOf("POST", "registered-models/get", "{}", 404), "ENDPOINT_NOT_FOUND");
+  EXPECT_EQ(ErrorOf("POST", "registered-models/create", "{", 400), "INVALID_PARAMETER_VALUE");
+  EXPECT_EQ(ErrorOf("POST", "registered-models/create", "[]", 400), "INVALID_PARAMETER_VALUE");
+  EXPECT_EQ(ErrorOf("POST", "registered-models/create", "{}", 400), "INVALID_PARAMETER_VALUE");
+  EXPECT_EQ(ErrorOf("POST", "registered-models/create",
+                    R"({"name": ")" + std::string(251, 'x') + "\"}", 400),
+            "INVALID_PARAMETER_VALUE");
+  std::string many;
+  for (size_t i = 0; i <= kMaxLoggedAtOnce; ++i)
+    many += fmt::format(R"({}{{"key": "k{}", "value": "v"}})", i == 0 ? "" : ",", i);
+  EXPECT_EQ(ErrorOf("POST", "runs/log-batch", R"({"run_id": "r", "tags": [)" + many + "]}", 400),
+            "INVALID_PARAMETER_VALUE");
+}
+
+// Who may do what with the kinds may do it through MLflow's clients, and nobody else.
+TEST_F(MlflowTest, PermissionsAreThoseOfTheKinds) {
+  Register("digits", 1);
+  const auto as = [&](const std::string& user, const std::string& method, const std::string& path,
+                      const std::string& body = "") {
+    net::Headers headers;
+    headers.Add("Impersonate-User", user);
+    return server_.Send(method, "/mlflow/default/api/2.0/mlflow/" + path, body, headers);
+  };
+  for (const char* path :
+       {"registered-models/get?name=digits", "registered-models/search", "model-versions/search",
+        "experiments/get?experiment_id=0", "experiments/search", "runs/get?run_id=1"}) {
+    const auto refused = as("ann", "GET", path);
+    EXPECT_EQ(refused->status, 403) << path;
+    EXPECT_EQ(TestServer::Json(*refused)["error_code"].AsString(), "PERMISSION_DENIED") << path;
+  }
+  EXPECT_EQ(as("ann", "POST", "runs/create", "{}")->status, 403);
+  net::Headers json;
+  json.Add("Content-Type", "application/json");
+  const std::string bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+  ASSERT_EQ(server_
+                .Send("POST", bindings,
+                      R"({"metadata": {"name": "ann"},
+                          "roleRef": {"apiGroup": "rbac.authorization.k8s.io",
+                                      "kind": "ClusterRole", "name": "muster:view-ml"},
+                          "subjects": [{"kind": "User", "name": "ann",
+                                        "apiGroup": "rbac.authorization.k8s.io"}]})",
+                      json)
+                ->status,
+            201);
+  EXPECT_EQ(as("ann", "GET", "registered-models/get?name=digits")->status, 200);
+  EXPECT_EQ(as("ann", "DELETE", "registered-models/delete", R"({"name": "digits"})")->status, 403);
+}
+
+}  // namespace
+}  // namespace muster::apiserver

@@ -1,0 +1,263 @@
+#include "apiserver/mlflow/search_filter.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "base/strings.h"
+
+namespace muster::apiserver {
+namespace {
+
+using json::Value;
+
+constexpr std::array<std::string_view, 8> kSigns = {"<=", ">=", "!=", "=", "<", ">", "(", ")"};
+
+// "attributes.status" is "status", "tag.a" is "tags.a".
+std::string Normal(std::string_view field) {
+  struct Prefix {
+    std::string_view written, meant;
+  };
+  for (const Prefix& prefix :
+       {Prefix{"attributes.", ""}, Prefix{"attribute.", ""}, Prefix{"attr.", ""},
+        Prefix{"run.", ""}, Prefix{"tag.", "tags."}, Prefix{"param.", "params."},
+        Prefix{"parameters.", "params."}, Prefix{"metric.", "metrics."}}) {
+    if (field.starts_with(prefix.written))
+      return std::string(prefix.meant).append(field.substr(prefix.written.size()));
+  }
+  return std::string(field);
+}
+
+struct Token {
+  enum class Kind : uint8_t { kEnd, kWord, kText, kSign };
+  Kind kind = Kind::kEnd;
+  std::string text;
+};
+
+// Words, 'texts', and signs. A part of a word may be quoted: tags.`my key`, params."my key".
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : rest_(text) {}
+
+  Result<Token> Next() {
+    rest_ = Trim(rest_);
+    if (rest_.empty()) return Token{};
+    if (rest_[0] == '\'' || rest_[0] == '"') {
+      ASSIGN_OR_RETURN(std::string text, Quoted());
+      return Token{Token::Kind::kText, std::move(text)};
+    }
+    if (rest_[0] == ',') {
+      rest_.remove_prefix(1);
+      return Token{Token::Kind::kSign, ","};
+    }
+    for (const std::string_view sign : kSigns) {
+      if (!rest_.starts_with(sign)) continue;
+      rest_.remove_prefix(sign.size());
+      return Token{Token::Kind::kSign, std::string(sign)};
+    }
+    return Word();
+  }
+
+ private:
+  Result<std::string> Quoted() {
+    const size_t end = rest_.find(rest_[0], 1);
+    if (end == std::string_view::npos)
+      return Error(Reason::kInvalid, "the filter ends inside of quotes: {}", rest_);
+    std::string text(rest_.substr(1, end - 1));
+    rest_.remove_prefix(end + 1);
+    return text;
+  }
+  Result<Token> Word() {
+    Token token{Token::Kind::kWord, ""};
+    while (!rest_.empty() &&
+           std::string_view(" \t\r\n,()<>=!'").find(rest_[0]) == std::string_view::npos) {
+      if (rest_[0] == '`' || rest_[0] == '"') {
+        ASSIGN_OR_RETURN(const std::string part, Quoted());
+        token.text += part;
+      } else {
+        token.text += rest_[0];
+        rest_.remove_prefix(1);
+      }
+    }
+    if (token.text.empty())
+      return Error(Reason::kInvalid, "the filter cannot be read from here: {}", rest_);
+    return token;
+  }
+
+  std::string_view rest_;
+};
+
+std::optional<double> NumberOf(const Value& value) {
+  if (value.IsNumber()) return value.AsDouble();
+  const std::string_view text = value.AsString();
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string TextOf(const Value& value) {
+  return value.IsNumber() ? std::string(value.NumberToken()) : value.Str();
+}
+
+// SQL's LIKE: % is anything, _ one letter. Time: pattern x text.
+bool Like(std::string_view text, std::string_view pattern) {
+  size_t at = 0, in_pattern = 0, star = std::string_view::npos, resume = 0;
+  while (at < text.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '%') {
+      star = in_pattern++;
+      resume = at;
+    } else if (in_pattern < pattern.size() &&
+               (pattern[in_pattern] == '_' || pattern[in_pattern] == text[at])) {
+      ++in_pattern;
+      ++at;
+    } else if (star != std::string_view::npos) {
+      in_pattern = star + 1;
+      at = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (in_pattern < pattern.size() && pattern[in_pattern] == '%') ++in_pattern;
+  return in_pattern == pattern.size();
+}
+
+// -1, 0, 1: as numbers if the object has one, else as texts.
+int Compare(const Value& has, const Value& wanted) {
+  if (has.IsNumber()) {
+    const std::optional<double> a = NumberOf(has), b = NumberOf(wanted);
+    if (a && b) return *a < *b ? -1 : (*a > *b ? 1 : 0);
+  }
+  return std::clamp(TextOf(has).compare(TextOf(wanted)), -1, 1);
+}
+
+bool TermHolds(const FilterTerm& term, const Value& has) {
+  if (has.IsNull()) return false;
+  const Value& wanted = term.values[0];
+  if (term.comparison == "LIKE") return Like(TextOf(has), TextOf(wanted));
+  if (term.comparison == "ILIKE") return Like(ToLower(TextOf(has)), ToLower(TextOf(wanted)));
+  if (term.comparison == "IN") {
+    return std::ranges::any_of(term.values,
+                               [&](const Value& each) { return Compare(has, each) == 0; });
+  }
+  const int compared = Compare(has, wanted);
+  if (term.comparison == "=") return compared == 0;
+  if (term.comparison == "!=") return compared != 0;
+  if (term.comparison == "<") return compared < 0;
+  if (term.comparison == "<=") return compared <= 0;
+  return term.comparison == ">" ? compared > 0 : compared >= 0;
+}
+
+Result<Value> ReadValue(const Token& token) {
+  if (token.kind == Token::Kind::kText) return Value(token.text);
+  if (token.kind == Token::Kind::kWord && NumberOf(Value(token.text))) return Value(token.text);
+  return Error(Reason::kInvalid, "the filter needs a number or a text in quotes, not {:?}",
+               token.text);
+}
+
+// 'a', 'b')
+Status ReadValues(Scanner& scanner, FilterTerm& term) {
+  ASSIGN_OR_RETURN(const Token open, scanner.Next());
+  if (open.text != "(") return Error(Reason::kInvalid, "IN needs a list: ('a', 'b')");
+  while (true) {
+    ASSIGN_OR_RETURN(const Token token, scanner.Next());
+    ASSIGN_OR_RETURN(Value value, ReadValue(token));
+    term.values.push_back(std::move(value));
+    ASSIGN_OR_RETURN(const Token next, scanner.Next());
+    if (next.kind == Token::Kind::kSign && next.text == ")") return Status::Ok();
+    if (next.kind != Token::Kind::kSign || next.text != ",")
+      return Error(Reason::kInvalid, "the list of IN needs ',' or ')', not {:?}", next.text);
+  }
+}
+
+std::string Upper(std::string text) {
+  for (char& each : text)
+    if (each >= 'a' && each <= 'z') each = static_cast<char>(each - 'a' + 'A');
+  return text;
+}
+
+Result<FilterTerm> ReadTerm(Scanner& scanner) {
+  ASSIGN_OR_RETURN(const Token field, scanner.Next());
+  if (field.kind != Token::Kind::kWord)
+    return Error(Reason::kInvalid, "the filter needs a field such as name or tags.team, not {:?}",
+                 field.text);
+  ASSIGN_OR_RETURN(const Token comparison, scanner.Next());
+  FilterTerm term{Normal(field.text), Upper(comparison.text), {}};
+  const bool word = term.comparison == "LIKE" || term.comparison == "ILIKE";
+  if (comparison.kind == Token::Kind::kWord && term.comparison == "IN") {
+    RETURN_IF_ERROR(ReadValues(scanner, term));
+    return term;
+  }
+  const bool sign = comparison.kind == Token::Kind::kSign &&
+                    std::string_view("(),").find(comparison.text) == std::string_view::npos;
+  if (!sign && !(comparison.kind == Token::Kind::kWord && word))
+    return Error(Reason::kInvalid, "{:?} is no comparison: =, !=, <, <=, >, >=, LIKE, ILIKE or IN",
+                 comparison.text);
+  ASSIGN_OR_RETURN(const Token token, scanner.Next());
+  ASSIGN_OR_RETURN(Value value, ReadValue(token));
+  term.values.push_back(std::move(value));
+  return term;
+}
+
+}  // namespace
+
+Result<SearchFilter> SearchFilter::Parse(std::string_view text) {
+  SearchFilter filter;
+  if (text.size() > kMaxFilterBytes)
+    return Error(Reason::kInvalid, "a filter has at most {} bytes", kMaxFilterBytes);
+  if (Trim(text).empty()) return filter;
+  Scanner scanner(text);
+  while (true) {
+    ASSIGN_OR_RETURN(FilterTerm term, ReadTerm(scanner));
+    filter.terms_.push_back(std::move(term));
+    if (filter.terms_.size() > kMaxFilterTerms)
+      return Error(Reason::kInvalid, "a filter has at most {} comparisons", kMaxFilterTerms);
+    ASSIGN_OR_RETURN(const Token next, scanner.Next());
+    if (next.kind == Token::Kind::kEnd) return filter;
+    if (next.kind != Token::Kind::kWord || Upper(next.text) != "AND")
+      return Error(Reason::kInvalid, "the filter needs AND between comparisons, not {:?}",
+                   next.text);
+  }
+}
+
+bool SearchFilter::Holds(const Value& object, const FieldLookup& lookup) const {
+  return std::ranges::all_of(
+      terms_, [&](const FilterTerm& term) { return TermHolds(term, lookup(object, term.field)); });
+}
+
+std::string SearchFilter::Equal(std::string_view field) const {
+  for (const FilterTerm& term : terms_)
+    if (term.field == field && term.comparison == "=") return TextOf(term.values[0]);
+  return "";
+}
+
+Result<json::Array> Ordered(json::Array objects, const Value& order_by, const FieldLookup& lookup) {
+  if (order_by.size() > kMaxOrderTerms)
+    return Error(Reason::kInvalid, "order_by has at most {} fields", kMaxOrderTerms);
+  // From the last to the first, each a stable sort.
+  for (size_t i = order_by.size(); i-- > 0;) {
+    Scanner scanner(order_by.At(i).AsString());
+    ASSIGN_OR_RETURN(const Token word, scanner.Next());
+    ASSIGN_OR_RETURN(const Token direction, scanner.Next());
+    const std::string way = Upper(direction.text);
+    if (word.kind != Token::Kind::kWord || (!way.empty() && way != "ASC" && way != "DESC"))
+      return Error(Reason::kInvalid, "order_by {:?}: expected a field and ASC or DESC",
+                   order_by.At(i).AsString());
+    const std::string field = Normal(word.text);
+    std::vector<std::pair<Value, Value>> keyed;
+    for (Value& object : objects) {
+      Value key = lookup(object, field);
+      keyed.emplace_back(std::move(key), std::move(object));
+    }
+    std::ranges::stable_sort(keyed, [&](const auto& a, const auto& b) {
+      if (a.first.IsNull() || b.first.IsNull()) return !a.first.IsNull() && b.first.IsNull();
+      const int compared = Compare(a.first, b.first);
+      return way == "DESC" ? compared > 0 : compared < 0;
+    });
+    for (size_t k = 0; k < keyed.size(); ++k) objects[k] = std::move(keyed[k].second);
+  }
+  return objects;
+}
+
+}  // namespace muster::apiserver

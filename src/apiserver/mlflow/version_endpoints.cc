@@ -1,0 +1,332 @@
+// model-versions/...
+
+#include <algorithm>
+#include <array>
+
+#include "apiserver/mlflow/endpoints.h"
+#include "apiserver/mlflow/views.h"
+#include "base/strings.h"
+#include "base/time.h"
+#include "schema/model_names.h"
+
+namespace muster::apiserver {
+namespace {
+
+using json::Value;
+
+constexpr const char* kModels = "registeredmodels";
+constexpr const char* kVersions = "modelversions";
+constexpr int64_t kDefaultResults = 1000;
+// Numbers that were taken by objects that somebody made himself.
+constexpr int kNumberTries = 10;
+
+struct Which {
+  std::string name;
+  int64_t number = 0;
+  std::string Object() const {
+    return schema::ModelVersionObjectName(schema::ModelObjectName(name), number);
+  }
+  Status Missing() const {
+    return Status(Reason::kNotFound,
+                  fmt::format("Model Version (name={}, version={}) not found", name, number));
+  }
+};
+
+Result<Which> WhichOf(const Value& arguments) {
+  ASSIGN_OR_RETURN(std::string name, NeedText(arguments, "name"));
+  ASSIGN_OR_RETURN(const std::string version, NeedText(arguments, "version"));
+  const std::optional<int64_t> number = ParseInt(version);
+  if (!number || *number < 1)
+    return Error(Reason::kInvalid, "Parameter 'version' must be an integer, got '{}'.", version);
+  return Which{std::move(name), *number};
+}
+
+void AnswerVersion(const MlflowRequestPtr& request, const Value& version, const Value& model) {
+  request->answer(json::Obj({{"model_version", VersionView(version, model)}}));
+}
+
+// The version that the arguments name and its model.
+void Find(const MlflowRequestPtr& request,
+          std::function<void(const Value& version, const Value& model)> then) {
+  const Result<Which> which = WhichOf(request->arguments);
+  if (!which) return request->answer(Error(which.error()));
+  FindModel(request, which->name,
+            [request, which = *which, then = std::move(then)](Result<Value> model) {
+              if (!model) return request->answer(std::move(model));
+              request->kinds->Get(
+                  kVersions, which.Object(),
+                  [request, which, then, model = *model](Result<Value> version) {
+                    if (!version)
+                      return request->answer(Error(Renamed(version.error(), which.Missing())));
+                    then(*version, model);
+                  });
+            });
+}
+
+void Change(const MlflowRequestPtr& request, std::function<Value(const Value&)> change,
+            std::function<void(const Value& version, const Value& model)> then) {
+  Find(request, [request, change = std::move(change), then = std::move(then)](const Value& version,
+                                                                              const Value& model) {
+    request->kinds->Update(
+        kVersions, version["metadata"]["name"].AsString(),
+        [change, now = request->kinds->now()](const Value& object) -> Result<Value> {
+          return change(object).SetPath({"status", "lastUpdated"}, FormatTime(now));
+        },
+        [request, then, model](Result<Value> changed) {
+          if (!changed) return request->answer(std::move(changed));
+          then(*changed, model);
+        });
+  });
+}
+
+Value NewVersion(const MlflowRequest& request, const Value& model, int64_t number) {
+  const Value& arguments = request.arguments;
+  const std::string object = model["metadata"]["name"].Str();
+  Value spec = json::Obj({{"model", object},
+                          {"version", number},
+                          {"source", arguments["source"].Str()},
+                          {"user", request.kinds->user().name},
+                          {"tags", MapOf(arguments["tags"])}});
+  struct Field {
+    const char *argument, *field;
+  };
+  for (const Field& each : {Field{"run_id", "runID"}, Field{"run_link", "runLink"},
+                            Field{"description", "description"}}) {
+    if (const std::string text = arguments[each.argument].Str(); !text.empty())
+      spec = std::move(spec).Set(each.field, text);
+  }
+  // The garbage collector takes it away with its model.
+  Value owner = json::Obj({{"apiVersion", kRegistryGroupVersion},
+                           {"kind", "RegisteredModel"},
+                           {"name", object},
+                           {"uid", model["metadata"]["uid"]}});
+  return json::Obj(
+      {{"apiVersion", kRegistryGroupVersion},
+       {"kind", "ModelVersion"},
+       {"metadata", json::Obj({{"name", schema::ModelVersionObjectName(object, number)},
+                               {"ownerReferences", json::List({std::move(owner)})}})},
+       {"spec", std::move(spec)},
+       {"status", json::Obj({{"state", "READY"}})}});
+}
+
+// Takes the next number, then makes the version.
+void TryCreate(const MlflowRequestPtr& request, const std::string& name, int tries) {
+  const Time now = request->kinds->now();
+  request->kinds->Update(
+      kModels, schema::ModelObjectName(name),
+      OfModel(name,
+              [now](const Value& model) -> Result<Value> {
+                const int64_t next = model["status"]["latestVersion"].AsInt() + 1;
+                return model.Set("status", json::Obj({{"latestVersion", next},
+                                                      {"lastUpdated", FormatTime(now)}}));
+              }),
+      [request, name, tries](Result<Value> model) {
+        if (!model) return request->answer(Error(Renamed(model.error(), NoSuchModel(name))));
+        const int64_t number = (*model)["status"]["latestVersion"].AsInt();
+        request->kinds->Create(
+            kVersions, NewVersion(*request, *model, number),
+            [request, name, tries, model = *model](Result<Value> version) {
+              if (version) return AnswerVersion(request, *version, model);
+              if (version.error().reason() == Reason::kAlreadyExists && tries < kNumberTries) {
+                return TryCreate(request, name, tries + 1);
+              }
+              request->answer(std::move(version));
+            });
+      });
+}
+
+void Create(const MlflowRequestPtr& request) {
+  const Result<std::string> name = NeedText(request->arguments, "name"),
+                            source = NeedText(request->arguments, "source");
+  for (const auto* each : {&name, &source})
+    if (!*each) return request->answer(Error(each->error()));
+  TryCreate(request, *name, 1);
+}
+
+void Get(const MlflowRequestPtr& request) {
+  Find(request, [request](const Value& version, const Value& model) {
+    AnswerVersion(request, version, model);
+  });
+}
+
+void GetDownloadUri(const MlflowRequestPtr& request) {
+  Find(request, [request](const Value& version, const Value&) {
+    request->answer(json::Obj({{"artifact_uri", version["spec"]["source"].Str()}}));
+  });
+}
+
+void Update(const MlflowRequestPtr& request) {
+  Change(
+      request,
+      [text = request->arguments["description"].Str()](const Value& version) {
+        return version.SetPath({"spec", "description"}, text);
+      },
+      [request](const Value& version, const Value& model) {
+        AnswerVersion(request, version, model);
+      });
+}
+
+void SetTag(const MlflowRequestPtr& request) {
+  const Result<std::string> key = NeedText(request->arguments, "key");
+  if (!key) return request->answer(Error(key.error()));
+  Change(
+      request,
+      [key = *key, value = request->arguments["value"].Str()](const Value& version) {
+        return version.SetPath({"spec", "tags", key}, value);
+      },
+      [request](const Value&, const Value&) { request->answer(json::Obj()); });
+}
+
+void DeleteTag(const MlflowRequestPtr& request) {
+  const Result<std::string> key = NeedText(request->arguments, "key");
+  if (!key) return request->answer(Error(key.error()));
+  Change(
+      request,
+      [key = *key](const Value& version) { return version.RemovePath({"spec", "tags", key}); },
+      [request](const Value&, const Value&) { request->answer(json::Obj()); });
+}
+
+// An alias of a version that is gone would name nothing.
+Value WithoutAliasesOf(const Value& model, int64_t number) {
+  Value out = model;
+  for (const auto& [alias, version] : model["spec"]["aliases"].members())
+    if (version.AsInt() == number) out = out.RemovePath({"spec", "aliases", alias});
+  return out;
+}
+
+void Delete(const MlflowRequestPtr& request) {
+  Find(request, [request](const Value& version, const Value& model) {
+    const int64_t number = version["spec"]["version"].AsInt();
+    request->kinds->Update(
+        kModels, model["metadata"]["name"].AsString(),
+        [number](const Value& object) -> Result<Value> {
+          Value changed = WithoutAliasesOf(object, number);
+          return changed == object ? Value() : changed;
+        },
+        [request, name = version["metadata"]["name"].Str()](Result<Value> changed) {
+          if (!changed) return request->answer(std::move(changed));
+          request->kinds->Delete(kVersions, name, [request](Result<Value> gone) {
+            if (!gone) return request->answer(std::move(gone));
+            request->answer(json::Obj());
+          });
+        });
+  });
+}
+
+// Those with their models, by the models' objects.
+void AnswerSearch(const MlflowRequestPtr& request, const SearchFilter& filter,
+                  const Value& versions, const Value& models) {
+  const auto model_of = [models](const Value& version) -> Value {
+    for (const Value& model : models.items())
+      if (model["metadata"]["name"] == version["spec"]["model"]) return model;
+    return json::Obj({{"metadata", json::Obj({{"name", version["spec"]["model"]}})}});
+  };
+  const FieldLookup lookup = [&](const Value& version, const std::string& field) -> Value {
+    if (field == "name") return ModelNameOf(model_of(version));
+    return VersionField(version, field);
+  };
+  // The newest first, as upstream.
+  json::Array objects = versions.items();
+  std::ranges::stable_sort(objects, [](const Value& a, const Value& b) {
+    return a["spec"]["version"].AsInt() > b["spec"]["version"].AsInt();
+  });
+  const Result<SearchPage> page =
+      SearchIn(request->arguments, std::move(objects), filter, lookup, kDefaultResults);
+  if (!page) return request->answer(Error(page.error()));
+  json::Array views;
+  for (const Value& version : page->objects)
+    views.push_back(VersionView(version, model_of(version)));
+  Value out = json::Obj({{"model_versions", std::move(views)}});
+  if (!page->next_token.empty()) out = std::move(out).Set("next_page_token", page->next_token);
+  request->answer(std::move(out));
+}
+
+void Search(const MlflowRequestPtr& request) {
+  const Result<SearchFilter> filter = SearchFilter::Parse(request->arguments["filter"].AsString());
+  if (!filter) return request->answer(Error(filter.error()));
+  const std::string name = filter->Equal("name");
+  const std::string selector = name.empty() ? "" : "spec.model=" + schema::ModelObjectName(name);
+  request->kinds->List(kVersions, selector, [request, filter = *filter](Result<Value> versions) {
+    if (!versions) return request->answer(std::move(versions));
+    request->kinds->List(kModels, "",
+                         [request, filter, versions = *versions](Result<Value> models) {
+                           if (!models) return request->answer(std::move(models));
+                           AnswerSearch(request, filter, versions, *models);
+                         });
+  });
+}
+
+Result<std::string> StageOf(const Value& arguments) {
+  constexpr std::array<std::string_view, 4> kStages = {"None", "Staging", "Production", "Archived"};
+  ASSIGN_OR_RETURN(const std::string asked, NeedText(arguments, "stage"));
+  for (const std::string_view stage : kStages)
+    if (EqualsIgnoreCase(stage, asked)) return std::string(stage);
+  return Error(Reason::kInvalid,
+               "Invalid Model Version stage: {}. Value must be one of None, Staging, Production, "
+               "Archived.",
+               asked);
+}
+
+// Archives the versions from `at` on, then goes on.
+void ArchiveFrom(const MlflowRequestPtr& request, const Value& others, size_t at,
+                 std::function<void()> then) {
+  if (at == others.size()) return then();
+  request->kinds->Update(
+      kVersions, others.At(at)["metadata"]["name"].AsString(),
+      [now = request->kinds->now()](const Value& version) -> Result<Value> {
+        return version.SetPath({"spec", "stage"}, "Archived")
+            .SetPath({"status", "lastUpdated"}, FormatTime(now));
+      },
+      [request, others, at, then = std::move(then)](Result<Value> archived) {
+        if (!archived && archived.error().reason() != Reason::kNotFound)
+          return request->answer(std::move(archived));
+        ArchiveFrom(request, others, at + 1, then);
+      });
+}
+
+void ArchiveOthers(const MlflowRequestPtr& request, const Value& version, const std::string& stage,
+                   std::function<void()> then) {
+  request->kinds->List(kVersions, "spec.model=" + version["spec"]["model"].Str(),
+                       [request, version, stage, then = std::move(then)](Result<Value> versions) {
+                         if (!versions) return request->answer(std::move(versions));
+                         Value others = json::List();
+                         for (const Value& each : versions->items()) {
+                           if (each["spec"]["stage"].AsString() == stage &&
+                               each["spec"]["version"] != version["spec"]["version"])
+                             others = std::move(others).Append(each);
+                         }
+                         ArchiveFrom(request, others, 0, then);
+                       });
+}
+
+void TransitionStage(const MlflowRequestPtr& request) {
+  const Result<std::string> stage = StageOf(request->arguments);
+  if (!stage) return request->answer(Error(stage.error()));
+  Change(
+      request,
+      [stage = *stage](const Value& version) { return version.SetPath({"spec", "stage"}, stage); },
+      [request, stage = *stage](const Value& version, const Value& model) {
+        if (!request->arguments["archive_existing_versions"].AsBool())
+          return AnswerVersion(request, version, model);
+        ArchiveOthers(request, version, stage,
+                      [request, version, model] { AnswerVersion(request, version, model); });
+      });
+}
+
+constexpr Endpoint kEndpoints[] = {
+    {"POST", "model-versions/create", Create},
+    {"GET", "model-versions/get", Get},
+    {"PATCH", "model-versions/update", Update},
+    {"DELETE", "model-versions/delete", Delete},
+    {"GET", "model-versions/search", Search},
+    {"POST", "model-versions/transition-stage", TransitionStage},
+    {"POST", "model-versions/set-tag", SetTag},
+    {"DELETE", "model-versions/delete-tag", DeleteTag},
+    {"GET", "model-versions/get-download-uri", GetDownloadUri},
+};
+
+}  // namespace
+
+std::span<const Endpoint> VersionEndpoints() { return kEndpoints; }
+
+}  // namespace muster::apiserver

@@ -1,0 +1,184 @@
+#include "apiserver/mlflow/views.h"
+
+#include <charconv>
+#include <map>
+
+#include "base/time.h"
+#include "schema/model_names.h"
+
+namespace muster::apiserver {
+namespace {
+
+using json::Value;
+
+int64_t MillisOf(const Value& time) {
+  const std::optional<Time> parsed = ParseTime(time.AsString());
+  if (!parsed) return 0;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(parsed->time_since_epoch()).count();
+}
+
+Value Created(const Value& object) { return MillisOf(object["metadata"]["creationTimestamp"]); }
+
+Value Updated(const Value& object) {
+  const Value& time = object["status"]["lastUpdated"];
+  return time.IsNull() ? Created(object) : Value(MillisOf(time));
+}
+
+// A number where it is one.
+Value MetricValue(const Value& metric) {
+  const std::string_view text = metric["value"].AsString();
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      text.find_first_of("nN") != text.npos)
+    return text;
+  return number;
+}
+
+Value AliasesOf(const Value& model, int64_t version) {
+  Value out = json::List();
+  for (const auto& [alias, number] : model["spec"]["aliases"].members())
+    if (number.AsInt() == version) out = std::move(out).Append(alias);
+  return out;
+}
+
+// "tags.team" of {"tags": {"team": ...}}.
+Value Word(const Value& spec, const std::string& field, std::string_view map) {
+  if (!field.starts_with(map) || field.size() <= map.size() + 1 || field[map.size()] != '.')
+    return nullptr;
+  return spec[map][std::string_view(field).substr(map.size() + 1)];
+}
+
+}  // namespace
+
+Value PairsOf(const Value& map) {
+  json::Array out;
+  for (const auto& [key, value] : map.members())
+    out.push_back(json::Obj({{"key", key}, {"value", value}}));
+  return out;
+}
+
+Value MapOf(const Value& pairs) {
+  Value out = json::Obj();
+  for (const Value& pair : pairs.items())
+    out = std::move(out).Set(pair["key"].AsString(), pair["value"].Str());
+  return out;
+}
+
+std::string ModelNameOf(const Value& model) {
+  return model["spec"]["name"].Str(model["metadata"]["name"].AsString());
+}
+
+json::Array LatestOfStages(const Value& model, const json::Array& versions) {
+  std::map<std::string, Value> latest;
+  for (const Value& version : versions) {
+    const Value& spec = version["spec"];
+    if (spec["model"] != model["metadata"]["name"]) continue;
+    Value& kept = latest[spec["stage"].Str("None")];
+    if (kept["spec"]["version"].AsInt() < spec["version"].AsInt()) kept = version;
+  }
+  json::Array out;
+  for (auto& [stage, version] : latest) out.push_back(std::move(version));
+  return out;
+}
+
+Value ModelView(const Value& model, const json::Array& versions) {
+  const Value& spec = model["spec"];
+  json::Array latest, aliases;
+  for (const Value& version : LatestOfStages(model, versions))
+    latest.push_back(VersionView(version, model));
+  for (const auto& [alias, number] : spec["aliases"].members())
+    aliases.push_back(json::Obj({{"alias", alias}, {"version", std::to_string(number.AsInt())}}));
+  return json::Obj({{"name", ModelNameOf(model)},
+                    {"creation_timestamp", Created(model)},
+                    {"last_updated_timestamp", Updated(model)},
+                    {"description", spec["description"].Str()},
+                    {"latest_versions", std::move(latest)},
+                    {"tags", PairsOf(spec["tags"])},
+                    {"aliases", std::move(aliases)}});
+}
+
+Value VersionView(const Value& version, const Value& model) {
+  const Value& spec = version["spec"];
+  return json::Obj({{"name", ModelNameOf(model)},
+                    {"version", std::to_string(spec["version"].AsInt())},
+                    {"creation_timestamp", Created(version)},
+                    {"last_updated_timestamp", Updated(version)},
+                    {"user_id", spec["user"].Str()},
+                    {"current_stage", spec["stage"].Str("None")},
+                    {"description", spec["description"].Str()},
+                    {"source", spec["source"].Str()},
+                    {"run_id", spec["runID"].Str()},
+                    {"run_link", spec["runLink"].Str()},
+                    {"status", version["status"]["state"].Str("READY")},
+                    {"status_message", version["status"]["message"].Str()},
+                    {"tags", PairsOf(spec["tags"])},
+                    {"aliases", AliasesOf(model, spec["version"].AsInt())}});
+}
+
+Value RunView(const Value& run, bool with_data) {
+  const Value &spec = run["spec"], &status = run["status"];
+  Value info = json::Obj({{"run_id", run["metadata"]["name"]},
+                          {"run_uuid", run["metadata"]["name"]},
+                          {"run_name", spec["name"].Str()},
+                          {"experiment_id", kDefaultExperimentId},
+                          {"user_id", spec["user"].Str()},
+                          {"status", status["state"].Str("RUNNING")},
+                          {"start_time", status["startMillis"].AsInt()},
+                          {"artifact_uri", ""},
+                          {"lifecycle_stage", status["deleted"].AsBool() ? "deleted" : "active"}});
+  if (status.Has("endMillis")) info = std::move(info).Set("end_time", status["endMillis"]);
+  Value view = json::Obj({{"info", std::move(info)}});
+  if (!with_data) return view;
+  json::Array metrics;
+  for (const auto& [key, metric] : status["metrics"].members()) {
+    metrics.push_back(json::Obj({{"key", key},
+                                 {"value", MetricValue(metric)},
+                                 {"timestamp", metric["millis"].AsInt()},
+                                 {"step", metric["step"].AsInt()}}));
+  }
+  return std::move(view).Set("data", json::Obj({{"metrics", std::move(metrics)},
+                                                {"params", PairsOf(spec["params"])},
+                                                {"tags", PairsOf(spec["tags"])}}));
+}
+
+Value DefaultExperimentView() {
+  return json::Obj({{"experiment_id", kDefaultExperimentId},
+                    {"name", kDefaultExperimentName},
+                    {"artifact_location", ""},
+                    {"lifecycle_stage", "active"}});
+}
+
+Value ModelField(const Value& model, const std::string& field) {
+  if (field == "name") return ModelNameOf(model);
+  if (field == "creation_timestamp") return Created(model);
+  if (field == "last_updated_timestamp" || field == "timestamp") return Updated(model);
+  return Word(model["spec"], field, "tags");
+}
+
+Value VersionField(const Value& version, const std::string& field) {
+  const Value& spec = version["spec"];
+  if (field == "version_number" || field == "version") return spec["version"];
+  if (field == "run_id") return spec["runID"];
+  if (field == "source_path" || field == "source") return spec["source"];
+  if (field == "current_stage" || field == "stage") return spec["stage"].Str("None");
+  if (field == "creation_timestamp") return Created(version);
+  if (field == "last_updated_timestamp" || field == "timestamp") return Updated(version);
+  return Word(spec, field, "tags");
+}
+
+Value RunField(const Value& run, const std::string& field) {
+  const Value &spec = run["spec"], &status = run["status"];
+  if (field == "run_id") return run["metadata"]["name"];
+  if (field == "run_name") return spec["name"];
+  if (field == "user_id") return spec["user"];
+  if (field == "status") return status["state"].Str("RUNNING");
+  if (field == "start_time" || field == "Created") return status["startMillis"];
+  if (field == "end_time") return status["endMillis"];
+  const Value metric = Word(status, field, "metrics");
+  if (!metric.IsNull()) return MetricValue(metric);
+  const Value param = Word(spec, field, "params");
+  return param.IsNull() ? Word(spec, field, "tags") : param;
+}
+
+}  // namespace muster::apiserver

@@ -277,9 +277,12 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
   if (!info) return writer->Send(ErrorResponse(info.error(), protobuf));
   Result<User> user = Authenticate(request, core.tokens, core.loop.Now());
   if (user) user = Impersonate(*std::move(user), request, core.authorizer);
-  if (!user) return writer->Send(ErrorResponse(user.error(), protobuf));
-  // Of those paths the kinds behind them decide.
   const bool mlflow = IsMlflowPath(*info);
+  if (!user) {
+    return writer->Send(mlflow ? MlflowErrorResponse(user.error())
+                               : ErrorResponse(user.error(), protobuf));
+  }
+  // Of those paths the kinds behind them decide.
   Status allowed = mlflow ? Status::Ok() : core.authorizer.Authorize(*user, *info);
   if (websocket && IsWatchOrLog(*info)) {
     Result<net::ResponseWriterPtr> messages = StreamAsMessages(request, writer);
@@ -300,8 +303,9 @@ void ApiServer::Impl::Handle(net::Request request, net::ResponseWriterPtr writer
   if (!from_outside || !(call->info().is_resource || mlflow)) return Route(call);
   const bool one_object = call->info().verb == "get" && call->info().subresource.empty();
   Turns& turns = one_object ? reads : others;
-  if (!turns.Wait(call->user().name, [this, call] { Route(call); }))
-    call->Fail(TooManyRequestsError());
+  if (turns.Wait(call->user().name, [this, call] { Route(call); })) return;
+  if (mlflow) return call->Send(MlflowErrorResponse(TooManyRequestsError()));
+  call->Fail(TooManyRequestsError());
 }
 
 void ApiServer::Impl::HandleInside(net::Request request, const User& user,

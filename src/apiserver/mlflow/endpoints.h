@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,7 +19,11 @@
 
 namespace muster::apiserver {
 
-inline constexpr int64_t kMaxSearchResults = 1000;
+// Of one page of a search: objects, and bytes as JSON, about; one object is always told.
+inline constexpr size_t kMaxSearchResults = 1000;
+inline constexpr size_t kMaxSearchPageBytes = 2 * 1024 * 1024;
+// Of one runs/search.
+inline constexpr size_t kMaxSearchedExperiments = 100;
 // Metrics, parameters and tags of one runs/log-batch.
 inline constexpr size_t kMaxLoggedAtOnce = 1000;
 
@@ -38,24 +43,36 @@ struct Endpoint {
 std::span<const Endpoint> ModelEndpoints();
 std::span<const Endpoint> VersionEndpoints();
 std::span<const Endpoint> RunEndpoints();
+std::span<const Endpoint> ExperimentEndpoints();
 
 // The text of an argument; Invalid if it is missing or empty.
 Result<std::string> NeedText(const json::Value& arguments, std::string_view name);
 // Answers an error; true if it did.
 bool AnswerError(const MlflowRequestPtr& request, const Status& status);
 
-// A page of those that the arguments filter, order_by, max_results and page_token ask for.
+// Those that the arguments filter and order_by ask for, from page_token on.
 struct SearchPage {
   json::Array objects;
-  std::string next_token;  // "" at the end
+  size_t begin = 0;
+  size_t most = 0;  // as max_results says
+};
+// What max_results may be: a page has less where it would be too large.
+struct MaxResults {
+  int64_t by_default, most;
 };
 Result<SearchPage> SearchIn(const json::Value& arguments, json::Array objects,
                             const SearchFilter& filter, const FieldLookup& lookup,
-                            int64_t default_results);
+                            MaxResults results);
+// {NAME: views of a page, "next_page_token": where the next one begins}.
+void AnswerPage(const MlflowRequestPtr& request, const char* name, const Result<SearchPage>& page,
+                const std::function<json::Value(const json::Value& object)>& view);
 
 // The RegisteredModel of that name; NotFound in MLflow's words.
 void FindModel(const MlflowRequestPtr& request, const std::string& name, KindsClient::Done done);
 Status NoSuchModel(std::string_view name);
+// The Experiment of that id, which may be Default.
+void FindExperiment(const MlflowRequestPtr& request, const std::string& id, KindsClient::Done done);
+json::Value OwnerReference(const char* kind, const json::Value& owner);
 // A change that is refused if the object is of another model.
 KindsClient::Change OfModel(const std::string& name, KindsClient::Change change);
 // NotFound says which model, or which run, is missing.

@@ -11,11 +11,16 @@ namespace {
 constexpr Duration kRetryInterval = milliseconds(5);
 constexpr size_t kPieceBytes = 256 * 1024;
 
-Result<json::Value> ValueOf(net::Response response) {
+Status TooLarge() {
+  return Error(Reason::kInvalid, "there is too much to look through: search by name");
+}
+
+Result<json::Value> ValueOf(net::Response response, size_t* bytes) {
   if (response.source != nullptr) {
-    while (response.source->Next(kPieceBytes, response.body)) {
-    }
+    while (response.source->Next(kPieceBytes, response.body))
+      if (response.body.size() > kMaxRegistryPageBytes) return Error(TooLarge());
   }
+  if (bytes != nullptr) *bytes = response.body.size();
   json::Value value = std::move(response.value);
   if (value.IsNull() && !response.body.empty()) {
     ASSIGN_OR_RETURN(value, json::Parse(response.body));
@@ -28,13 +33,14 @@ Result<json::Value> ValueOf(net::Response response) {
 // Takes one whole answer.
 class AnswerTaker final : public net::ResponseWriter {
  public:
-  explicit AnswerTaker(KindsClient::Done done) : done_(std::move(done)) {}
+  AnswerTaker(KindsClient::Done done, std::shared_ptr<size_t> bytes)
+      : done_(std::move(done)), bytes_(std::move(bytes)) {}
   ~AnswerTaker() override {
     if (done_) done_(Error(Reason::kInternalError, "the request was not answered"));
   }
 
   void Send(net::Response response) override {
-    if (done_) std::exchange(done_, nullptr)(ValueOf(std::move(response)));
+    if (done_) std::exchange(done_, nullptr)(ValueOf(std::move(response), bytes_.get()));
   }
   // Nothing that is asked here is a stream.
   void StartStream(int, net::Headers) override {}
@@ -47,6 +53,7 @@ class AnswerTaker final : public net::ResponseWriter {
 
  private:
   KindsClient::Done done_;
+  const std::shared_ptr<size_t> bytes_;
 };
 
 std::string Selecting(const std::string& field_selector) {
@@ -65,7 +72,8 @@ std::string KindsClient::PathOf(std::string_view plural, std::string_view name) 
   return path;
 }
 
-void KindsClient::Send(std::string method, std::string target, json::Value body, Done done) {
+void KindsClient::Send(std::string method, std::string target, json::Value body, Done done,
+                       std::shared_ptr<size_t> bytes) {
   net::Request request;
   request.method = std::move(method);
   request.target = std::move(target);
@@ -73,7 +81,8 @@ void KindsClient::Send(std::string method, std::string target, json::Value body,
   if (!body.IsNull()) request.headers.Add("Content-Type", "application/json");
   request.value = std::move(body);
   request.takes_values = true;
-  submit_(std::move(request), user_, std::make_shared<AnswerTaker>(std::move(done)));
+  submit_(std::move(request), user_,
+          std::make_shared<AnswerTaker>(std::move(done), std::move(bytes)));
 }
 
 void KindsClient::Get(std::string_view plural, std::string_view name, Done done) {
@@ -87,31 +96,33 @@ void KindsClient::CheckMayList(std::string_view plural, Done done) {
 void KindsClient::List(std::string_view plural, const std::string& field_selector, Done done) {
   ListOn(
       fmt::format("{}?limit={}{}", PathOf(plural, ""), kMaxRegistryPage, Selecting(field_selector)),
-      "", json::List(), std::move(done));
+      "", {}, std::move(done));
 }
 
-void KindsClient::ListOn(std::string base, std::string token, json::Value so_far, Done done) {
+void KindsClient::ListOn(std::string base, std::string token, Scanned so_far, Done done) {
   std::string target = token.empty() ? base : base + "&continue=" + PercentEncode(token);
-  Send("GET", std::move(target), nullptr,
-       [self = shared_from_this(), base = std::move(base), so_far = std::move(so_far),
-        done = std::move(done)](Result<json::Value> page) mutable {
-         if (!page) return done(std::move(page));
-         for (const json::Value& item : (*page)["items"].items())
-           so_far = std::move(so_far).Append(item);
-         std::string next = (*page)["metadata"]["continue"].Str();
-         if (next.empty()) return done(std::move(so_far));
-         if (so_far.size() >= kMaxRegistryScan) {
-           return done(Error(Reason::kTooManyRequests,
-                             "there are more than {} of them: search for fewer, by name",
-                             kMaxRegistryScan));
-         }
-         // The next page is for another task of the loop.
-         self->core_.loop.Post(
-             self->core_.Guarded([self, base = std::move(base), next = std::move(next),
-                                  so_far = std::move(so_far), done = std::move(done)]() mutable {
-               self->ListOn(std::move(base), std::move(next), std::move(so_far), std::move(done));
-             }));
-       });
+  auto bytes = std::make_shared<size_t>(0);
+  auto on_page = [self = shared_from_this(), base = std::move(base), so_far = std::move(so_far),
+                  done = std::move(done), bytes](Result<json::Value> page) mutable {
+    if (!page) return done(std::move(page));
+    for (const json::Value& item : (*page)["items"].items())
+      so_far.objects = std::move(so_far.objects).Append(item);
+    so_far.bytes += *bytes;
+    std::string next = (*page)["metadata"]["continue"].Str();
+    if (next.empty()) return done(std::move(so_far.objects));
+    if (so_far.bytes > kMaxRegistryScanBytes) return done(Error(TooLarge()));
+    if (so_far.objects.size() >= kMaxRegistryScan) {
+      return done(Error(Reason::kInvalid, "there are more than {} of them: search by name",
+                        kMaxRegistryScan));
+    }
+    // The next page is for another task of the loop.
+    self->core_.loop.Post(
+        self->core_.Guarded([self, base = std::move(base), next = std::move(next),
+                             so_far = std::move(so_far), done = std::move(done)]() mutable {
+          self->ListOn(std::move(base), std::move(next), std::move(so_far), std::move(done));
+        }));
+  };
+  Send("GET", std::move(target), nullptr, std::move(on_page), std::move(bytes));
 }
 
 void KindsClient::Create(std::string_view plural, json::Value object, Done done) {

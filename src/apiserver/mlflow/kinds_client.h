@@ -23,8 +23,10 @@ namespace muster::apiserver {
 
 // Objects that one search reads; where there are more it says so.
 inline constexpr size_t kMaxRegistryScan = 5000;
-// Objects of one read of a search.
-inline constexpr size_t kMaxRegistryPage = 500;
+// Objects of one read of a search, and bytes of one read, and of all.
+inline constexpr size_t kMaxRegistryPage = 200;
+inline constexpr size_t kMaxRegistryPageBytes = 8 * 1024 * 1024;
+inline constexpr size_t kMaxRegistryScanBytes = 32 * 1024 * 1024;
 // Times that a change starts again because another came between, ...
 inline constexpr int kMaxRegistryTries = 30;
 
@@ -41,7 +43,8 @@ class KindsClient : public std::enable_shared_from_this<KindsClient> {
       : core_(core), submit_(std::move(submit)), user_(std::move(user)), ns_(std::move(ns)) {}
 
   void Get(std::string_view plural, std::string_view name, Done done);
-  // An array of all objects. `field_selector` may be "". TooManyRequests beyond kMaxRegistryScan.
+  // An array of all objects. `field_selector` may be "". Invalid beyond kMaxRegistryScan and
+  // kMaxRegistryScanBytes: clients would ask again and again if it were TooManyRequests.
   void List(std::string_view plural, const std::string& field_selector, Done done);
   void Create(std::string_view plural, json::Value object, Done done);
   // Reads, changes and writes, again if another write came between. `done` gets the new state.
@@ -57,9 +60,16 @@ class KindsClient : public std::enable_shared_from_this<KindsClient> {
   std::string NewRunId();
 
  private:
-  void Send(std::string method, std::string target, json::Value body, Done done);
+  // `bytes`, if any, becomes the size of the answer.
+  void Send(std::string method, std::string target, json::Value body, Done done,
+            std::shared_ptr<size_t> bytes = nullptr);
   std::string PathOf(std::string_view plural, std::string_view name) const;
-  void ListOn(std::string base, std::string token, json::Value so_far, Done done);
+  // What a LIST has read.
+  struct Scanned {
+    json::Value objects = json::List();
+    size_t bytes = 0;
+  };
+  void ListOn(std::string base, std::string token, Scanned so_far, Done done);
   void TryUpdate(std::string plural, std::string name, Change change, int tries, Done done);
 
   Core& core_;

@@ -46,16 +46,16 @@ ErrorCode CodeOf(Reason reason) {
 }
 
 // JSON whatever the client would rather have.
-void Answer(Call& call, int code, const Value& body) {
+net::Response Json(int code, const Value& body) {
   net::Response response;
   response.status = code;
   response.headers.Add("Content-Type", "application/json");
   response.body = json::Write(body);
-  call.Send(std::move(response));
+  return response;
 }
 
-void Fail(Call& call, const ErrorCode& code, std::string_view message) {
-  Answer(call, code.http, json::Obj({{"error_code", code.name}, {"message", message}}));
+net::Response Failure(const ErrorCode& code, std::string_view message) {
+  return Json(code.http, json::Obj({{"error_code", code.name}, {"message", message}}));
 }
 
 // Arguments that are lists, and come several times in a query.
@@ -70,6 +70,10 @@ Result<Value> ArgumentsOf(const Call& call) {
     }
     return out;
   }
+  // A page from elsewhere that a browser shows can send none of this type.
+  const std::string_view type = call.request().headers.Get("Content-Type");
+  if (!EqualsIgnoreCase(Trim(type.substr(0, type.find(';'))), "application/json"))
+    return Error(Reason::kInvalid, "the body must be application/json, not {:?}", type);
   const std::string& body = call.request().body;
   if (body.size() > kMaxMlflowBody)
     return Error(Reason::kInvalid, "a request has at most {} bytes", kMaxMlflowBody);
@@ -91,7 +95,8 @@ std::string EndpointOf(const RequestInfo& info) {
 }
 
 const Endpoint* FindEndpoint(std::string_view method, std::string_view path) {
-  for (const auto& endpoints : {ModelEndpoints(), VersionEndpoints(), RunEndpoints()}) {
+  for (const auto& endpoints :
+       {ModelEndpoints(), VersionEndpoints(), RunEndpoints(), ExperimentEndpoints()}) {
     for (const Endpoint& endpoint : endpoints)
       if (endpoint.method == method && endpoint.path == path) return &endpoint;
   }
@@ -104,24 +109,27 @@ bool IsMlflowPath(const RequestInfo& info) {
   return info.parts.size() >= 2 && info.parts[0] == "mlflow";
 }
 
+net::Response MlflowErrorResponse(const Status& status) {
+  return Failure(CodeOf(status.reason()), status.message());
+}
+
 void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit) {
   const RequestInfo& info = call->info();
   const std::string path = EndpointOf(info);
   const Endpoint* endpoint = FindEndpoint(info.method, path);
   if (endpoint == nullptr) {
-    return Fail(*call, {"ENDPOINT_NOT_FOUND", 404},
-                fmt::format("{} {} is not served: docs/registry.md names what is", info.method,
-                            path.empty() ? info.path : path));
+    return call->Send(Failure({"ENDPOINT_NOT_FOUND", 404},
+                              fmt::format("{} {} is not served: docs/registry.md names what is",
+                                          info.method, path.empty() ? info.path : path)));
   }
   Result<Value> arguments = ArgumentsOf(*call);
-  if (!arguments) return Fail(*call, CodeOf(Reason::kInvalid), arguments.error().message());
+  if (!arguments) return call->Send(MlflowErrorResponse(arguments.error()));
   auto request = std::make_shared<MlflowRequest>();
   request->kinds =
       std::make_shared<KindsClient>(core, std::move(submit), call->user(), info.parts[1]);
   request->arguments = *std::move(arguments);
   request->answer = [call](const Result<Value>& answer) {
-    if (answer) return Answer(*call, 200, *answer);
-    Fail(*call, CodeOf(answer.error().reason()), answer.error().message());
+    call->Send(answer ? Json(200, *answer) : MlflowErrorResponse(answer.error()));
   };
   endpoint->run(request);
 }

@@ -18,6 +18,8 @@ namespace muster::apiserver {
 inline constexpr size_t kMaxMlflowBody = 1024 * 1024;
 
 bool IsMlflowPath(const RequestInfo& info);
+// {"error_code": ..., "message": ...}, which MLflow's clients understand.
+net::Response MlflowErrorResponse(const Status& status);
 // REQUIRES: IsMlflowPath().
 void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit);
 

@@ -2,6 +2,7 @@
 
 #include "apiserver/apiserver_testing.h"
 #include "apiserver/mlflow/endpoints.h"
+#include "apiserver/turns.h"
 #include "base/strings.h"
 #include "json/write.h"
 
@@ -11,13 +12,21 @@ namespace {
 using json::Value;
 
 constexpr const char* kKinds = "/apis/registry.muster.dev/v1alpha1/namespaces/default/";
+constexpr const char* kRbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/";
+constexpr const char* kMlflow = "/mlflow/default/api/2.0/mlflow/";
+
+net::Headers JsonBody() {
+  net::Headers headers;
+  headers.Add("Content-Type", "application/json");
+  return headers;
+}
 
 class MlflowTest : public testing::Test {
  protected:
   // As a client of MLflow in the namespace default.
   Value Ask(const std::string& method, const std::string& path, const std::string& body = "",
             int code = 200) {
-    const auto writer = server_.Send(method, "/mlflow/default/api/2.0/mlflow/" + path, body);
+    const auto writer = server_.Send(method, kMlflow + path, body, JsonBody());
     EXPECT_EQ(writer->status, code) << method << " " << path << ": " << writer->body;
     EXPECT_EQ(writer->headers.Get("Content-Type"), "application/json");
     return TestServer::Json(*writer);
@@ -36,6 +45,18 @@ class MlflowTest : public testing::Test {
               fmt::format(R"({{"name": "{}", "source": "pvc://models/{}"}})", name, i));
       EXPECT_EQ(made["model_version"]["version"].AsString(), std::to_string(i));
     }
+  }
+  void Bind(const std::string& user, const std::string& role,
+            const std::string& kind = "ClusterRole") {
+    const auto made = server_.Send("POST", std::string(kRbac) + "rolebindings",
+                                   fmt::format(R"({{"metadata": {{"name": "{0}"}},
+                        "roleRef": {{"apiGroup": "rbac.authorization.k8s.io", "kind": "{2}",
+                                     "name": "{1}"}},
+                        "subjects": [{{"kind": "User", "name": "{0}",
+                                       "apiGroup": "rbac.authorization.k8s.io"}}]}})",
+                                               user, role, kind),
+                                   JsonBody());
+    ASSERT_EQ(made->status, 201) << made->body;
   }
   Value Object(const std::string& path) {
     return TestServer::Json(*server_.Send("GET", kKinds + path));
@@ -111,11 +132,8 @@ TEST_F(MlflowTest, AVersionThatSomebodyMadeHimselfKeepsItsNumber) {
   Register("digits", 0);
   const auto made = server_.Send(
       "POST", std::string(kKinds) + "modelversions",
-      R"({"metadata": {"name": "digits.1"}, "spec": {"model": "digits", "version": 1}})", [] {
-        net::Headers headers;
-        headers.Add("Content-Type", "application/json");
-        return headers;
-      }());
+      R"({"metadata": {"name": "digits.1"}, "spec": {"model": "digits", "version": 1}})",
+      JsonBody());
   ASSERT_EQ(made->status, 201) << made->body;
   EXPECT_EQ(Ask("POST", "model-versions/create",
                 R"({"name": "digits", "source": "s"})")["model_version"]["version"]
@@ -207,6 +225,12 @@ TEST_F(MlflowTest, SearchesFilterOrderAndPage) {
                              first["next_page_token"].Str());
   EXPECT_EQ(rest["registered_models"].At(0)["name"].AsString(), "alpha");
   EXPECT_FALSE(rest.Has("next_page_token"));
+  // What MLflow's client adds: none of them is a prompt.
+  EXPECT_EQ(Ask("GET",
+                "registered-models/search?filter=tag.%60mlflow.prompt.is_prompt%60%20!%3D%20%27true"
+                "%27")["registered_models"]
+                .size(),
+            3u);
   const Value versions = Ask("GET", "model-versions/search?filter=name%3D%27beta%27");
   ASSERT_EQ(versions["model_versions"].size(), 2u);
   EXPECT_EQ(versions["model_versions"].At(0)["version"].AsString(), "2");
@@ -256,21 +280,90 @@ TEST_F(MlflowTest, ARunHasParametersMetricsAndTags) {
   Ask("POST", "runs/delete", R"({"run_id": ")" + id + "\"}");
   EXPECT_EQ(found(""), 0u);
   EXPECT_EQ(found("", R"(, "run_view_type": "DELETED_ONLY")"), 1u);
+  // A deleted run stays as it was, until it is restored.
+  for (const auto& [path, more] :
+       {std::pair("runs/log-metric", R"("key": "loss", "value": 1})"),
+        std::pair("runs/log-parameter", R"("key": "late", "value": "1"})"),
+        std::pair("runs/log-batch", R"("tags": [{"key": "late", "value": "1"}]})"),
+        std::pair("runs/set-tag", R"("key": "late", "value": "1"})"),
+        std::pair("runs/delete-tag", R"("key": "data"})"),
+        std::pair("runs/update", R"("status": "FAILED"})")})
+    EXPECT_EQ(ErrorOf("POST", path, of + more, 400), "INVALID_PARAMETER_VALUE") << path;
+  Ask("POST", "runs/restore", R"({"run_id": ")" + id + "\"}");
+  Ask("POST", "runs/delete-tag", of + R"("key": "data"})");
+  EXPECT_EQ(ErrorOf("POST", "runs/delete-tag", of + R"("key": "data"})", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+  EXPECT_EQ(found("tags.data = 'mnist'"), 0u);
+  EXPECT_EQ(found("metrics.loss < 0.3"), 1u);
 }
 
-TEST_F(MlflowTest, ThereIsOneExperiment) {
+// What MLflow's set_experiment() does: by name, then create, then by the id.
+TEST_F(MlflowTest, AnExperimentIsMadeByNameAndHasItsRuns) {
+  EXPECT_EQ(ErrorOf("GET", "experiments/get-by-name?experiment_name=My%20digits", "", 404),
+            "RESOURCE_DOES_NOT_EXIST");
+  const std::string id = Ask("POST", "experiments/create",
+                             R"({"name": "My digits", "artifact_location": "file:///claim/runs/",
+                                 "tags": [{"key": "team", "value": "vision"}]})")["experiment_id"]
+                             .Str();
+  EXPECT_EQ(ErrorOf("POST", "experiments/create", R"({"name": "My digits"})", 400),
+            "RESOURCE_ALREADY_EXISTS");
+  Ask("POST", "experiments/set-experiment-tag",
+      R"({"experiment_id": ")" + id + R"(", "key": "data", "value": "mnist"})");
+  for (const std::string& path :
+       {"experiments/get?experiment_id=" + id,
+        std::string("experiments/get-by-name?experiment_name=My%20digits")}) {
+    const Value experiment = Ask("GET", path)["experiment"];
+    EXPECT_EQ(experiment["name"].AsString(), "My digits");
+    EXPECT_EQ(experiment["experiment_id"].AsString(), id);
+    EXPECT_EQ(experiment["lifecycle_stage"].AsString(), "active");
+    EXPECT_EQ(experiment["tags"].size(), 2u);
+  }
+  const Value run =
+      Ask("POST", "runs/create", R"({"experiment_id": ")" + id + "\"}")["run"]["info"];
+  EXPECT_EQ(run["experiment_id"].AsString(), id);
+  EXPECT_EQ(run["artifact_uri"].AsString(),
+            "file:///claim/runs/" + run["run_id"].Str() + "/artifacts");
+  EXPECT_EQ(Object("runs/" + run["run_id"].Str())["metadata"]["ownerReferences"].At(0)["uid"],
+            Object("experiments/" + id)["metadata"]["uid"]);
+  EXPECT_EQ(Ask("POST", "runs/create", R"({"experiment_id": "0"})")["run"]["info"]["artifact_uri"]
+                .AsString(),
+            "the-experiment-has-no-artifact-location:/");
+  EXPECT_TRUE(
+      Ask("POST", "logged-models/search", R"({"experiment_ids": ["0"]})")["models"].empty());
+  const auto found = [&](const std::string& ids) {
+    return Ask("POST", "runs/search", R"({"experiment_ids": [)" + ids + "]}")["runs"].size();
+  };
+  EXPECT_EQ(found("\"" + id + "\""), 1u);
+  EXPECT_EQ(found("\"0\""), 1u);
+  EXPECT_EQ(found("\"0\", \"" + id + "\""), 2u);
+  EXPECT_EQ(found("\"a,b=c\""), 0u);
+  EXPECT_EQ(found(""), 0u);
+  std::string many = "\"0\"";
+  for (size_t i = 0; i < kMaxSearchedExperiments; ++i) many += ", \"0\"";
+  EXPECT_EQ(ErrorOf("POST", "runs/search", R"({"experiment_ids": [)" + many + "]}", 400),
+            "INVALID_PARAMETER_VALUE");
+}
+
+TEST_F(MlflowTest, TheExperimentDefaultIsThereFromTheBeginning) {
   EXPECT_EQ(
       Ask("GET", "experiments/get-by-name?experiment_name=Default")["experiment"]["experiment_id"]
           .AsString(),
       "0");
-  EXPECT_EQ(ErrorOf("GET", "experiments/get-by-name?experiment_name=mine", "", 404),
-            "RESOURCE_DOES_NOT_EXIST");
+  EXPECT_EQ(Ask("GET", "experiments/get?experiment_id=0")["experiment"]["name"].AsString(),
+            "Default");
   EXPECT_EQ(ErrorOf("POST", "experiments/create", R"({"name": "Default"})", 400),
             "RESOURCE_ALREADY_EXISTS");
-  EXPECT_EQ(ErrorOf("POST", "experiments/create", R"({"name": "mine"})", 400),
+  EXPECT_EQ(ErrorOf("POST", "experiments/create", R"({"name": "0"})", 400),
             "INVALID_PARAMETER_VALUE");
   EXPECT_EQ(ErrorOf("POST", "runs/create", R"({"experiment_id": "7"})", 404),
             "RESOURCE_DOES_NOT_EXIST");
+  Ask("POST", "experiments/create", R"({"name": "default"})");
+  const Value all =
+      Ask("POST", "experiments/search", R"({"max_results": 10, "order_by": ["name ASC"]})");
+  ASSERT_EQ(all["experiments"].size(), 2u);
+  EXPECT_EQ(all["experiments"].At(0)["name"].AsString(), "Default");
+  EXPECT_EQ(
+      Ask("GET", "experiments/search?filter=name%20LIKE%20%27def%25%27")["experiments"].size(), 1u);
 }
 
 TEST_F(MlflowTest, WhatIsNotServedOrCannotBeReadSaysSo) {
@@ -289,14 +382,120 @@ TEST_F(MlflowTest, WhatIsNotServedOrCannotBeReadSaysSo) {
             "INVALID_PARAMETER_VALUE");
 }
 
+TEST_F(MlflowTest, ABodyThatIsNotJsonIsRefused) {
+  for (const char* type :
+       {"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"}) {
+    net::Headers headers;
+    if (*type != 0) headers.Add("Content-Type", type);
+    const auto refused = server_.Send("POST", std::string(kMlflow) + "registered-models/create",
+                                      R"({"name": "digits"})", headers);
+    EXPECT_EQ(refused->status, 400) << type;
+    EXPECT_EQ(TestServer::Json(*refused)["error_code"].AsString(), "INVALID_PARAMETER_VALUE");
+  }
+  net::Headers headers;
+  headers.Add("Content-Type", "Application/JSON; charset=utf-8");
+  EXPECT_EQ(server_
+                .Send("POST", std::string(kMlflow) + "registered-models/create",
+                      R"({"name": "digits"})", headers)
+                ->status,
+            200);
+}
+
+// Clients read error_code, whoever refuses.
+TEST_F(MlflowTest, WhoIsNobodyOrAsksTooMuchIsToldInTheirWords) {
+  const auto ask = [&](const std::string& token, const std::string& user) {
+    net::Request request;
+    request.method = "GET";
+    request.target = std::string(kMlflow) + "registered-models/search";
+    request.peer.address = "10.42.0.9:4711";
+    request.peer.user = user;
+    request.peer.groups = {"system:masters"};
+    if (!token.empty()) request.headers.Add("Authorization", "Bearer " + token);
+    auto writer = std::make_shared<FakeWriter>();
+    server_.server->Handle(std::move(request), writer);
+    return writer;
+  };
+  const auto nobody = ask("stolen", "");
+  server_.loop.RunReady();
+  EXPECT_EQ(nobody->status, 401);
+  EXPECT_EQ(TestServer::Json(*nobody)["error_code"].AsString(), "UNAUTHENTICATED");
+  EXPECT_EQ(nobody->body.find("stolen"), std::string::npos);
+  std::shared_ptr<FakeWriter> last;
+  for (size_t i = 0; i <= kMaxWaitingOfUser; ++i) last = ask("", "admin");
+  EXPECT_EQ(last->status, 429);
+  EXPECT_EQ(TestServer::Json(*last)["error_code"].AsString(), "REQUEST_LIMIT_EXCEEDED");
+  server_.loop.RunReady();
+}
+
+TEST_F(MlflowTest, APageIsNotLargerThanItsBudget) {
+  constexpr int kModels = 400;
+  const std::string text(6000, 'x');
+  for (int i = 0; i < kModels; ++i) {
+    Ask("POST", "registered-models/create",
+        fmt::format(R"({{"name": "m{:03}", "description": "{}"}})", i, text));
+  }
+  size_t seen = 0, pages = 0;
+  for (std::string token; pages < 5; ++pages) {
+    const auto writer =
+        server_.Send("GET", std::string(kMlflow) +
+                                "registered-models/search?max_results=1000&page_token=" + token);
+    EXPECT_LT(writer->body.size(), kMaxSearchPageBytes * 11 / 10);
+    const Value page = TestServer::Json(*writer);
+    seen += page["registered_models"].size();
+    token = page["next_page_token"].Str();
+    if (token.empty()) break;
+  }
+  EXPECT_EQ(seen, size_t{kModels});
+  EXPECT_EQ(pages, 1u);
+  // What MLflow's mlflow.search_runs() asks for.
+  Ask("POST", "runs/search", R"({"experiment_ids": ["0"], "max_results": 10000})");
+  Ask("POST", "runs/search", R"({"experiment_ids": ["0"], "max_results": 50001})", 400);
+}
+
+class MlflowScanTest : public MlflowTest {
+ protected:
+  // `count` runs with so many bytes of tags.
+  void MakeRuns(size_t count, size_t bytes) {
+    std::string tags;
+    for (size_t i = 0; i * 5000 < bytes; ++i)
+      tags += fmt::format(R"({}{{"key": "k{}", "value": "{}"}})", i == 0 ? "" : ",", i,
+                          std::string(std::min<size_t>(5000, bytes), 'x'));
+    for (size_t i = 0; i < count; ++i)
+      Ask("POST", "runs/create", R"({"experiment_id": "0", "tags": [)" + tags + "]}");
+  }
+  std::string Refusal() {
+    const Value answer =
+        Ask("POST", "runs/search", R"({"experiment_ids": ["0"], "max_results": 1})", 400);
+    return answer["message"].Str();
+  }
+};
+
+TEST_F(MlflowScanTest, MoreObjectsThanASearchReads) {
+  MakeRuns(kMaxRegistryScan, 0);
+  Ask("POST", "runs/search", R"({"experiment_ids": ["0"], "max_results": 1})");
+  MakeRuns(1, 0);
+  EXPECT_EQ(Refusal(), "there are more than 5000 of them: search by name");
+}
+
+TEST_F(MlflowScanTest, MoreBytesThanOneReadTakes) {
+  MakeRuns(kMaxRegistryPage, kMaxRegistryPageBytes / kMaxRegistryPage + 5000);
+  EXPECT_EQ(Refusal(), "there is too much to look through: search by name");
+}
+
+TEST_F(MlflowScanTest, MoreBytesThanASearchReads) {
+  constexpr size_t kOfOne = 30'000;
+  MakeRuns(kMaxRegistryScanBytes / kOfOne + kMaxRegistryPage, kOfOne);
+  EXPECT_EQ(Refusal(), "there is too much to look through: search by name");
+}
+
 // Who may do what with the kinds may do it through MLflow's clients, and nobody else.
 TEST_F(MlflowTest, PermissionsAreThoseOfTheKinds) {
   Register("digits", 1);
   const auto as = [&](const std::string& user, const std::string& method, const std::string& path,
                       const std::string& body = "") {
-    net::Headers headers;
+    net::Headers headers = JsonBody();
     headers.Add("Impersonate-User", user);
-    return server_.Send(method, "/mlflow/default/api/2.0/mlflow/" + path, body, headers);
+    return server_.Send(method, kMlflow + path, body, headers);
   };
   for (const char* path :
        {"registered-models/get?name=digits", "registered-models/search", "model-versions/search",
@@ -306,21 +505,34 @@ TEST_F(MlflowTest, PermissionsAreThoseOfTheKinds) {
     EXPECT_EQ(TestServer::Json(*refused)["error_code"].AsString(), "PERMISSION_DENIED") << path;
   }
   EXPECT_EQ(as("ann", "POST", "runs/create", "{}")->status, 403);
-  net::Headers json;
-  json.Add("Content-Type", "application/json");
-  const std::string bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-  ASSERT_EQ(server_
-                .Send("POST", bindings,
-                      R"({"metadata": {"name": "ann"},
-                          "roleRef": {"apiGroup": "rbac.authorization.k8s.io",
-                                      "kind": "ClusterRole", "name": "muster:view-ml"},
-                          "subjects": [{"kind": "User", "name": "ann",
-                                        "apiGroup": "rbac.authorization.k8s.io"}]})",
-                      json)
-                ->status,
-            201);
+  Bind("ann", "muster:view-ml");
   EXPECT_EQ(as("ann", "GET", "registered-models/get?name=digits")->status, 200);
   EXPECT_EQ(as("ann", "DELETE", "registered-models/delete", R"({"name": "digits"})")->status, 403);
+
+  // One verb of one kind at a time.
+  const auto made = server_.Send("POST", std::string(kRbac) + "roles",
+                                 R"({"metadata": {"name": "no-versions"}, "rules": [
+                                     {"apiGroups": ["registry.muster.dev"],
+                                      "resources": ["registeredmodels", "runs", "experiments"],
+                                      "verbs": ["*"]}]})",
+                                 JsonBody());
+  ASSERT_EQ(made->status, 201) << made->body;
+  Bind("bob", "no-versions", "Role");
+  EXPECT_EQ(as("bob", "POST", "registered-models/create", R"({"name": "mine"})")->status, 200);
+  EXPECT_EQ(as("bob", "POST", "runs/create", R"({"experiment_id": "0"})")->status, 200);
+  for (const auto& [method, path, body] :
+       {std::tuple("POST", "model-versions/create", R"({"name": "digits", "source": "s"})"),
+        std::tuple("DELETE", "model-versions/delete", R"({"name": "digits", "version": "1"})"),
+        std::tuple("POST", "model-versions/set-tag",
+                   R"({"name": "digits", "version": "1", "key": "a", "value": "b"})"),
+        std::tuple("POST", "model-versions/transition-stage",
+                   R"({"name": "digits", "version": "1", "stage": "Production"})"),
+        std::tuple("POST", "registered-models/alias",
+                   R"({"name": "digits", "version": "1", "alias": "a"})"),
+        std::tuple("DELETE", "registered-models/delete", R"({"name": "digits"})")})
+    EXPECT_EQ(as("bob", method, path, body)->status, 403) << path;
+  EXPECT_EQ(Object("modelversions/digits.1")["spec"]["source"].AsString(), "pvc://models/1");
+  EXPECT_EQ(Object("modelversions/digits.2")["status"].AsString(), "Failure");
 }
 
 }  // namespace

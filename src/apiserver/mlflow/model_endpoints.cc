@@ -1,5 +1,7 @@
 // registered-models/...
 
+#include <unordered_map>
+
 #include "apiserver/mlflow/endpoints.h"
 #include "apiserver/mlflow/views.h"
 #include "base/strings.h"
@@ -14,6 +16,7 @@ using json::Value;
 constexpr const char* kModels = "registeredmodels";
 constexpr const char* kVersions = "modelversions";
 constexpr int64_t kDefaultResults = 100;
+constexpr int64_t kMostResults = 1000;
 
 std::string VersionsOf(const Value& model) {
   return "spec.model=" + model["metadata"]["name"].Str();
@@ -136,16 +139,17 @@ void Search(const MlflowRequestPtr& request) {
   if (!filter) return request->answer(Error(filter.error()));
   request->kinds->List(kModels, "", [request, filter = *filter](Result<Value> models) {
     if (!models) return request->answer(std::move(models));
-    Result<SearchPage> page =
-        SearchIn(request->arguments, models->items(), filter, ModelField, kDefaultResults);
+    Result<SearchPage> page = SearchIn(request->arguments, models->items(), filter, ModelField,
+                                       {kDefaultResults, kMostResults});
     if (!page) return request->answer(Error(page.error()));
     request->kinds->List(kVersions, "", [request, page = *page](Result<Value> versions) {
       if (!versions) return request->answer(std::move(versions));
-      json::Array views;
-      for (const Value& model : page.objects) views.push_back(ModelView(model, versions->items()));
-      Value out = json::Obj({{"registered_models", std::move(views)}});
-      if (!page.next_token.empty()) out = std::move(out).Set("next_page_token", page.next_token);
-      request->answer(std::move(out));
+      std::unordered_map<std::string, json::Array> of;  // by the model's object
+      for (const Value& version : versions->items())
+        of[version["spec"]["model"].Str()].push_back(version);
+      AnswerPage(request, "registered_models", page, [&of](const Value& model) {
+        return ModelView(model, of[model["metadata"]["name"].Str()]);
+      });
     });
   });
 }
@@ -160,7 +164,7 @@ void GetLatestVersions(const MlflowRequestPtr& request) {
           if (!versions) return request->answer(std::move(versions));
           json::Array views;
           const Value& stages = request->arguments["stages"];
-          for (const Value& version : LatestOfStages(model, versions->items())) {
+          for (const Value& version : LatestOfStages(versions->items())) {
             bool wanted = stages.empty();
             for (const Value& stage : stages.items())
               wanted = wanted || EqualsIgnoreCase(stage.AsString(),

@@ -1,5 +1,4 @@
-// experiments/... and runs/...: what a training job says before it registers its model. There is
-// one experiment, Default.
+// runs/...: what a training job says before it registers its model.
 
 #include <algorithm>
 
@@ -7,6 +6,7 @@
 #include "apiserver/mlflow/views.h"
 #include "base/strings.h"
 #include "base/time.h"
+#include "schema/model_names.h"
 
 namespace muster::apiserver {
 namespace {
@@ -17,8 +17,7 @@ constexpr const char* kRuns = "runs";
 constexpr int64_t kDefaultResults = 1000;
 constexpr const char* kNameTag = "mlflow.runName";
 constexpr const char* kUserTag = "mlflow.user";
-constexpr const char* kOneExperiment =
-    "there is one experiment, Default (0): runs and models are kept apart by namespaces";
+constexpr int64_t kMostResults = 50'000;
 
 int64_t MillisOf(Time time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
@@ -27,54 +26,8 @@ int64_t MillisOf(Time time) {
 // A number, or its digits, as some clients send 64 bits.
 int64_t IntOf(const Value& value, int64_t otherwise) {
   if (value.IsString()) return ParseInt(value.AsString()).value_or(otherwise);
-  return value.IsNumber() ? static_cast<int64_t>(value.AsDouble()) : otherwise;
+  return value.AsInt(otherwise);
 }
-
-// --- experiments
-
-void AnswerIfMayList(const MlflowRequestPtr& request, Value answer) {
-  request->kinds->CheckMayList(kRuns, [request, answer = std::move(answer)](Result<Value> allowed) {
-    if (!allowed) return request->answer(std::move(allowed));
-    request->answer(answer);
-  });
-}
-
-void AnswerExperiment(const MlflowRequestPtr& request, bool it_is) {
-  if (it_is) return AnswerIfMayList(request, json::Obj({{"experiment", DefaultExperimentView()}}));
-  request->kinds->CheckMayList(kRuns, [request](Result<Value> allowed) {
-    if (!allowed) return request->answer(std::move(allowed));
-    request->answer(Error(Reason::kNotFound, "No such experiment: {}", kOneExperiment));
-  });
-}
-
-void GetExperiment(const MlflowRequestPtr& request) {
-  const Result<std::string> id = NeedText(request->arguments, "experiment_id");
-  if (!id) return request->answer(Error(id.error()));
-  AnswerExperiment(request, *id == kDefaultExperimentId);
-}
-
-void GetExperimentByName(const MlflowRequestPtr& request) {
-  const Result<std::string> name = NeedText(request->arguments, "experiment_name");
-  if (!name) return request->answer(Error(name.error()));
-  AnswerExperiment(request, *name == kDefaultExperimentName);
-}
-
-void CreateExperiment(const MlflowRequestPtr& request) {
-  const Result<std::string> name = NeedText(request->arguments, "name");
-  if (!name) return request->answer(Error(name.error()));
-  request->kinds->CheckMayList(kRuns, [request, name = *name](Result<Value> allowed) {
-    if (!allowed) return request->answer(std::move(allowed));
-    if (name == kDefaultExperimentName)
-      return request->answer(Error(Reason::kAlreadyExists, "Experiment(name=Default) exists."));
-    request->answer(Error(Reason::kInvalid, "{}", kOneExperiment));
-  });
-}
-
-void SearchExperiments(const MlflowRequestPtr& request) {
-  AnswerIfMayList(request, json::Obj({{"experiments", json::List({DefaultExperimentView()})}}));
-}
-
-// --- runs
 
 std::string IdOf(const Value& arguments) {
   return arguments["run_id"].Str(arguments["run_uuid"].AsString());
@@ -84,32 +37,47 @@ Status NoSuchRun(const std::string& id) {
   return Status(Reason::kNotFound, fmt::format("Run with id={} not found", id));
 }
 
-void Create(const MlflowRequestPtr& request) {
-  const Value& arguments = request->arguments;
-  const std::string experiment = arguments["experiment_id"].Str(kDefaultExperimentId);
-  if (experiment != kDefaultExperimentId)
-    return request->answer(
-        Error(Reason::kNotFound, "No Experiment with id={}: {}", experiment, kOneExperiment));
-  const std::string id = request->kinds->NewRunId();
+Value NewRun(const MlflowRequest& request, const Value& experiment, const std::string& id) {
+  const Value& arguments = request.arguments;
   Value tags = MapOf(arguments["tags"]);
   std::string name = arguments["run_name"].Str(tags[kNameTag].AsString());
   if (name.empty()) name = "run-" + id.substr(0, 8);
   tags = std::move(tags).Set(kNameTag, name);
   const std::string user =
-      arguments["user_id"].Str(tags[kUserTag].AsString(request->kinds->user().name));
-  request->kinds->Create(
-      kRuns,
-      json::Obj({{"apiVersion", kRegistryGroupVersion},
-                 {"kind", "Run"},
-                 {"metadata", json::Obj({{"name", id}})},
-                 {"spec", json::Obj({{"name", name}, {"user", user}, {"tags", std::move(tags)}})},
-                 {"status", json::Obj({{"state", "RUNNING"},
-                                       {"startMillis", IntOf(arguments["start_time"],
-                                                             MillisOf(request->kinds->now()))}})}}),
-      [request](Result<Value> run) {
-        if (!run) return request->answer(std::move(run));
-        request->answer(json::Obj({{"run", RunView(*run, true)}}));
-      });
+      arguments["user_id"].Str(tags[kUserTag].AsString(request.kinds->user().name));
+  Value metadata = json::Obj({{"name", id}});
+  Value spec = json::Obj({{"name", name}, {"user", user}, {"tags", std::move(tags)}});
+  const std::string belongs_to = experiment["metadata"]["name"].Str();
+  if (belongs_to != schema::kDefaultExperimentId) {
+    spec = std::move(spec).Set("experiment", belongs_to);
+    // The garbage collector takes it away with its experiment.
+    metadata = std::move(metadata).Set("ownerReferences",
+                                       json::List({OwnerReference("Experiment", experiment)}));
+  }
+  if (const std::string folder = experiment["spec"]["artifactLocation"].Str(); !folder.empty()) {
+    spec = std::move(spec).Set(
+        "artifactLocation",
+        fmt::format("{}{}{}/artifacts", folder, folder.ends_with('/') ? "" : "/", id));
+  }
+  const int64_t start = IntOf(arguments["start_time"], MillisOf(request.kinds->now()));
+  return json::Obj({{"apiVersion", kRegistryGroupVersion},
+                    {"kind", "Run"},
+                    {"metadata", std::move(metadata)},
+                    {"spec", std::move(spec)},
+                    {"status", json::Obj({{"state", "RUNNING"}, {"startMillis", start}})}});
+}
+
+void Create(const MlflowRequestPtr& request) {
+  const std::string experiment =
+      request->arguments["experiment_id"].Str(schema::kDefaultExperimentId);
+  FindExperiment(request, experiment, [request](Result<Value> found) {
+    if (!found) return request->answer(std::move(found));
+    const std::string id = request->kinds->NewRunId();
+    request->kinds->Create(kRuns, NewRun(*request, *found, id), [request](Result<Value> run) {
+      if (!run) return request->answer(std::move(run));
+      request->answer(json::Obj({{"run", RunView(*run, true)}}));
+    });
+  });
 }
 
 void Get(const MlflowRequestPtr& request) {
@@ -134,81 +102,93 @@ void Change(
                          });
 }
 
-void Update(const MlflowRequestPtr& request) {
-  Change(
-      request,
-      [arguments = request->arguments](const Value& run) -> Result<Value> {
-        Value out = run;
-        if (const std::string state = arguments["status"].Str(); !state.empty())
-          out = std::move(out).SetPath({"status", "state"}, state);
-        if (const int64_t end = IntOf(arguments["end_time"], 0); end > 0)
-          out = std::move(out).SetPath({"status", "endMillis"}, end);
-        if (const std::string name = arguments["run_name"].Str(); !name.empty()) {
-          out = std::move(out).SetPath({"spec", "name"}, name);
-          out = std::move(out).SetPath({"spec", "tags", kNameTag}, name);
-        }
-        return out;
-      },
-      [](const Value& run) { return json::Obj({{"run_info", RunView(run, false)["info"]}}); });
+// A run that its maker deleted stays as it was.
+KindsClient::Change IfActive(KindsClient::Change change) {
+  return [change = std::move(change)](const Value& run) -> Result<Value> {
+    if (run["status"]["deleted"].AsBool()) {
+      return Error(Reason::kInvalid,
+                   "The run {} must be in the 'active' state. Current state is deleted.",
+                   run["metadata"]["name"].AsString());
+    }
+    return change(run);
+  };
 }
 
-Result<Value> WithParameter(const Value& run, const Value& pair) {
+void Update(const MlflowRequestPtr& request) {
+  Change(request, IfActive([arguments = request->arguments](const Value& run) -> Result<Value> {
+           Value out = run;
+           if (const std::string state = arguments["status"].Str(); !state.empty())
+             out = std::move(out).SetPath({"status", "state"}, state);
+           if (const int64_t end = IntOf(arguments["end_time"], 0); end > 0)
+             out = std::move(out).SetPath({"status", "endMillis"}, end);
+           if (const std::string name = arguments["run_name"].Str(); !name.empty()) {
+             out = std::move(out).SetPath({"spec", "name"}, name);
+             out = std::move(out).SetPath({"spec", "tags", kNameTag}, name);
+           }
+           return out;
+         }),
+         [](const Value& run) { return json::Obj({{"run_info", RunView(run, false)["info"]}}); });
+}
+
+Result<Value> WithParameter(Value run, const Value& pair) {
   ASSIGN_OR_RETURN(const std::string key, NeedText(pair, "key"));
-  const Value& has = run["spec"]["params"][key];
   const std::string value = pair["value"].Str();
-  if (!has.IsNull() && has.AsString() != value) {
+  if (const Value& has = run["spec"]["params"][key]; !has.IsNull() && has.AsString() != value) {
     return Error(Reason::kInvalid,
                  "Changing param values is not allowed. Param with key='{}' was already logged "
                  "with value='{}'.",
                  key, has.AsString());
   }
-  return run.SetPath({"spec", "params", key}, value);
+  return std::move(run).SetPath({"spec", "params", key}, value);
 }
 
 // The one of the later step stays.
-Result<Value> WithMetric(const Value& run, const Value& metric, Time now) {
+Result<Value> WithMetric(Value run, const Value& metric, Time now) {
   ASSIGN_OR_RETURN(const std::string key, NeedText(metric, "key"));
   ASSIGN_OR_RETURN(const std::string value, NeedText(metric, "value"));
   const int64_t step = IntOf(metric["step"], 0);
   const int64_t millis = IntOf(metric["timestamp"], MillisOf(now));
-  const Value& has = run["status"]["metrics"][key];
-  if (!has.IsNull() &&
+  if (const Value& has = run["status"]["metrics"][key];
+      !has.IsNull() &&
       std::pair(has["step"].AsInt(), has["millis"].AsInt()) > std::pair(step, millis))
     return run;
-  return run.SetPath({"status", "metrics", key},
-                     json::Obj({{"value", value}, {"millis", millis}, {"step", step}}));
+  return std::move(run).SetPath({"status", "metrics", key},
+                                json::Obj({{"value", value}, {"millis", millis}, {"step", step}}));
 }
 
-Result<Value> WithTag(const Value& run, const Value& pair) {
+Result<Value> WithTag(Value run, const Value& pair) {
   ASSIGN_OR_RETURN(const std::string key, NeedText(pair, "key"));
-  Value out = run.SetPath({"spec", "tags", key}, pair["value"].Str());
-  if (key == kNameTag) out = std::move(out).SetPath({"spec", "name"}, pair["value"].Str());
-  return out;
+  if (key == kNameTag) run = std::move(run).SetPath({"spec", "name"}, pair["value"].Str());
+  return std::move(run).SetPath({"spec", "tags", key}, pair["value"].Str());
 }
 
 void LogParameter(const MlflowRequestPtr& request) {
-  Change(request, [arguments = request->arguments](const Value& run) {
-    return WithParameter(run, arguments);
-  });
+  Change(request, IfActive([arguments = request->arguments](const Value& run) {
+           return WithParameter(run, arguments);
+         }));
 }
 
 void LogMetric(const MlflowRequestPtr& request) {
-  Change(request, [arguments = request->arguments, now = request->kinds->now()](const Value& run) {
-    return WithMetric(run, arguments, now);
-  });
+  Change(request, IfActive([arguments = request->arguments, now = request->kinds->now()](
+                               const Value& run) { return WithMetric(run, arguments, now); }));
 }
 
 void SetTag(const MlflowRequestPtr& request) {
-  Change(request,
-         [arguments = request->arguments](const Value& run) { return WithTag(run, arguments); });
+  Change(request, IfActive([arguments = request->arguments](const Value& run) {
+           return WithTag(run, arguments);
+         }));
 }
 
 void DeleteTag(const MlflowRequestPtr& request) {
   const Result<std::string> key = NeedText(request->arguments, "key");
   if (!key) return request->answer(Error(key.error()));
-  Change(request, [key = *key](const Value& run) -> Result<Value> {
-    return run.RemovePath({"spec", "tags", key});
-  });
+  Change(request, IfActive([key = *key](const Value& run) -> Result<Value> {
+           if (!run["spec"]["tags"].Has(key)) {
+             return Error(Reason::kNotFound, "No tag with name: {} in run with id {}", key,
+                          run["metadata"]["name"].AsString());
+           }
+           return run.RemovePath({"spec", "tags", key});
+         }));
 }
 
 void LogBatch(const MlflowRequestPtr& request) {
@@ -221,19 +201,20 @@ void LogBatch(const MlflowRequestPtr& request) {
               "A batch logging request can contain at most {} metrics, params and tags, not {}",
               kMaxLoggedAtOnce, all));
   }
-  Change(request, [arguments, now = request->kinds->now()](const Value& run) -> Result<Value> {
-    Value out = run;
-    for (const Value& each : arguments["params"].items()) {
-      ASSIGN_OR_RETURN(out, WithParameter(out, each));
-    }
-    for (const Value& each : arguments["metrics"].items()) {
-      ASSIGN_OR_RETURN(out, WithMetric(out, each, now));
-    }
-    for (const Value& each : arguments["tags"].items()) {
-      ASSIGN_OR_RETURN(out, WithTag(out, each));
-    }
-    return out;
-  });
+  Change(request,
+         IfActive([arguments, now = request->kinds->now()](const Value& run) -> Result<Value> {
+           Value out = run;
+           for (const Value& each : arguments["params"].items()) {
+             ASSIGN_OR_RETURN(out, WithParameter(std::move(out), each));
+           }
+           for (const Value& each : arguments["metrics"].items()) {
+             ASSIGN_OR_RETURN(out, WithMetric(std::move(out), each, now));
+           }
+           for (const Value& each : arguments["tags"].items()) {
+             ASSIGN_OR_RETURN(out, WithTag(std::move(out), each));
+           }
+           return out;
+         }));
 }
 
 void SetDeleted(const MlflowRequestPtr& request, bool deleted) {
@@ -244,55 +225,60 @@ void SetDeleted(const MlflowRequestPtr& request, bool deleted) {
 void Delete(const MlflowRequestPtr& request) { SetDeleted(request, true); }
 void Restore(const MlflowRequestPtr& request) { SetDeleted(request, false); }
 
-// Of the experiments that are searched, is Default one?
-bool AsksForDefault(const Value& experiments) {
-  return std::ranges::any_of(experiments.items(),
-                             [](const Value& id) { return id.AsString() == kDefaultExperimentId; });
+bool IsOfView(const Value& run, const std::string& view) {
+  return view == "ALL" || run["status"]["deleted"].AsBool() == (view == "DELETED_ONLY");
+}
+
+void AnswerSearch(const MlflowRequestPtr& request, const SearchFilter& filter, const Value& runs) {
+  const std::vector<std::string> ids = ToStrings(request->arguments["experiment_ids"]);
+  const std::string view = request->arguments["run_view_type"].Str("ACTIVE_ONLY");
+  json::Array objects = runs.items();
+  std::erase_if(objects, [&](const Value& run) {
+    const std::string of = run["spec"]["experiment"].Str(schema::kDefaultExperimentId);
+    return !IsOfView(run, view) || std::ranges::find(ids, of) == ids.end();
+  });
+  // The newest first, as upstream.
+  std::ranges::stable_sort(objects, [](const Value& a, const Value& b) {
+    return a["status"]["startMillis"].AsInt() > b["status"]["startMillis"].AsInt();
+  });
+  AnswerPage(request, "runs",
+             SearchIn(request->arguments, std::move(objects), filter, RunField,
+                      {kDefaultResults, kMostResults}),
+             [](const Value& run) { return RunView(run, true); });
 }
 
 void Search(const MlflowRequestPtr& request) {
   const Result<SearchFilter> filter = SearchFilter::Parse(request->arguments["filter"].AsString());
   if (!filter) return request->answer(Error(filter.error()));
-  request->kinds->List(kRuns, "", [request, filter = *filter](Result<Value> runs) {
-    if (!runs) return request->answer(std::move(runs));
-    const std::string view = request->arguments["run_view_type"].Str("ACTIVE_ONLY");
-    json::Array objects = runs->items();
-    std::erase_if(objects, [&](const Value& run) {
-      const bool deleted = run["status"]["deleted"].AsBool();
-      return view != "ALL" && deleted != (view == "DELETED_ONLY");
-    });
-    if (!AsksForDefault(request->arguments["experiment_ids"])) objects.clear();
-    std::ranges::stable_sort(objects, [](const Value& a, const Value& b) {
-      return a["status"]["startMillis"].AsInt() > b["status"]["startMillis"].AsInt();
-    });
-    const Result<SearchPage> page =
-        SearchIn(request->arguments, std::move(objects), filter, RunField, kDefaultResults);
-    if (!page) return request->answer(Error(page.error()));
-    json::Array views;
-    for (const Value& run : page->objects) views.push_back(RunView(run, true));
-    Value out = json::Obj({{"runs", std::move(views)}});
-    if (!page->next_token.empty()) out = std::move(out).Set("next_page_token", page->next_token);
-    request->answer(std::move(out));
+  const Value& ids = request->arguments["experiment_ids"];
+  if (ids.size() > kMaxSearchedExperiments) {
+    return request->answer(Error(Reason::kInvalid, "a search is for at most {} experiments, not {}",
+                                 kMaxSearchedExperiments, ids.size()));
+  }
+  const std::string only = ids.size() == 1 ? ids.At(0).Str() : "";
+  const bool stored = !only.empty() && only != schema::kDefaultExperimentId;
+  request->kinds->List(kRuns, stored ? "spec.experiment=" + schema::ModelObjectName(only) : "",
+                       [request, filter = *filter](Result<Value> runs) {
+                         if (!runs) return request->answer(std::move(runs));
+                         AnswerSearch(request, filter, *runs);
+                       });
+}
+
+// There are none: they cannot be made. Clients look for them beside a run's files.
+void SearchLoggedModels(const MlflowRequestPtr& request) {
+  request->kinds->CheckMayList(kRuns, [request](Result<Value> may) {
+    if (!may) return request->answer(std::move(may));
+    request->answer(json::Obj({{"models", json::List()}}));
   });
 }
 
 constexpr Endpoint kEndpoints[] = {
-    {"GET", "experiments/get", GetExperiment},
-    {"GET", "experiments/get-by-name", GetExperimentByName},
-    {"POST", "experiments/create", CreateExperiment},
-    {"GET", "experiments/search", SearchExperiments},
-    {"POST", "experiments/search", SearchExperiments},
-    {"POST", "runs/create", Create},
-    {"GET", "runs/get", Get},
-    {"POST", "runs/update", Update},
-    {"POST", "runs/delete", Delete},
-    {"POST", "runs/restore", Restore},
-    {"POST", "runs/log-parameter", LogParameter},
-    {"POST", "runs/log-metric", LogMetric},
-    {"POST", "runs/log-batch", LogBatch},
-    {"POST", "runs/set-tag", SetTag},
-    {"POST", "runs/delete-tag", DeleteTag},
-    {"POST", "runs/search", Search},
+    {"POST", "runs/create", Create},        {"GET", "runs/get", Get},
+    {"POST", "runs/update", Update},        {"POST", "runs/delete", Delete},
+    {"POST", "runs/restore", Restore},      {"POST", "runs/log-parameter", LogParameter},
+    {"POST", "runs/log-metric", LogMetric}, {"POST", "runs/log-batch", LogBatch},
+    {"POST", "runs/set-tag", SetTag},       {"POST", "runs/delete-tag", DeleteTag},
+    {"POST", "runs/search", Search},        {"POST", "logged-models/search", SearchLoggedModels},
 };
 
 }  // namespace

@@ -97,14 +97,18 @@ std::optional<double> NumberOf(const Value& value) {
   return number;
 }
 
-std::string TextOf(const Value& value) {
-  return value.IsNumber() ? std::string(value.NumberToken()) : value.Str();
+// Lives as long as `value`.
+std::string_view TextOf(const Value& value) {
+  return value.IsNumber() ? value.NumberToken() : value.AsString();
 }
 
-// SQL's LIKE: % is anything, _ one letter. Time: pattern x text.
-bool Like(std::string_view text, std::string_view pattern) {
+// SQL's LIKE: % is anything, _ one letter. Takes what it looks at from `steps`, and says no when
+// there are none left. Time: pattern x text.
+bool Like(std::string_view text, std::string_view pattern, size_t& steps) {
   size_t at = 0, in_pattern = 0, star = std::string_view::npos, resume = 0;
   while (at < text.size()) {
+    if (steps == 0) return false;
+    --steps;
     if (in_pattern < pattern.size() && pattern[in_pattern] == '%') {
       star = in_pattern++;
       resume = at;
@@ -132,11 +136,12 @@ int Compare(const Value& has, const Value& wanted) {
   return std::clamp(TextOf(has).compare(TextOf(wanted)), -1, 1);
 }
 
-bool TermHolds(const FilterTerm& term, const Value& has) {
+bool TermHolds(const FilterTerm& term, const Value& has, size_t& like_steps) {
   if (has.IsNull()) return false;
   const Value& wanted = term.values[0];
-  if (term.comparison == "LIKE") return Like(TextOf(has), TextOf(wanted));
-  if (term.comparison == "ILIKE") return Like(ToLower(TextOf(has)), ToLower(TextOf(wanted)));
+  if (term.comparison == "LIKE") return Like(TextOf(has), TextOf(wanted), like_steps);
+  if (term.comparison == "ILIKE")
+    return Like(ToLower(TextOf(has)), ToLower(TextOf(wanted)), like_steps);
   if (term.comparison == "IN") {
     return std::ranges::any_of(term.values,
                                [&](const Value& each) { return Compare(has, each) == 0; });
@@ -200,6 +205,26 @@ Result<FilterTerm> ReadTerm(Scanner& scanner) {
   return term;
 }
 
+struct OrderTerm {
+  std::string field;
+  bool descending = false;
+};
+
+// "metrics.loss DESC".
+Result<OrderTerm> ReadOrder(std::string_view text) {
+  if (text.size() > kMaxFilterBytes)
+    return Error(Reason::kInvalid, "a field of order_by has at most {} bytes", kMaxFilterBytes);
+  Scanner scanner(text);
+  ASSIGN_OR_RETURN(const Token word, scanner.Next());
+  ASSIGN_OR_RETURN(const Token direction, scanner.Next());
+  ASSIGN_OR_RETURN(const Token end, scanner.Next());
+  const std::string way = Upper(direction.text);
+  if (word.kind != Token::Kind::kWord || end.kind != Token::Kind::kEnd ||
+      (!way.empty() && way != "ASC" && way != "DESC"))
+    return Error(Reason::kInvalid, "order_by {:?}: expected a field and ASC or DESC", text);
+  return OrderTerm{Normal(word.text), way == "DESC"};
+}
+
 }  // namespace
 
 Result<SearchFilter> SearchFilter::Parse(std::string_view text) {
@@ -221,42 +246,55 @@ Result<SearchFilter> SearchFilter::Parse(std::string_view text) {
   }
 }
 
-bool SearchFilter::Holds(const Value& object, const FieldLookup& lookup) const {
-  return std::ranges::all_of(
-      terms_, [&](const FilterTerm& term) { return TermHolds(term, lookup(object, term.field)); });
+Result<json::Array> SearchFilter::Apply(json::Array objects, const FieldLookup& lookup) const {
+  size_t like_steps = kMaxLikeSteps;
+  std::erase_if(objects, [&](const Value& object) {
+    return !std::ranges::all_of(terms_, [&](const FilterTerm& term) {
+      return TermHolds(term, lookup(object, term.field), like_steps);
+    });
+  });
+  if (like_steps == 0) {
+    return Error(Reason::kInvalid,
+                 "LIKE takes too long here: search with fewer % or for less, by name");
+  }
+  return objects;
 }
 
 std::string SearchFilter::Equal(std::string_view field) const {
   for (const FilterTerm& term : terms_)
-    if (term.field == field && term.comparison == "=") return TextOf(term.values[0]);
+    if (term.field == field && term.comparison == "=") return std::string(TextOf(term.values[0]));
   return "";
 }
 
 Result<json::Array> Ordered(json::Array objects, const Value& order_by, const FieldLookup& lookup) {
   if (order_by.size() > kMaxOrderTerms)
     return Error(Reason::kInvalid, "order_by has at most {} fields", kMaxOrderTerms);
-  // From the last to the first, each a stable sort.
-  for (size_t i = order_by.size(); i-- > 0;) {
-    Scanner scanner(order_by.At(i).AsString());
-    ASSIGN_OR_RETURN(const Token word, scanner.Next());
-    ASSIGN_OR_RETURN(const Token direction, scanner.Next());
-    const std::string way = Upper(direction.text);
-    if (word.kind != Token::Kind::kWord || (!way.empty() && way != "ASC" && way != "DESC"))
-      return Error(Reason::kInvalid, "order_by {:?}: expected a field and ASC or DESC",
-                   order_by.At(i).AsString());
-    const std::string field = Normal(word.text);
-    std::vector<std::pair<Value, Value>> keyed;
-    for (Value& object : objects) {
-      Value key = lookup(object, field);
-      keyed.emplace_back(std::move(key), std::move(object));
-    }
-    std::ranges::stable_sort(keyed, [&](const auto& a, const auto& b) {
-      if (a.first.IsNull() || b.first.IsNull()) return !a.first.IsNull() && b.first.IsNull();
-      const int compared = Compare(a.first, b.first);
-      return way == "DESC" ? compared > 0 : compared < 0;
-    });
-    for (size_t k = 0; k < keyed.size(); ++k) objects[k] = std::move(keyed[k].second);
+  std::vector<OrderTerm> terms;
+  for (const Value& each : order_by.items()) {
+    ASSIGN_OR_RETURN(OrderTerm term, ReadOrder(each.AsString()));
+    terms.push_back(std::move(term));
   }
+  if (terms.empty()) return objects;
+  struct Keyed {
+    std::vector<Value> keys;
+    Value object;
+  };
+  std::vector<Keyed> keyed;
+  for (Value& object : objects) {
+    std::vector<Value> keys;
+    for (const OrderTerm& term : terms) keys.push_back(lookup(object, term.field));
+    keyed.push_back({std::move(keys), std::move(object)});
+  }
+  std::ranges::stable_sort(keyed, [&](const Keyed& a, const Keyed& b) {
+    for (size_t i = 0; i < terms.size(); ++i) {
+      const Value &left = a.keys[i], &right = b.keys[i];
+      if (left.IsNull() != right.IsNull()) return right.IsNull();
+      const int compared = left.IsNull() ? 0 : Compare(left, right);
+      if (compared != 0) return terms[i].descending ? compared > 0 : compared < 0;
+    }
+    return false;
+  });
+  for (size_t k = 0; k < keyed.size(); ++k) objects[k] = std::move(keyed[k].object);
   return objects;
 }
 

@@ -21,6 +21,8 @@ namespace muster::apiserver {
 inline constexpr size_t kMaxFilterBytes = 4096;
 inline constexpr size_t kMaxFilterTerms = 32;
 inline constexpr size_t kMaxOrderTerms = 8;
+// Letters that the LIKE and ILIKE of one search may look at: the loop waits for it.
+inline constexpr size_t kMaxLikeSteps = 2'000'000;
 
 // What an object has under "name", "tags.team", "params.rate", "metrics.loss": a text, a number, or
 // null.
@@ -37,7 +39,8 @@ class SearchFilter {
   // Invalid, with what was expected.
   static Result<SearchFilter> Parse(std::string_view text);
 
-  bool Holds(const json::Value& object, const FieldLookup& lookup) const;
+  // Those that hold. Invalid if the patterns take too long.
+  Result<json::Array> Apply(json::Array objects, const FieldLookup& lookup) const;
   // The text that `field` must equal; "" if the filter does not say.
   std::string Equal(std::string_view field) const;
 

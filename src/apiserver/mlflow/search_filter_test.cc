@@ -12,7 +12,8 @@ json::Value Lookup(const json::Value& object, const std::string& field) { return
 bool Holds(const std::string& filter, const std::string& object) {
   const Result<SearchFilter> parsed = SearchFilter::Parse(filter);
   EXPECT_TRUE(parsed.has_value()) << filter;
-  return parsed && parsed->Holds(*json::Parse(object), Lookup);
+  return parsed &&
+         parsed->Apply({*json::Parse(object)}, Lookup).value_or(json::Array()).size() == 1;
 }
 
 constexpr const char* kObject =
@@ -51,6 +52,21 @@ TEST(SearchFilterTest, ALikeOfManyPercentSignsEnds) {
   EXPECT_FALSE(Holds("name LIKE '" + pattern + "b'", R"({"name": ")" + text + "\"}"));
 }
 
+TEST(SearchFilterTest, PatternsThatTakeTooLongAreRefused) {
+  const json::Value object = json::Obj({{"name", std::string(5000, 'a')}});
+  const Result<SearchFilter> filter =
+      SearchFilter::Parse("name ILIKE '%" + std::string(2000, 'a') + "b' AND name LIKE '%" +
+                          std::string(2000, '_') + "b'");
+  ASSERT_TRUE(filter.has_value());
+  const Result<json::Array> found = filter->Apply(json::Array(10, object), Lookup);
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().reason(), Reason::kInvalid);
+  // What is short is not: each object of a full registry.
+  const Result<SearchFilter> usual = SearchFilter::Parse("name LIKE '%git%'");
+  const json::Array many(5000, json::Obj({{"name", "handwritten digits of MNIST"}}));
+  EXPECT_EQ(usual->Apply(many, Lookup).value_or(json::Array()).size(), 5000u);
+}
+
 TEST(SearchFilterTest, OrdersByFieldsThoseWithoutLast) {
   const json::Array objects =
       json::Parse(R"([{"id": 1, "metrics.loss": 10, "name": "b"}, {"id": 2, "name": "a"},
@@ -67,7 +83,11 @@ TEST(SearchFilterTest, OrdersByFieldsThoseWithoutLast) {
   EXPECT_EQ(ids({"metrics.loss"}), "312");
   EXPECT_EQ(ids({"metrics.loss DESC"}), "132");
   EXPECT_EQ(ids({"name", "metrics.loss asc"}), "231");
-  EXPECT_FALSE(Ordered(objects, json::List({"name SIDEWAYS"}), Lookup).has_value());
+  EXPECT_EQ(ids({"attribute.name DESC", "`metrics.loss` ASC"}), "312");
+  for (const char* wrong : {"name SIDEWAYS", "name DESC DESC", "", "'name'"})
+    EXPECT_FALSE(Ordered(objects, json::List({wrong}), Lookup).has_value()) << wrong;
+  const json::Value many(json::Array(kMaxOrderTerms + 1, "name"));
+  EXPECT_FALSE(Ordered(objects, many, Lookup).has_value());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "apiserver/mlflow/endpoints.h"
 #include "apiserver/mlflow/views.h"
@@ -17,6 +18,7 @@ using json::Value;
 constexpr const char* kModels = "registeredmodels";
 constexpr const char* kVersions = "modelversions";
 constexpr int64_t kDefaultResults = 1000;
+constexpr int64_t kMostResults = 200'000;
 // Numbers that were taken by objects that somebody made himself.
 constexpr int kNumberTries = 10;
 
@@ -96,10 +98,7 @@ Value NewVersion(const MlflowRequest& request, const Value& model, int64_t numbe
       spec = std::move(spec).Set(each.field, text);
   }
   // The garbage collector takes it away with its model.
-  Value owner = json::Obj({{"apiVersion", kRegistryGroupVersion},
-                           {"kind", "RegisteredModel"},
-                           {"name", object},
-                           {"uid", model["metadata"]["uid"]}});
+  Value owner = OwnerReference("RegisteredModel", model);
   return json::Obj(
       {{"apiVersion", kRegistryGroupVersion},
        {"kind", "ModelVersion"},
@@ -140,6 +139,10 @@ void Create(const MlflowRequestPtr& request) {
                             source = NeedText(request->arguments, "source");
   for (const auto* each : {&name, &source})
     if (!*each) return request->answer(Error(each->error()));
+  if (const std::string id = request->arguments["model_id"].Str(); !id.empty()) {
+    return request->answer(
+        Error(Reason::kInvalid, "there are no logged models here ({}): say where it lies", id));
+  }
   TryCreate(request, *name, 1);
 }
 
@@ -216,29 +219,25 @@ void Delete(const MlflowRequestPtr& request) {
 // Those with their models, by the models' objects.
 void AnswerSearch(const MlflowRequestPtr& request, const SearchFilter& filter,
                   const Value& versions, const Value& models) {
-  const auto model_of = [models](const Value& version) -> Value {
-    for (const Value& model : models.items())
-      if (model["metadata"]["name"] == version["spec"]["model"]) return model;
+  std::unordered_map<std::string, Value> by_object;
+  for (const Value& model : models.items()) by_object[model["metadata"]["name"].Str()] = model;
+  const auto model_of = [&by_object](const Value& version) -> Value {
+    const auto found = by_object.find(version["spec"]["model"].Str());
+    if (found != by_object.end()) return found->second;
     return json::Obj({{"metadata", json::Obj({{"name", version["spec"]["model"]}})}});
   };
   const FieldLookup lookup = [&](const Value& version, const std::string& field) -> Value {
-    if (field == "name") return ModelNameOf(model_of(version));
-    return VersionField(version, field);
+    return field == "name" ? Value(NameOf(model_of(version))) : VersionField(version, field);
   };
   // The newest first, as upstream.
   json::Array objects = versions.items();
   std::ranges::stable_sort(objects, [](const Value& a, const Value& b) {
     return a["spec"]["version"].AsInt() > b["spec"]["version"].AsInt();
   });
-  const Result<SearchPage> page =
-      SearchIn(request->arguments, std::move(objects), filter, lookup, kDefaultResults);
-  if (!page) return request->answer(Error(page.error()));
-  json::Array views;
-  for (const Value& version : page->objects)
-    views.push_back(VersionView(version, model_of(version)));
-  Value out = json::Obj({{"model_versions", std::move(views)}});
-  if (!page->next_token.empty()) out = std::move(out).Set("next_page_token", page->next_token);
-  request->answer(std::move(out));
+  AnswerPage(request, "model_versions",
+             SearchIn(request->arguments, std::move(objects), filter, lookup,
+                      {kDefaultResults, kMostResults}),
+             [&](const Value& version) { return VersionView(version, model_of(version)); });
 }
 
 void Search(const MlflowRequestPtr& request) {

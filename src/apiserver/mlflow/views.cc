@@ -11,6 +11,10 @@ namespace {
 
 using json::Value;
 
+// Of a run whose experiment does not say where its files go. With "" clients would put them into
+// the folder in which they happen to run; this they refuse, and quote it.
+constexpr const char* kNoArtifacts = "the-experiment-has-no-artifact-location:/";
+
 int64_t MillisOf(const Value& time) {
   const std::optional<Time> parsed = ParseTime(time.AsString());
   if (!parsed) return 0;
@@ -49,6 +53,13 @@ Value Word(const Value& spec, const std::string& field, std::string_view map) {
   return spec[map][std::string_view(field).substr(map.size() + 1)];
 }
 
+// Clients search for models that are no prompts by a tag that only prompts have.
+Value TagOfModel(const Value& spec, const std::string& field) {
+  Value tag = Word(spec, field, "tags");
+  if (tag.IsNull() && field == "tags.mlflow.prompt.is_prompt") tag = "false";
+  return tag;
+}
+
 }  // namespace
 
 Value PairsOf(const Value& map) {
@@ -65,15 +76,14 @@ Value MapOf(const Value& pairs) {
   return out;
 }
 
-std::string ModelNameOf(const Value& model) {
-  return model["spec"]["name"].Str(model["metadata"]["name"].AsString());
+std::string NameOf(const Value& object) {
+  return object["spec"]["name"].Str(object["metadata"]["name"].AsString());
 }
 
-json::Array LatestOfStages(const Value& model, const json::Array& versions) {
+json::Array LatestOfStages(const json::Array& versions) {
   std::map<std::string, Value> latest;
   for (const Value& version : versions) {
     const Value& spec = version["spec"];
-    if (spec["model"] != model["metadata"]["name"]) continue;
     Value& kept = latest[spec["stage"].Str("None")];
     if (kept["spec"]["version"].AsInt() < spec["version"].AsInt()) kept = version;
   }
@@ -85,11 +95,11 @@ json::Array LatestOfStages(const Value& model, const json::Array& versions) {
 Value ModelView(const Value& model, const json::Array& versions) {
   const Value& spec = model["spec"];
   json::Array latest, aliases;
-  for (const Value& version : LatestOfStages(model, versions))
+  for (const Value& version : LatestOfStages(versions))
     latest.push_back(VersionView(version, model));
   for (const auto& [alias, number] : spec["aliases"].members())
     aliases.push_back(json::Obj({{"alias", alias}, {"version", std::to_string(number.AsInt())}}));
-  return json::Obj({{"name", ModelNameOf(model)},
+  return json::Obj({{"name", NameOf(model)},
                     {"creation_timestamp", Created(model)},
                     {"last_updated_timestamp", Updated(model)},
                     {"description", spec["description"].Str()},
@@ -100,7 +110,7 @@ Value ModelView(const Value& model, const json::Array& versions) {
 
 Value VersionView(const Value& version, const Value& model) {
   const Value& spec = version["spec"];
-  return json::Obj({{"name", ModelNameOf(model)},
+  return json::Obj({{"name", NameOf(model)},
                     {"version", std::to_string(spec["version"].AsInt())},
                     {"creation_timestamp", Created(version)},
                     {"last_updated_timestamp", Updated(version)},
@@ -121,11 +131,11 @@ Value RunView(const Value& run, bool with_data) {
   Value info = json::Obj({{"run_id", run["metadata"]["name"]},
                           {"run_uuid", run["metadata"]["name"]},
                           {"run_name", spec["name"].Str()},
-                          {"experiment_id", kDefaultExperimentId},
+                          {"experiment_id", spec["experiment"].Str(schema::kDefaultExperimentId)},
                           {"user_id", spec["user"].Str()},
                           {"status", status["state"].Str("RUNNING")},
                           {"start_time", status["startMillis"].AsInt()},
-                          {"artifact_uri", ""},
+                          {"artifact_uri", spec["artifactLocation"].Str(kNoArtifacts)},
                           {"lifecycle_stage", status["deleted"].AsBool() ? "deleted" : "active"}});
   if (status.Has("endMillis")) info = std::move(info).Set("end_time", status["endMillis"]);
   Value view = json::Obj({{"info", std::move(info)}});
@@ -142,18 +152,34 @@ Value RunView(const Value& run, bool with_data) {
                                                 {"tags", PairsOf(spec["tags"])}}));
 }
 
-Value DefaultExperimentView() {
-  return json::Obj({{"experiment_id", kDefaultExperimentId},
-                    {"name", kDefaultExperimentName},
-                    {"artifact_location", ""},
-                    {"lifecycle_stage", "active"}});
+Value DefaultExperiment() {
+  return json::Obj({{"metadata", json::Obj({{"name", schema::kDefaultExperimentId}})},
+                    {"spec", json::Obj({{"name", kDefaultExperimentName}})}});
+}
+
+Value ExperimentView(const Value& experiment) {
+  const Value& spec = experiment["spec"];
+  return json::Obj({{"experiment_id", experiment["metadata"]["name"]},
+                    {"name", NameOf(experiment)},
+                    {"artifact_location", spec["artifactLocation"].Str()},
+                    {"lifecycle_stage", "active"},
+                    {"creation_time", Created(experiment)},
+                    {"last_update_time", Created(experiment)},
+                    {"tags", PairsOf(spec["tags"])}});
+}
+
+Value ExperimentField(const Value& experiment, const std::string& field) {
+  if (field == "name") return NameOf(experiment);
+  if (field == "experiment_id") return experiment["metadata"]["name"];
+  if (field == "creation_time" || field == "last_update_time") return Created(experiment);
+  return Word(experiment["spec"], field, "tags");
 }
 
 Value ModelField(const Value& model, const std::string& field) {
-  if (field == "name") return ModelNameOf(model);
+  if (field == "name") return NameOf(model);
   if (field == "creation_timestamp") return Created(model);
   if (field == "last_updated_timestamp" || field == "timestamp") return Updated(model);
-  return Word(model["spec"], field, "tags");
+  return TagOfModel(model["spec"], field);
 }
 
 Value VersionField(const Value& version, const std::string& field) {
@@ -164,7 +190,7 @@ Value VersionField(const Value& version, const std::string& field) {
   if (field == "current_stage" || field == "stage") return spec["stage"].Str("None");
   if (field == "creation_timestamp") return Created(version);
   if (field == "last_updated_timestamp" || field == "timestamp") return Updated(version);
-  return Word(spec, field, "tags");
+  return TagOfModel(spec, field);
 }
 
 Value RunField(const Value& run, const std::string& field) {

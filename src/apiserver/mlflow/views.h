@@ -13,28 +13,30 @@
 
 namespace muster::apiserver {
 
-// The name that MLflow's clients use.
-std::string ModelNameOf(const json::Value& model);
+// The name that MLflow's clients use of a model or an experiment.
+std::string NameOf(const json::Value& object);
 
-// `versions`: those of this model that are to be told as the latest of their stages.
+// `versions`: of this model; the latest of each stage are told.
 json::Value ModelView(const json::Value& model, const json::Array& versions);
 json::Value VersionView(const json::Value& version, const json::Value& model);
 json::Value RunView(const json::Value& run, bool with_data);
-json::Value DefaultExperimentView();
+json::Value ExperimentView(const json::Value& experiment);
+// As an object: it has none.
+json::Value DefaultExperiment();
 
-// The versions of `model` among `versions`, the last of each stage.
-json::Array LatestOfStages(const json::Value& model, const json::Array& versions);
+// The last of each stage.
+json::Array LatestOfStages(const json::Array& versions);
 
 // FieldLookups of search_filter.h.
 json::Value ModelField(const json::Value& model, const std::string& field);
 json::Value VersionField(const json::Value& version, const std::string& field);
 json::Value RunField(const json::Value& run, const std::string& field);
+json::Value ExperimentField(const json::Value& experiment, const std::string& field);
 
 // [{"key": k, "value": v}] and {k: v}.
 json::Value PairsOf(const json::Value& map);
 json::Value MapOf(const json::Value& pairs);
 
-inline constexpr const char* kDefaultExperimentId = "0";
 inline constexpr const char* kDefaultExperimentName = "Default";
 
 }  // namespace muster::apiserver

@@ -119,6 +119,7 @@ void ValidateRegisteredModel(const json::Value& model, FieldErrors& errors);
 void ValidateModelVersion(const json::Value& version, FieldErrors& errors);
 void ValidateModelVersionUpdate(const json::Value& before, const json::Value& after,
                                 FieldErrors& errors);
+void ValidateExperiment(const json::Value& experiment, FieldErrors& errors);
 void ValidateRun(const json::Value& run, FieldErrors& errors);
 // Of one PodGroup.
 inline constexpr size_t kMaxSubGroupPolicies = 32;

@@ -31,6 +31,19 @@ void CheckWords(const Value& words, size_t most, size_t most_bytes, const Path& 
   }
 }
 
+// The object is called after spec.name.
+void CheckName(const Value& object, std::string_view what, FieldErrors& errors) {
+  const std::string_view name = object["spec"]["name"].AsString();
+  const std::string_view called = object["metadata"]["name"].AsString();
+  if (name.size() > kMaxModelNameBytes)
+    return errors.TooLong(Path("spec").Child("name"), kMaxModelNameBytes);
+  const std::string wanted = ModelObjectName(name.empty() ? called : name);
+  if (wanted != called) {
+    errors.Invalid(Path("metadata").Child("name"), object["metadata"]["name"],
+                   fmt::format("the object of this {} must be called {}", what, wanted));
+  }
+}
+
 bool IsMetricValue(std::string_view text) {
   constexpr std::array<std::string_view, 3> kOthers = {"NaN", "Infinity", "-Infinity"};
   if (std::ranges::find(kOthers, text) != kOthers.end()) return true;
@@ -45,14 +58,7 @@ bool IsMetricValue(std::string_view text) {
 void ValidateRegisteredModel(const Value& model, FieldErrors& errors) {
   const Value& spec = model["spec"];
   const Path path("spec");
-  const std::string_view name = spec["name"].AsString();
-  const std::string_view object = model["metadata"]["name"].AsString();
-  if (name.size() > kMaxModelNameBytes) errors.TooLong(path.Child("name"), kMaxModelNameBytes);
-  const std::string wanted = ModelObjectName(name.empty() ? object : name);
-  if (wanted != object) {
-    errors.Invalid(Path("metadata").Child("name"), model["metadata"]["name"],
-                   fmt::format("the object of this model must be called {}", wanted));
-  }
+  CheckName(model, "model", errors);
   CheckText(spec["description"], kMaxRegistryTextBytes, path.Child("description"), errors);
   CheckWords(spec["tags"], kMaxRegistryTags, kMaxRegistryTextBytes, path.Child("tags"), errors);
   const Path aliases = path.Child("aliases");
@@ -95,11 +101,28 @@ void ValidateModelVersionUpdate(const Value& before, const Value& after, FieldEr
   }
 }
 
+void ValidateExperiment(const Value& experiment, FieldErrors& errors) {
+  const Value& spec = experiment["spec"];
+  const Path path("spec");
+  CheckName(experiment, "experiment", errors);
+  if (experiment["metadata"]["name"].AsString() == kDefaultExperimentId) {
+    errors.Invalid(Path("metadata").Child("name"), experiment["metadata"]["name"],
+                   "is what clients call Default, which has no object");
+  }
+  CheckText(spec["artifactLocation"], kMaxRegistryTextBytes, path.Child("artifactLocation"),
+            errors);
+  CheckWords(spec["tags"], kMaxRegistryTags, kMaxRegistryTextBytes, path.Child("tags"), errors);
+}
+
 void ValidateRun(const Value& run, FieldErrors& errors) {
   const Value& spec = run["spec"];
   const Path path("spec");
   CheckText(spec["name"], kMaxRegistryTextBytes, path.Child("name"), errors);
   CheckText(spec["user"], kMaxRegistryTextBytes, path.Child("user"), errors);
+  CheckText(spec["artifactLocation"], kMaxRegistryTextBytes, path.Child("artifactLocation"),
+            errors);
+  if (spec["experiment"].AsString().size() > kMaxModelObjectName)
+    errors.TooLong(path.Child("experiment"), kMaxModelObjectName);
   CheckWords(spec["params"], kMaxRunParams, kMaxRegistryTextBytes, path.Child("params"), errors);
   CheckWords(spec["tags"], kMaxRegistryTags, kMaxRegistryTextBytes, path.Child("tags"), errors);
   const Path status("status");

@@ -60,6 +60,7 @@ constexpr KindRules kRules[] = {
     {"registry.muster.dev", "RegisteredModel", CheckDns1123Subdomain, ValidateRegisteredModel},
     {"registry.muster.dev", "ModelVersion", CheckDns1123Subdomain, ValidateModelVersion,
      ValidateModelVersionUpdate},
+    {"registry.muster.dev", "Experiment", CheckDns1123Subdomain, ValidateExperiment},
     {"registry.muster.dev", "Run", CheckDns1123Subdomain, ValidateRun},
     {"scheduling.volcano.sh", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},
     {"scheduling.x-k8s.io", "PodGroup", CheckDns1123Subdomain, ValidatePodGroup},

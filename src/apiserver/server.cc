@@ -201,6 +201,7 @@ struct ApiServer::Impl {
   Health health;
   EventExpiry events;
   Turns reads, others;  // requests that wait: reads of one object, and the rest
+  const std::shared_ptr<ScanTurns> mlflow_scans = std::make_shared<ScanTurns>(core.loop);
   CounterFamily& requests;
   HistogramFamily& durations;
   bool bootstrapped = false;
@@ -327,9 +328,11 @@ void ApiServer::Impl::Route(const CallPtr& call) {
   if (info.is_resource) return RouteResource(call);
   if (IsMlflowPath(info)) {
     return HandleMlflow(
-        core, call, [this](net::Request request, const User& user, net::ResponseWriterPtr writer) {
+        core, call,
+        [this](net::Request request, const User& user, net::ResponseWriterPtr writer) {
           HandleInside(std::move(request), user, std::move(writer));
-        });
+        },
+        mlflow_scans);
   }
   if (discovery.Handle(*call) || openapi.Handle(call) || health.Handle(*call, call->user()) ||
       HandleOpenId(*call, core.tokens.key(), ServerAddress(core.options)) ||

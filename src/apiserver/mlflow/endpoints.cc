@@ -1,9 +1,11 @@
 #include "apiserver/mlflow/endpoints.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "apiserver/mlflow/views.h"
 #include "base/strings.h"
+#include "json/write.h"
 #include "schema/model_names.h"
 
 namespace muster::apiserver {
@@ -54,9 +56,9 @@ Result<SearchPage> SearchIn(const Value& arguments, json::Array objects, const S
   return SearchPage{std::move(objects), static_cast<size_t>(*from), static_cast<size_t>(most)};
 }
 
-void AnswerPage(const MlflowRequestPtr& request, const char* name, const Result<SearchPage>& page,
-                const std::function<Value(const Value& object)>& view) {
-  if (!page) return request->answer(Error(page.error()));
+Result<Value> PageView(const char* name, const Result<SearchPage>& page,
+                       const std::function<Value(const Value& object)>& view) {
+  if (!page) return Error(page.error());
   const size_t most = std::min(page->most, kMaxSearchResults);
   json::Array views;
   size_t next = page->begin, bytes = 0;
@@ -69,7 +71,18 @@ void AnswerPage(const MlflowRequestPtr& request, const char* name, const Result<
   Value out = json::Obj({{name, std::move(views)}});
   if (next < page->objects.size())
     out = std::move(out).Set("next_page_token", std::to_string(next));
-  request->answer(std::move(out));
+  return out;
+}
+
+void AnswerAway(const MlflowRequestPtr& request, std::function<Result<Value>()> work) {
+  request->kinds->Away(
+      [work = std::move(work)]() mutable -> Result<std::string> {
+        // What it looks through is freed there, too.
+        const auto once = std::exchange(work, nullptr);
+        ASSIGN_OR_RETURN(const Value answer, once());
+        return json::Write(answer);
+      },
+      [request](Result<std::string> text) { request->answer_text(std::move(text)); });
 }
 
 Value OwnerReference(const char* kind, const Value& owner) {

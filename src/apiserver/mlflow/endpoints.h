@@ -31,6 +31,7 @@ struct MlflowRequest {
   KindsClientPtr kinds;
   json::Value arguments;
   KindsClient::Done answer;
+  Function<void(Result<std::string> json)> answer_text;
 };
 using MlflowRequestPtr = std::shared_ptr<MlflowRequest>;
 
@@ -64,8 +65,11 @@ Result<SearchPage> SearchIn(const json::Value& arguments, json::Array objects,
                             const SearchFilter& filter, const FieldLookup& lookup,
                             MaxResults results);
 // {NAME: views of a page, "next_page_token": where the next one begins}.
-void AnswerPage(const MlflowRequestPtr& request, const char* name, const Result<SearchPage>& page,
-                const std::function<json::Value(const json::Value& object)>& view);
+Result<json::Value> PageView(const char* name, const Result<SearchPage>& page,
+                             const std::function<json::Value(const json::Value& object)>& view);
+// Answers what `work` makes, away from the loop: searches of thousands of objects would hold it.
+// `work` shares nothing that changes.
+void AnswerAway(const MlflowRequestPtr& request, std::function<Result<json::Value>()> work);
 
 // The RegisteredModel of that name; NotFound in MLflow's words.
 void FindModel(const MlflowRequestPtr& request, const std::string& name, KindsClient::Done done);

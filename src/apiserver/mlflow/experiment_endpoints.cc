@@ -76,19 +76,25 @@ void Create(const MlflowRequestPtr& request) {
       });
 }
 
+Result<Value> Found(const Value& arguments, const SearchFilter& filter, const Value& stored) {
+  json::Array all = stored.items();
+  all.push_back(DefaultExperiment());
+  // None is ever only marked as deleted.
+  if (arguments["view_type"].AsString() == "DELETED_ONLY") all.clear();
+  return PageView(
+      "experiments",
+      SearchIn(arguments, std::move(all), filter, ExperimentField, {kDefaultResults, kMostResults}),
+      ExperimentView);
+}
+
 void Search(const MlflowRequestPtr& request) {
   const Result<SearchFilter> filter = SearchFilter::Parse(request->arguments["filter"].AsString());
   if (!filter) return request->answer(Error(filter.error()));
   request->kinds->List(kExperiments, "", [request, filter = *filter](Result<Value> stored) {
     if (!stored) return request->answer(std::move(stored));
-    json::Array all = stored->items();
-    all.push_back(DefaultExperiment());
-    // None is ever only marked as deleted.
-    if (request->arguments["view_type"].AsString() == "DELETED_ONLY") all.clear();
-    AnswerPage(request, "experiments",
-               SearchIn(request->arguments, std::move(all), filter, ExperimentField,
-                        {kDefaultResults, kMostResults}),
-               ExperimentView);
+    AnswerAway(request, [arguments = request->arguments, filter, stored = *stored] {
+      return Found(arguments, filter, stored);
+    });
   });
 }
 

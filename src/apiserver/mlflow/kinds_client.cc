@@ -94,9 +94,17 @@ void KindsClient::CheckMayList(std::string_view plural, Done done) {
 }
 
 void KindsClient::List(std::string_view plural, const std::string& field_selector, Done done) {
-  ListOn(
-      fmt::format("{}?limit={}{}", PathOf(plural, ""), kMaxRegistryPage, Selecting(field_selector)),
-      "", {}, std::move(done));
+  std::string base =
+      fmt::format("{}?limit={}{}", PathOf(plural, ""), kMaxRegistryPage, Selecting(field_selector));
+  if (has_slot_) return ListOn(std::move(base), "", {}, std::move(done));
+  auto shared = std::make_shared<Done>(std::move(done));
+  auto begin = [self = shared_from_this(), base = std::move(base), shared](ScanTurns::Slot slot) {
+    self->slot_ = std::move(slot);
+    self->has_slot_ = true;
+    self->ListOn(base, "", {}, std::move(*shared));
+  };
+  if (!scans_->Wait(user_.name, std::move(begin)))
+    (*shared)(Error(Reason::kTooManyRequests, "too many searches wait: try again later"));
 }
 
 void KindsClient::ListOn(std::string base, std::string token, Scanned so_far, Done done) {
@@ -123,6 +131,15 @@ void KindsClient::ListOn(std::string base, std::string token, Scanned so_far, Do
         }));
   };
   Send("GET", std::move(target), nullptr, std::move(on_page), std::move(bytes));
+}
+
+void KindsClient::Away(std::function<Result<std::string>()> work,
+                       std::function<void(Result<std::string>)> done) {
+  if (core_.options.pool == nullptr) return done(work());
+  auto result = std::make_shared<Result<std::string>>();
+  core_.options.pool->Run([work = std::move(work), result] { *result = work(); }, core_.loop,
+                          core_.Guarded([self = shared_from_this(), done = std::move(done),
+                                         result] { done(std::move(*result)); }));
 }
 
 void KindsClient::Create(std::string_view plural, json::Value object, Done done) {

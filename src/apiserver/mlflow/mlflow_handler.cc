@@ -46,16 +46,16 @@ ErrorCode CodeOf(Reason reason) {
 }
 
 // JSON whatever the client would rather have.
-net::Response Json(int code, const Value& body) {
+net::Response Json(int code, std::string body) {
   net::Response response;
   response.status = code;
   response.headers.Add("Content-Type", "application/json");
-  response.body = json::Write(body);
+  response.body = std::move(body);
   return response;
 }
 
 net::Response Failure(const ErrorCode& code, std::string_view message) {
-  return Json(code.http, json::Obj({{"error_code", code.name}, {"message", message}}));
+  return Json(code.http, json::Write(json::Obj({{"error_code", code.name}, {"message", message}})));
 }
 
 // Arguments that are lists, and come several times in a query.
@@ -113,7 +113,8 @@ net::Response MlflowErrorResponse(const Status& status) {
   return Failure(CodeOf(status.reason()), status.message());
 }
 
-void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit) {
+void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit,
+                  const std::shared_ptr<ScanTurns>& scans) {
   const RequestInfo& info = call->info();
   const std::string path = EndpointOf(info);
   const Endpoint* endpoint = FindEndpoint(info.method, path);
@@ -126,10 +127,13 @@ void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit) {
   if (!arguments) return call->Send(MlflowErrorResponse(arguments.error()));
   auto request = std::make_shared<MlflowRequest>();
   request->kinds =
-      std::make_shared<KindsClient>(core, std::move(submit), call->user(), info.parts[1]);
+      std::make_shared<KindsClient>(core, std::move(submit), scans, call->user(), info.parts[1]);
   request->arguments = *std::move(arguments);
   request->answer = [call](const Result<Value>& answer) {
-    call->Send(answer ? Json(200, *answer) : MlflowErrorResponse(answer.error()));
+    call->Send(answer ? Json(200, json::Write(*answer)) : MlflowErrorResponse(answer.error()));
+  };
+  request->answer_text = [call](Result<std::string> text) {
+    call->Send(text ? Json(200, *std::move(text)) : MlflowErrorResponse(text.error()));
   };
   endpoint->run(request);
 }

@@ -21,6 +21,7 @@ bool IsMlflowPath(const RequestInfo& info);
 // {"error_code": ..., "message": ...}, which MLflow's clients understand.
 net::Response MlflowErrorResponse(const Status& status);
 // REQUIRES: IsMlflowPath().
-void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit);
+void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit,
+                  const std::shared_ptr<ScanTurns>& scans);
 
 }  // namespace muster::apiserver

@@ -488,6 +488,21 @@ TEST_F(MlflowScanTest, MoreBytesThanASearchReads) {
   EXPECT_EQ(Refusal(), "there is too much to look through: search by name");
 }
 
+// Each holds what it has read until it is answered.
+TEST_F(MlflowScanTest, FewSearchesAreInMemoryAtATime) {
+  MakeRuns(kMaxRegistryPage + 1, 0);
+  std::vector<std::shared_ptr<FakeWriter>> searches;
+  for (size_t i = 0; i <= kMaxScans + kMaxWaitingScansOfUser; ++i) {
+    searches.push_back(server_.Begin("POST", std::string(kMlflow) + "runs/search",
+                                     R"({"experiment_ids": ["0"]})", JsonBody()));
+  }
+  EXPECT_EQ(searches.front()->status, 0);
+  EXPECT_EQ(searches.back()->status, 429) << searches.back()->body;
+  server_.loop.RunReady();
+  searches.pop_back();
+  for (const auto& search : searches) EXPECT_EQ(search->status, 200);
+}
+
 // Who may do what with the kinds may do it through MLflow's clients, and nobody else.
 TEST_F(MlflowTest, PermissionsAreThoseOfTheKinds) {
   Register("digits", 1);

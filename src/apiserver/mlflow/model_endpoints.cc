@@ -134,23 +134,30 @@ void Delete(const MlflowRequestPtr& request) {
   });
 }
 
+Result<Value> Found(const Value& arguments, const SearchFilter& filter, const Value& models,
+                    const Value& versions) {
+  std::unordered_map<std::string, json::Array> of;  // by the model's object
+  for (const Value& version : versions.items())
+    of[version["spec"]["model"].Str()].push_back(version);
+  return PageView(
+      "registered_models",
+      SearchIn(arguments, models.items(), filter, ModelField, {kDefaultResults, kMostResults}),
+      [&of](const Value& model) { return ModelView(model, of[model["metadata"]["name"].Str()]); });
+}
+
 void Search(const MlflowRequestPtr& request) {
   const Result<SearchFilter> filter = SearchFilter::Parse(request->arguments["filter"].AsString());
   if (!filter) return request->answer(Error(filter.error()));
   request->kinds->List(kModels, "", [request, filter = *filter](Result<Value> models) {
     if (!models) return request->answer(std::move(models));
-    Result<SearchPage> page = SearchIn(request->arguments, models->items(), filter, ModelField,
-                                       {kDefaultResults, kMostResults});
-    if (!page) return request->answer(Error(page.error()));
-    request->kinds->List(kVersions, "", [request, page = *page](Result<Value> versions) {
-      if (!versions) return request->answer(std::move(versions));
-      std::unordered_map<std::string, json::Array> of;  // by the model's object
-      for (const Value& version : versions->items())
-        of[version["spec"]["model"].Str()].push_back(version);
-      AnswerPage(request, "registered_models", page, [&of](const Value& model) {
-        return ModelView(model, of[model["metadata"]["name"].Str()]);
-      });
-    });
+    request->kinds->List(
+        kVersions, "", [request, filter, models = *models](Result<Value> versions) {
+          if (!versions) return request->answer(std::move(versions));
+          AnswerAway(request,
+                     [arguments = request->arguments, filter, models, versions = *versions] {
+                       return Found(arguments, filter, models, versions);
+                     });
+        });
   });
 }
 

@@ -229,9 +229,9 @@ bool IsOfView(const Value& run, const std::string& view) {
   return view == "ALL" || run["status"]["deleted"].AsBool() == (view == "DELETED_ONLY");
 }
 
-void AnswerSearch(const MlflowRequestPtr& request, const SearchFilter& filter, const Value& runs) {
-  const std::vector<std::string> ids = ToStrings(request->arguments["experiment_ids"]);
-  const std::string view = request->arguments["run_view_type"].Str("ACTIVE_ONLY");
+Result<Value> Found(const Value& arguments, const SearchFilter& filter, const Value& runs) {
+  const std::vector<std::string> ids = ToStrings(arguments["experiment_ids"]);
+  const std::string view = arguments["run_view_type"].Str("ACTIVE_ONLY");
   json::Array objects = runs.items();
   std::erase_if(objects, [&](const Value& run) {
     const std::string of = run["spec"]["experiment"].Str(schema::kDefaultExperimentId);
@@ -241,10 +241,10 @@ void AnswerSearch(const MlflowRequestPtr& request, const SearchFilter& filter, c
   std::ranges::stable_sort(objects, [](const Value& a, const Value& b) {
     return a["status"]["startMillis"].AsInt() > b["status"]["startMillis"].AsInt();
   });
-  AnswerPage(request, "runs",
-             SearchIn(request->arguments, std::move(objects), filter, RunField,
-                      {kDefaultResults, kMostResults}),
-             [](const Value& run) { return RunView(run, true); });
+  return PageView(
+      "runs",
+      SearchIn(arguments, std::move(objects), filter, RunField, {kDefaultResults, kMostResults}),
+      [](const Value& run) { return RunView(run, true); });
 }
 
 void Search(const MlflowRequestPtr& request) {
@@ -260,7 +260,10 @@ void Search(const MlflowRequestPtr& request) {
   request->kinds->List(kRuns, stored ? "spec.experiment=" + schema::ModelObjectName(only) : "",
                        [request, filter = *filter](Result<Value> runs) {
                          if (!runs) return request->answer(std::move(runs));
-                         AnswerSearch(request, filter, *runs);
+                         AnswerAway(request,
+                                    [arguments = request->arguments, filter, runs = *runs] {
+                                      return Found(arguments, filter, runs);
+                                    });
                        });
 }
 

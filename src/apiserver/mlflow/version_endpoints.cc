@@ -217,8 +217,8 @@ void Delete(const MlflowRequestPtr& request) {
 }
 
 // Those with their models, by the models' objects.
-void AnswerSearch(const MlflowRequestPtr& request, const SearchFilter& filter,
-                  const Value& versions, const Value& models) {
+Result<Value> Found(const Value& arguments, const SearchFilter& filter, const Value& versions,
+                    const Value& models) {
   std::unordered_map<std::string, Value> by_object;
   for (const Value& model : models.items()) by_object[model["metadata"]["name"].Str()] = model;
   const auto model_of = [&by_object](const Value& version) -> Value {
@@ -234,10 +234,10 @@ void AnswerSearch(const MlflowRequestPtr& request, const SearchFilter& filter,
   std::ranges::stable_sort(objects, [](const Value& a, const Value& b) {
     return a["spec"]["version"].AsInt() > b["spec"]["version"].AsInt();
   });
-  AnswerPage(request, "model_versions",
-             SearchIn(request->arguments, std::move(objects), filter, lookup,
-                      {kDefaultResults, kMostResults}),
-             [&](const Value& version) { return VersionView(version, model_of(version)); });
+  return PageView(
+      "model_versions",
+      SearchIn(arguments, std::move(objects), filter, lookup, {kDefaultResults, kMostResults}),
+      [&](const Value& version) { return VersionView(version, model_of(version)); });
 }
 
 void Search(const MlflowRequestPtr& request) {
@@ -247,11 +247,13 @@ void Search(const MlflowRequestPtr& request) {
   const std::string selector = name.empty() ? "" : "spec.model=" + schema::ModelObjectName(name);
   request->kinds->List(kVersions, selector, [request, filter = *filter](Result<Value> versions) {
     if (!versions) return request->answer(std::move(versions));
-    request->kinds->List(kModels, "",
-                         [request, filter, versions = *versions](Result<Value> models) {
-                           if (!models) return request->answer(std::move(models));
-                           AnswerSearch(request, filter, versions, *models);
-                         });
+    request->kinds->List(
+        kModels, "", [request, filter, versions = *versions](Result<Value> models) {
+          if (!models) return request->answer(std::move(models));
+          AnswerAway(request, [arguments = request->arguments, filter, versions, models = *models] {
+            return Found(arguments, filter, versions, models);
+          });
+        });
   });
 }
 
@@ -294,6 +296,7 @@ void ArchiveOthers(const MlflowRequestPtr& request, const Value& version, const 
                                each["spec"]["version"] != version["spec"]["version"])
                              others = std::move(others).Append(each);
                          }
+                         request->kinds->EndScan();
                          ArchiveFrom(request, others, 0, then);
                        });
 }

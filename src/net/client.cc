@@ -34,7 +34,8 @@ struct HttpClient::Impl final : ClientPool {
   std::map<Endpoint, PerEndpoint> endpoints;
   size_t next_thread = 0;
 
-  CallPtr MakeCall(ClientCall::Kind kind, const Endpoint& endpoint, Request request);
+  CallPtr MakeCall(ClientCall::Kind kind, const Endpoint& endpoint, Request request,
+                   std::shared_ptr<const std::string> body = nullptr);
   void Start(const CallPtr& call, bool fresh_connection);
   void Admit(const CallPtr& call);
   void Abandon(const CallPtr& call);
@@ -46,13 +47,15 @@ struct HttpClient::Impl final : ClientPool {
   void OnIdleClosed(const std::shared_ptr<ClientSlot>& slot) override;
 };
 
-CallPtr HttpClient::Impl::MakeCall(ClientCall::Kind kind, const Endpoint& endpoint,
-                                   Request request) {
+CallPtr HttpClient::Impl::MakeCall(ClientCall::Kind kind, const Endpoint& endpoint, Request request,
+                                   std::shared_ptr<const std::string> body) {
   auto call = std::make_shared<ClientCall>();
   call->core = core;
   call->kind = kind;
   call->endpoint = endpoint;
-  call->body = std::make_shared<const std::string>(std::exchange(request.body, {}));
+  if (body == nullptr) body = std::make_shared<const std::string>(std::move(request.body));
+  request.body.clear();
+  call->body = std::move(body);
   if (!request.headers.Has("Host")) {
     std::string url = endpoint.ToString();
     request.headers.Add("Host", url.substr(url.find("//") + 2));
@@ -201,6 +204,7 @@ class CallHandle final : public ClientStream {
   ~CallHandle() override {
     if (call_->core->pool != nullptr) abandon_(call_);
   }
+  void PauseReading(bool paused) override { call_->PauseReading(paused); }
 
  private:
   CallPtr call_;
@@ -257,7 +261,14 @@ void HttpClient::Send(const Endpoint& endpoint, Request request, Duration timeou
 
 std::unique_ptr<ClientStream> HttpClient::Stream(const Endpoint& endpoint, Request request,
                                                  ClientStreamCallbacks callbacks) {
-  CallPtr call = impl_->MakeCall(ClientCall::Kind::kStream, endpoint, std::move(request));
+  return Stream(endpoint, std::move(request), nullptr, std::move(callbacks));
+}
+
+std::unique_ptr<ClientStream> HttpClient::Stream(const Endpoint& endpoint, Request request,
+                                                 std::shared_ptr<const std::string> body,
+                                                 ClientStreamCallbacks callbacks) {
+  CallPtr call =
+      impl_->MakeCall(ClientCall::Kind::kStream, endpoint, std::move(request), std::move(body));
   call->callbacks = std::move(callbacks);
   impl_->Start(call, false);
   return std::make_unique<CallHandle>(

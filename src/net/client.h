@@ -60,12 +60,16 @@ struct ClientOptions {
   bool insecure_skip_verify = false;
   size_t max_response_bytes = kMaxResponseBytes;
   Duration connect_timeout = kConnectTimeout;
+  size_t max_undelivered_bytes = kMaxUndeliveredBytes;
 };
 
 // Destroying it abandons the stream.
 class ClientStream {
  public:
   virtual ~ClientStream() = default;
+  // A paused answer is read no further. What was read before still comes to on_data, at most
+  // ClientOptions::max_undelivered_bytes and one read. Without effect on Upgrade and Connect.
+  virtual void PauseReading(bool paused) { (void)paused; }
 };
 
 struct ClientStreamCallbacks {
@@ -91,6 +95,10 @@ class HttpClient {
   void Send(const Endpoint& endpoint, Request request, Duration timeout,
             Function<void(Result<Response>)> done);
   std::unique_ptr<ClientStream> Stream(const Endpoint& endpoint, Request request,
+                                       ClientStreamCallbacks callbacks);
+  // With a body that others have, too; that of `request` is not looked at.
+  std::unique_ptr<ClientStream> Stream(const Endpoint& endpoint, Request request,
+                                       std::shared_ptr<const std::string> body,
                                        ClientStreamCallbacks callbacks);
   // The request carries its Upgrade header (see websocket.h). Destroying the handle before `done`
   // abandons it.

@@ -32,8 +32,22 @@ void ClientCall::DeliverData(std::string_view bytes) {
   on_data(bytes);
   if (abandoned) return;
   callbacks.on_data = std::move(on_data);
-  size_t before = undelivered.fetch_sub(bytes.size());
-  if (before > kMaxUndeliveredBytes && before - bytes.size() <= kMaxUndeliveredBytes) {
+  if (paused) {
+    held += bytes.size();
+  } else {
+    Delivered(bytes.size());
+  }
+}
+
+void ClientCall::PauseReading(bool pause) {
+  paused = pause;
+  if (!paused && held > 0 && slot != nullptr) Delivered(std::exchange(held, 0));
+}
+
+void ClientCall::Delivered(size_t bytes) {
+  const size_t before = undelivered.fetch_sub(bytes);
+  const size_t most = core->options.max_undelivered_bytes;
+  if (before > most && before - bytes <= most) {
     slot->thread->Post([target = slot] {
       if (auto connection = target->connection.lock()) connection->Resume();
     });
@@ -151,7 +165,7 @@ void ClientConnection::OnBody(std::string_view bytes) {
   if (call_->kind == ClientCall::Kind::kStream) {
     call_->undelivered += bytes.size();
     core_->loop.Post([call = call_, data = std::string(bytes)] { call->DeliverData(data); });
-    if (call_->undelivered > kMaxUndeliveredBytes) PauseReading();
+    if (call_->undelivered > core_->options.max_undelivered_bytes) PauseReading();
     return;
   }
   if (response_.body.size() + bytes.size() > core_->options.max_response_bytes) {
@@ -168,7 +182,8 @@ void ClientConnection::OnBody(std::string_view bytes) {
 void ClientConnection::Complete() {
   CallOutcome outcome;
   outcome.response = std::move(response_);
-  outcome.reusable = parser_.head().keep_alive && queued_bytes() == 0;
+  const bool asked_to_close = EqualsIgnoreCase(call_->request.headers.Get("Connection"), "close");
+  outcome.reusable = parser_.head().keep_alive && !asked_to_close && queued_bytes() == 0;
   bool reusable = outcome.reusable;
   Finish(std::move(outcome));
   if (reusable) {

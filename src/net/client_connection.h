@@ -80,10 +80,15 @@ struct ClientCall {
   Function<void(Result<Response>)> on_response;
   Function<void(Result<UpgradeAnswer>)> on_upgrade;
   ClientStreamCallbacks callbacks;
+  bool paused = false;
+  size_t held = 0;  // given to on_data while paused; still counted in `undelivered`
 
   // Posted by the connection.
   void DeliverHead(int status, const Headers& headers);
   void DeliverData(std::string_view bytes);
+
+  void PauseReading(bool pause);
+  void Delivered(size_t bytes);
 };
 
 struct ClientSlot {

@@ -253,6 +253,62 @@ TEST(HttpClient, SlowsAServerDownThatStreamsFasterThanTheLoopReads) {
   EXPECT_EQ(total, 40'000'000u);
 }
 
+TEST(HttpClient, APausedAnswerHoldsItsServerBack) {
+  TestNet net;
+  ResponseWriterPtr writer;
+  std::string asked;
+  const size_t pieces = 48;  // of a million bytes: more than the kernel keeps for both ends
+  auto server = net.Serve([&](const Request& request, ResponseWriterPtr w) {
+    asked = request.body;
+    writer = std::move(w);
+    writer->StartStream(200, {});
+    for (size_t i = 0; i < pieces; ++i) writer->Write(Shared(std::string(1'000'000, 'x')));
+    writer->End();
+  });
+  const size_t most = 100'000;
+  auto client = net.Client({.max_undelivered_bytes = most});
+  size_t total = 0;
+  bool ended = false;
+  std::unique_ptr<ClientStream> stream;
+  stream = client->Stream(net.EndpointOf(*server, false), {.method = "POST", .target = "/"},
+                          Shared("a body that others have, too"),
+                          {.on_head = nullptr,
+                           .on_data =
+                               [&](std::string_view bytes) {
+                                 if (total == 0) stream->PauseReading(true);
+                                 total += bytes.size();
+                               },
+                           .on_end = [&](Status) { ended = true; }});
+  ASSERT_TRUE(net.RunUntil([&] { return total > most; }));
+  net.RunFor(milliseconds(300));
+  EXPECT_LT(total, 2 * most);
+  EXPECT_FALSE(ended);
+  EXPECT_GT(server->queued_bytes(), kStreamDrainedBytes);
+  stream->PauseReading(false);
+  EXPECT_TRUE(net.RunUntil([&] { return ended; }));
+  EXPECT_EQ(total, pieces * 1'000'000);
+  EXPECT_EQ(asked, "a body that others have, too");
+}
+
+// A server may forget to close it, or do so when the next request is on its way.
+TEST(HttpClient, KeepsNoConnectionThatItAskedToClose) {
+  TestNet net;
+  std::vector<std::unique_ptr<ByteStream>> server_sides;
+  bool closed = false;
+  auto server = net.Serve([&](const Request&, const ResponseWriterPtr& writer) {
+    auto& side = server_sides.emplace_back(writer->Upgrade({}));  // is raw from here on
+    side->OnClose([&] { closed = true; });
+    side->Write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  });
+  auto client = net.Client();
+  Request request{.method = "GET", .target = "/"};
+  request.headers.Add("Connection", "close");
+  auto answer = net.Fetch(*client, net.EndpointOf(*server, false), std::move(request));
+  ASSERT_TRUE(answer.has_value()) << answer.error().ToString();
+  EXPECT_EQ(answer->body, "ok");
+  EXPECT_TRUE(net.RunUntil([&] { return closed; }));
+}
+
 TEST(HttpClient, BoundsWhatItCollects) {
   TestNet net;
   auto server = net.Serve([](const Request&, const ResponseWriterPtr& writer) {

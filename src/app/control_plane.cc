@@ -284,7 +284,8 @@ Status ControlPlane::Impl::BindGateway() {
                      agent::BindPodApi(options.ranges.DnsAddress(), agent::kGatewayPort));
   }
   ASSIGN_OR_RETURN(const uint16_t port, agent::PortOfSocket(gateway_socket.get()));
-  gateway_address = {options.ranges.DnsAddress().ToString(), port};
+  gateway_address = {options.ranges.DnsAddress().ToString(), port,
+                     std::make_shared<std::string>()};
   return Status::Ok();
 }
 
@@ -321,6 +322,7 @@ void ControlPlane::Impl::BuildParts() {
   if (gateway_address.port != 0) {
     gateway::GatewayOptions gateway_options;
     gateway_options.bound_socket = gateway_socket.Release();
+    gateway_options.address = gateway_address;
     gateway_options.on_thread_start = EnterPodNetwork();
     gateway_options.seed = rng.Next();
     gateway = std::make_unique<gateway::Gateway>(loop, controller_part->client, *informers,

@@ -1,7 +1,11 @@
 #include "gateway/gateway.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include <fmt/core.h>
@@ -61,7 +65,10 @@ struct Gateway::Impl {
   std::shared_ptr<const RouteTable> table;
   std::unique_ptr<net::IoThreads> io;
   std::unique_ptr<LoopThread> thread;
-  std::unique_ptr<DataPlane> plane;  // used on the thread
+  // Used on the thread; its members are set, and go, while the control-plane loop waits.
+  std::unique_ptr<DataPlane> plane;
+  Duration listen_backoff = kMinListenBackoff;
+  TimerId listen_timer = 0;
   std::shared_ptr<int> alive = std::make_shared<int>(0);
 
   bool HasWork() const {
@@ -73,6 +80,8 @@ struct Gateway::Impl {
   void Build();
   void StartThreads();
   Status StartDataPlane();
+  void Listen();
+  Status TryToListen();
 };
 
 void Gateway::Impl::Watch() {
@@ -134,7 +143,8 @@ void Gateway::Impl::StartThreads() {
   plane = std::make_unique<DataPlane>();
   Status status;
   thread->RunAndWait([&] { status = StartDataPlane(); });
-  if (!status.ok()) LOG_ERROR("gateway: cannot start error={:?}", status.message());
+  if (!status.ok()) return LOG_ERROR("gateway: cannot start error={:?}", status.message());
+  Listen();
 }
 
 Status Gateway::Impl::StartDataPlane() {
@@ -154,11 +164,38 @@ Status Gateway::Impl::StartDataPlane() {
     });
   };
   plane->proxy = std::make_unique<Proxy>(own, send, wake, Rng(options.seed));
+  return Status::Ok();
+}
+
+// Until it does.
+void Gateway::Impl::Listen() {
+  listen_timer = 0;
+  Status status;
+  thread->RunAndWait([&] { status = TryToListen(); });
+  if (status.ok()) {
+    if (options.address.fault != nullptr) options.address.fault->clear();
+    close(std::exchange(options.bound_socket, -1));
+    return;
+  }
+  const std::string fault =
+      fmt::format("the gateway cannot listen on {}:{}: {}", options.address.address,
+                  options.address.port, status.message());
+  LOG_ERROR("gateway: cannot listen error={:?} again_in_ms={}", fault,
+            std::chrono::duration_cast<milliseconds>(listen_backoff).count());
+  if (options.address.fault != nullptr) *options.address.fault = fault + "; it tries again";
+  listen_timer = loop.After(listen_backoff, [this] { Listen(); });
+  listen_backoff = std::min(listen_backoff * 2, kMaxListenBackoff);
+}
+
+// The server takes over a socket, also where it fails: so it gets a second descriptor.
+Status Gateway::Impl::TryToListen() {
+  const int second = fcntl(options.bound_socket, F_DUPFD_CLOEXEC, 0);
+  if (second < 0) return Error(Reason::kServiceUnavailable, "{}", strerror(errno));
   net::ServerOptions server_options;
-  server_options.bound_socket = std::exchange(options.bound_socket, -1);
+  server_options.bound_socket = second;
   server_options.max_body_bytes = kMaxInferenceBytes;
-  ASSIGN_OR_RETURN(plane->server,
-                   net::HttpServer::Start(own, *io, *plane->proxy, std::move(server_options)));
+  ASSIGN_OR_RETURN(plane->server, net::HttpServer::Start(thread->loop(), *io, *plane->proxy,
+                                                         std::move(server_options)));
   LOG_INFO("gateway: started address={}", plane->server->address());
   return Status::Ok();
 }
@@ -169,6 +206,7 @@ Gateway::Gateway(Loop& loop, client::ApiClient& client, client::InformerSet& inf
 
 Gateway::~Gateway() {
   impl_->alive.reset();
+  impl_->loop.Cancel(impl_->listen_timer);
   if (impl_->thread != nullptr) {
     impl_->thread->RunAndWait([this] { impl_->plane.reset(); });
     impl_->io.reset();

@@ -10,6 +10,9 @@
 // The last two begin with the first InferenceService, and go on with the last table while the
 // control-plane loop is busy.
 //
+// Where it cannot listen (another process came first) it says so, in the log and in the conditions
+// of InferenceServices (GatewayAddress::fault), and tries again.
+//
 // Life cycle: made with a bound socket; Start() before the informers; the destructor cuts what is
 //             in flight.
 // Thread:     the control-plane loop.
@@ -22,14 +25,19 @@
 
 #include "client/api_client.h"
 #include "client/informer.h"
+#include "serving/serving_pass.h"
 
 namespace muster::gateway {
 
 inline constexpr int kGatewayIoThreads = 1;
 inline constexpr size_t kMaxInferenceBytes = 64 * 1024 * 1024;  // of one request, of one answer
+inline constexpr Duration kMinListenBackoff = milliseconds(100);
+inline constexpr Duration kMaxListenBackoff = seconds(10);  // between two tries to listen
 
 struct GatewayOptions {
   int bound_socket = -1;  // taken over
+  // Where that leads; its fault is kept up to date here.
+  serving::GatewayAddress address = {};
   // The first thing that the gateway's threads do, e.g. enter the pods' network.
   std::function<void()> on_thread_start = {};
   uint64_t seed = 1;

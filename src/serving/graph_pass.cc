@@ -36,6 +36,8 @@ ServingCondition ReadyOf(const Value& graph, const GraphChildren& children,
     return {"Ready", "False", "ServiceNotReady",
             fmt::format("not ready: {}", fmt::join(children.not_ready, ", ")), true};
   }
+  if (const std::string fault = gateway.Fault(); !fault.empty())
+    return {"Ready", "False", "GatewayNotListening", fault, true};
   if (!IsOurs(children.service, graph) || !IsOurs(children.gateway_slice, graph))
     return {"Ready", "Unknown", "", "", true};
   return {"Ready", "True", "", "", true};
@@ -72,6 +74,7 @@ client::Reconciled ReconcileGraph(const Value& graph, const GraphChildren& child
   out.subject = graph;
   const std::string ns = graph["metadata"]["namespace"].Str();
   const std::string name = graph["metadata"]["name"].Str();
+  if (!gateway.Fault().empty()) out.LookAgainAt(now + kGatewayLookPeriod);
   const ServingCondition ready = ReadyOf(graph, children, gateway);
   Value status = graph["status"]
                      .Set("conditions", ConditionsOf(graph["status"]["conditions"], {ready}, now))

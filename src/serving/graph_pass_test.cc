@@ -25,13 +25,18 @@ spec:
 )");
 }
 
-std::string ReadyIn(const client::Reconciled& out) {
+Value StatusOf(const client::Reconciled& out) {
   for (const client::Write& write : out.writes) {
-    if (write.target.subresource != "status") continue;
-    const Value& ready = schema::FindCondition(write.body["status"]["conditions"], "Ready");
-    return ready["status"].Str() + " " + ready["message"].Str();
+    if (write.target.subresource == "status") return write.body["status"];
   }
-  return "";
+  return {};
+}
+
+std::string ReadyIn(const client::Reconciled& out) {
+  const Value status = StatusOf(out);
+  if (status.IsNull()) return "";
+  const Value& ready = schema::FindCondition(status["conditions"], "Ready");
+  return ready["status"].Str() + " " + ready["message"].Str();
 }
 
 Value Owned(Value object) { return object.SetPath({"metadata", "uid"}, "x"); }
@@ -54,6 +59,14 @@ TEST(GraphPass, LeadsItsServiceToTheGatewayAndIsReadyWhenItsServicesAre) {
   // The gateway has moved.
   out = ReconcileGraph(Graph(), children, {"10.42.0.1", 9000}, kNow);
   EXPECT_EQ(out.writes.back().body["ports"].At(0)["port"].AsInt(), 9000);
+}
+
+TEST(GraphPass, WithoutAListenerItIsNotReadyAndLooksAgain) {
+  GraphChildren children;
+  const GatewayAddress broken{"10.42.0.1", 8012, std::make_shared<std::string>("in use")};
+  const client::Reconciled out = ReconcileGraph(Graph(), children, broken, kNow);
+  EXPECT_EQ(ReadyIn(out), "False in use");
+  EXPECT_EQ(out.look_again_at, kNow + kGatewayLookPeriod);
 }
 
 TEST(GraphPass, DoesNotTakeTheNameOfAnother) {

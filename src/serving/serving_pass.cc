@@ -417,6 +417,9 @@ class Pass {
       ingress = {"IngressReady", "False", "NameTaken",
                  fmt::format("{} exists already and belongs to somebody else", children_.taken[0]),
                  true};
+    } else if (const std::string fault = gateway_.Fault(); !fault.empty()) {
+      ingress = {"IngressReady", "False", "GatewayNotListening", fault, true};
+      out_.LookAgainAt(now_ + kGatewayLookPeriod);
     } else if (ingress.status != "True") {
       ingress.reason = "NoEndpoints";
       ingress.message = "no pod of it is ready";

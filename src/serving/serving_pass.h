@@ -21,6 +21,7 @@
 
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,13 @@ inline constexpr std::string_view kSliceManager = "serving.muster.dev";
 struct GatewayAddress {
   std::string address;
   int port = 0;
+  // Why it does not listen now; "" if it does, or nobody has needed it yet. The loop thread.
+  std::shared_ptr<std::string> fault = nullptr;
+
+  std::string Fault() const { return fault == nullptr ? "" : *fault; }
 };
+// While it does not listen, who needs it is looked at this often.
+inline constexpr Duration kGatewayLookPeriod = seconds(2);
 
 struct ServingChildren {
   json::Value stable, canary;  // Deployments; null if there is none

@@ -16,7 +16,6 @@ using client::Write;
 using json::Value;
 
 const Time kNow = *ParseTime("2026-01-02T03:04:05Z");
-const GatewayAddress kGateway{"10.42.0.1", 8012};
 
 // "create deployments iris-predictor"
 std::vector<std::string> Lines(const Reconciled& out) {
@@ -53,7 +52,7 @@ class ServingPassTest : public testing::Test {
   }
 
   Reconciled Pass() {
-    Reconciled out = ReconcileService(ParseInferenceService(object_), children_, kGateway, kNow);
+    Reconciled out = ReconcileService(ParseInferenceService(object_), children_, gateway_, kNow);
     for (const Write& write : out.writes) {
       if (write.target.subresource == "status") {
         object_ = object_.Set("status", write.body["status"]);
@@ -123,6 +122,7 @@ class ServingPassTest : public testing::Test {
 
   Value object_ = Iris();
   ServingChildren children_;
+  const GatewayAddress gateway_{"10.42.0.1", 8012, std::make_shared<std::string>()};
 };
 
 TEST_F(ServingPassTest, MakesWhatItNeedsOnceAndIsReadyOnlyWhenThePodsAre) {
@@ -291,6 +291,17 @@ TEST_F(ServingPassTest, ANameThatSomebodyElseHasIsSaid) {
   EXPECT_EQ(Condition("IngressReady"),
             "False services \"iris\" exists already and belongs to somebody else");
   EXPECT_FALSE(Wants(out, "patch services iris"));
+}
+
+TEST_F(ServingPassTest, WithoutAListenerNobodyIsReachedAndItLooksAgain) {
+  BecomeReady();
+  *gateway_.fault = "the gateway cannot listen: Address already in use";
+  const Reconciled out = Pass();
+  EXPECT_EQ(Condition("Ready"), "False the gateway cannot listen: Address already in use");
+  EXPECT_EQ(out.look_again_at, kNow + kGatewayLookPeriod);
+  gateway_.fault->clear();
+  EXPECT_FALSE(Pass().look_again_at.has_value());
+  EXPECT_EQ(Condition("Ready"), "True ");
 }
 
 TEST_F(ServingPassTest, WhoDecidesAboutTheNumberOfPods) {

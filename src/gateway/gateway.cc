@@ -128,7 +128,7 @@ void Gateway::Impl::Build() {
                                            &sources.cluster_services, &sources.slices}) {
     if (!informer->Known()) return;  // its own on_synced comes back
   }
-  table = BuildRoutes(sources, counters);
+  table = BuildRoutes(sources, counters, options.address.address);
   StartThreads();
   if (plane != nullptr) {
     thread->loop().Post([plane = plane.get(), table = table] { plane->proxy->SetTable(table); });

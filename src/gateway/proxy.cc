@@ -327,7 +327,7 @@ void Proxy::CallStep(const GraphRoute& graph, const net::Request& request, const
   if (!url) return done(ErrorResponse(500, url.error().message()));
   // Nobody else: whoever writes a graph must not reach what this machine reaches.
   const std::string& host = url->endpoint.host;
-  const client::ObjectKey* key = table_->Resolve(host, request.peer.address);
+  const client::ObjectKey* key = table_->ResolveIn(graph.key.ns, host);
   if (key == nullptr || table_->FindRoute(*key) == nullptr)
     return done(ErrorResponse(502, fmt::format("serviceUrl {}: {} is no InferenceService",
                                                step["serviceUrl"].AsString(), host)));

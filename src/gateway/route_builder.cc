@@ -7,6 +7,8 @@
 #include <fmt/core.h>
 
 #include "schema/conditions.h"
+#include "schema/names.h"
+#include "serving/hosts.h"
 #include "serving/inference_service.h"
 
 namespace muster::gateway {
@@ -24,14 +26,17 @@ const Value& Find(const client::Informer& informer, const ObjectKey& key) {
   return found != nullptr ? *found : kNone;
 }
 
-std::vector<Backend> ReadyBackends(const client::Informer& slices, const ObjectKey& service) {
+std::vector<Backend> ReadyBackends(const client::Informer& slices, const ObjectKey& service,
+                                   std::string_view own_address) {
   std::set<Backend> ready;
   for (const ObjectKey& key : slices.Lookup(kSlicesByService, service.ToString())) {
     const Value& slice = *slices.Find(key);
     const int64_t port = slice["ports"].At(0)["port"].AsInt();
     for (const Value& endpoint : slice["endpoints"].items()) {
       if (!endpoint["conditions"]["ready"].AsBool(true)) continue;
-      ready.insert({endpoint["addresses"].At(0).Str(), static_cast<uint16_t>(port)});
+      std::string address = endpoint["addresses"].At(0).Str();
+      if (IsBackendAddress(address, own_address))
+        ready.insert({std::move(address), static_cast<uint16_t>(port)});
     }
   }
   return {ready.begin(), ready.end()};
@@ -47,7 +52,7 @@ std::vector<std::pair<std::string, int64_t>> WeightsOf(const serving::InferenceS
 }
 
 Route RouteOf(const serving::InferenceService& service, const RouteSources& sources,
-              CounterMap& counters) {
+              CounterMap& counters, std::string_view own_address) {
   Route route;
   route.key = {service.ns, service.name};
   route.timeout = service.timeout;
@@ -63,7 +68,7 @@ Route RouteOf(const serving::InferenceService& service, const RouteSources& sour
     const Value& object = Find(sources.deployments, key);
     const bool asleep = !object.IsNull() && object["spec"]["replicas"].AsInt(1) == 0;
     route.groups.push_back({deployment, weight, asleep && service.scale.ByTraffic(),
-                            ReadyBackends(sources.slices, key), counter});
+                            ReadyBackends(sources.slices, key, own_address), counter});
   }
   return route;
 }
@@ -72,14 +77,25 @@ std::string ClusterIp(const RouteSources& sources, const ObjectKey& key) {
   return Find(sources.cluster_services, key)["spec"]["clusterIP"].Str();
 }
 
-void AddGraphs(const RouteSources& sources, RouteTable& table) {
+GraphRoute GraphRouteOf(const Value& graph) {
+  const int64_t timeout = graph["spec"]["timeout"].AsInt(0);
+  return {client::KeyOf(graph), graph["spec"]["nodes"],
+          timeout > 0 ? seconds(timeout) : serving::kDefaultTimeout};
+}
+
+// InferenceServices and InferenceGraphs: who may have a host first, first. Of one name the
+// InferenceService has the Service.
+std::vector<const Value*> InOrder(const RouteSources& sources) {
+  std::vector<const Value*> list;
+  for (const auto& [key, service] : sources.services.objects()) list.push_back(&service);
   for (const auto& [key, graph] : sources.graphs.objects()) {
-    if (graph["metadata"].Has("deletionTimestamp")) continue;
-    const int64_t timeout = graph["spec"]["timeout"].AsInt(0);
-    GraphRoute route{key, graph["spec"]["nodes"],
-                     timeout > 0 ? seconds(timeout) : serving::kDefaultTimeout};
-    table.Add(std::move(route), ClusterIp(sources, key));
+    const Value* service = sources.services.Find(key);
+    if (service == nullptr || serving::HostWanted(*service).empty()) list.push_back(&graph);
   }
+  std::erase_if(list, [](const Value* one) { return serving::HostWanted(*one).empty(); });
+  std::ranges::sort(list,
+                    [](const Value* a, const Value* b) { return serving::HasHostBefore(*a, *b); });
+  return list;
 }
 
 }  // namespace
@@ -99,14 +115,27 @@ RouteSources WatchRouteSources(client::InformerSet& informers) {
           informers.Get(resources::kPods, {{"status", "podIP"}})};
 }
 
-std::shared_ptr<const RouteTable> BuildRoutes(const RouteSources& sources, CounterMap& counters) {
+bool IsBackendAddress(const std::string& address, std::string_view own_address) {
+  schema::Problems problems;
+  schema::CheckOrdinaryIp(address, problems);
+  const std::string_view mapped = "::ffff:";
+  const std::string_view plain =
+      address.starts_with(mapped) ? std::string_view(address).substr(mapped.size()) : address;
+  return problems.empty() && plain != own_address;
+}
+
+std::shared_ptr<const RouteTable> BuildRoutes(const RouteSources& sources, CounterMap& counters,
+                                              std::string_view own_address) {
   auto table = std::make_shared<RouteTable>();
-  for (const auto& [key, object] : sources.services.objects()) {
-    const serving::InferenceService service = serving::ParseInferenceService(object);
-    if (service.stopped || object["metadata"].Has("deletionTimestamp")) continue;
-    table->Add(RouteOf(service, sources, counters), ClusterIp(sources, key));
+  for (const Value* object : InOrder(sources)) {
+    const std::string cluster_ip = ClusterIp(sources, client::KeyOf(*object));
+    if ((*object)["kind"].AsString() == "InferenceGraph") {
+      table->Add(GraphRouteOf(*object), cluster_ip);
+    } else {
+      const serving::InferenceService service = serving::ParseInferenceService(*object);
+      table->Add(RouteOf(service, sources, counters, own_address), cluster_ip);
+    }
   }
-  AddGraphs(sources, *table);
   std::erase_if(counters, [](const auto& entry) { return entry.second.use_count() == 1; });
   if (table->HasAmbiguousNames()) {
     for (const auto& [key, pod] : sources.pods.objects()) {

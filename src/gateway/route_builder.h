@@ -1,7 +1,10 @@
 // src/gateway/route_builder.h
 //
 // From the informers to a RouteTable. Weights come from the status that the serving controller
-// wrote; a group without ready pods keeps its weight, and the proxy passes it over.
+// wrote; a group without ready pods keeps its weight, and the proxy passes it over. Whoever may
+// write EndpointSlices must not lead the gateway where only its machine can go: a backend is an IP
+// address (no name that could mean anything), not the gateway's own, and none of a loopback or
+// link-local range.
 //
 // Thread: the control-plane loop.
 
@@ -30,6 +33,10 @@ inline constexpr char kSlicesByService[] = "gateway-service";  // "namespace/nam
 
 // What the builder reads; adds the index. REQUIRES: before the informers start.
 RouteSources WatchRouteSources(client::InformerSet& informers);
-std::shared_ptr<const RouteTable> BuildRoutes(const RouteSources& sources, CounterMap& counters);
+// `own_address`: of the gateway and of the API server for pods; no pod has it.
+std::shared_ptr<const RouteTable> BuildRoutes(const RouteSources& sources, CounterMap& counters,
+                                              std::string_view own_address);
+// Whether requests may be sent there.
+bool IsBackendAddress(const std::string& address, std::string_view own_address);
 
 }  // namespace muster::gateway

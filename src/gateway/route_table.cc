@@ -5,24 +5,9 @@
 
 #include <fmt/core.h>
 
-#include "base/strings.h"
-#include "serving/inference_service.h"
+#include "serving/hosts.h"
 
 namespace muster::gateway {
-namespace {
-
-constexpr std::string_view kClusterSuffixes[] = {".svc.cluster.local", ".svc"};
-
-// "Iris.ML.svc:80" -> "iris.ml.svc"
-std::string HostName(std::string_view host) {
-  const size_t colon = host.rfind(':');
-  if (colon != host.npos && host.find(']', colon) == host.npos) host = host.substr(0, colon);
-  while (host.ends_with('.')) host.remove_suffix(1);
-  return ToLower(host);
-}
-
-}  // namespace
-
 const PodGroup* Route::Find(std::string_view deployment) const {
   for (const PodGroup& group : groups) {
     if (group.deployment == deployment) return &group;
@@ -32,8 +17,7 @@ const PodGroup* Route::Find(std::string_view deployment) const {
 
 void RouteTable::AddHosts(const client::ObjectKey& key, std::string_view cluster_ip) {
   for (const std::string& host :
-       {fmt::format("{}-{}.{}", key.name, key.ns, serving::kIngressDomain),
-        fmt::format("{}.{}.{}", key.name, key.ns, serving::kIngressDomain),
+       {serving::SharedHostOf(key.name, key.ns), serving::OwnHostOf(key.name, key.ns),
         fmt::format("{}.{}", key.name, key.ns)})
     hosts_.emplace(host, key);
   if (!cluster_ip.empty()) hosts_.emplace(cluster_ip, key);
@@ -58,21 +42,22 @@ bool RouteTable::HasAmbiguousNames() const {
 }
 
 const client::ObjectKey* RouteTable::Resolve(std::string_view host, std::string_view peer) const {
-  const std::string whole = HostName(host);
-  std::string_view name = whole;
-  for (const std::string_view suffix : kClusterSuffixes) {
-    if (!name.ends_with(suffix)) continue;
-    name.remove_suffix(suffix.size());
-    break;
+  const auto pod = pods_.find(peer.substr(0, peer.rfind(':')));
+  return ResolveIn(pod == pods_.end() ? "" : pod->second, host);
+}
+
+const client::ObjectKey* RouteTable::ResolveIn(std::string_view ns, std::string_view host) const {
+  const std::string whole = serving::HostName(host);
+  const std::string_view name = serving::WithoutClusterSuffix(whole);
+  // "iris.svc" is first of all that of a namespace svc.
+  for (const std::string_view one : {std::string_view(whole), name}) {
+    if (const auto found = hosts_.find(one); found != hosts_.end()) return &found->second;
   }
-  if (const auto found = hosts_.find(name); found != hosts_.end()) return &found->second;
   const auto bare = names_.find(name);
   if (bare == names_.end()) return nullptr;
-  if (bare->second.size() == 1) return &bare->second.front();
-  const auto pod = pods_.find(peer.substr(0, peer.rfind(':')));
-  if (pod == pods_.end()) return nullptr;
-  const auto own = std::ranges::find(bare->second, pod->second, &client::ObjectKey::ns);
-  return own == bare->second.end() ? nullptr : &*own;
+  const auto own = std::ranges::find(bare->second, ns, &client::ObjectKey::ns);
+  if (own != bare->second.end()) return &*own;
+  return bare->second.size() == 1 ? &bare->second.front() : nullptr;
 }
 
 std::shared_ptr<const Route> RouteTable::FindRoute(const client::ObjectKey& key) const {

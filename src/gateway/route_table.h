@@ -8,6 +8,9 @@
 //   iris-ml.example.com   iris.ml.example.com   iris.ml[.svc[.cluster.local]]
 //   the ClusterIP of its Service   iris (from pods of ml, or where no other namespace has one)
 //
+// A host is compared with those that are there, as a whole. The first of them may be that of
+// several (serving/hosts.h): it belongs to who is added first.
+//
 // Thread: any (immutable once made).
 
 #pragma once
@@ -60,6 +63,7 @@ struct GraphRoute {
 
 class RouteTable {
  public:
+  // REQUIRES, of both: in the order of serving::HasHostBefore.
   void Add(Route route, std::string_view cluster_ip);
   void Add(GraphRoute graph, std::string_view cluster_ip);
   // Of pods, for names that several namespaces have.
@@ -67,6 +71,8 @@ class RouteTable {
 
   // `peer` is the address of who asks, "10.42.0.7:4711".
   const client::ObjectKey* Resolve(std::string_view host, std::string_view peer) const;
+  // For who asks from a namespace; "": unknown.
+  const client::ObjectKey* ResolveIn(std::string_view ns, std::string_view host) const;
   std::shared_ptr<const Route> FindRoute(const client::ObjectKey& key) const;
   std::shared_ptr<const GraphRoute> FindGraph(const client::ObjectKey& key) const;
   const std::map<client::ObjectKey, std::shared_ptr<const Route>>& routes() const {

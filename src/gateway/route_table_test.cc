@@ -41,6 +41,26 @@ TEST(RouteTable, ANameThatTwoNamespacesHaveMeansThatOfWhoAsks) {
   EXPECT_EQ(Resolved(table, "iris.a", "10.42.0.5:1"), "a/iris");
 }
 
+TEST(RouteTable, AHostThatSeveralHaveIsThatOfTheFirst) {
+  RouteTable table;
+  table.Add(RouteOf("c", "a-b"), "");
+  table.Add(RouteOf("b-c", "a"), "");
+  EXPECT_EQ(Resolved(table, "a-b-c.example.com"), "c/a-b");
+  EXPECT_EQ(Resolved(table, "a.b-c.example.com"), "b-c/a");
+}
+
+TEST(RouteTable, ANameIsLookedForInTheNamespaceOfWhoAsks) {
+  RouteTable table;
+  table.Add(RouteOf("a", "iris"), "");
+  EXPECT_EQ(table.ResolveIn("b", "iris")->ns, "a");
+  table.Add(RouteOf("b", "iris"), "");
+  EXPECT_EQ(table.ResolveIn("b", "iris")->ns, "b");
+  EXPECT_EQ(table.ResolveIn("c", "iris"), nullptr);
+  // A namespace may be called as a suffix.
+  table.Add(RouteOf("svc", "iris"), "");
+  EXPECT_EQ(table.ResolveIn("b", "iris.svc")->ns, "svc");
+}
+
 TEST(RouteTable, AGraphDoesNotTakeTheNameOfAService) {
   RouteTable table;
   table.Add(RouteOf("a", "iris"), "");

@@ -61,7 +61,7 @@ endpoints: {1}
   }
   void Publish() {
     loop_.RunFor(milliseconds(10));
-    table_ = BuildRoutes(sources_, counters_);
+    table_ = BuildRoutes(sources_, counters_, "10.42.0.1");
     scaler_.SetTable(table_);
   }
   int64_t Replicas(const std::string& name = "iris-predictor") {

@@ -2,6 +2,7 @@
 
 #include "schema/conditions.h"
 #include "serving/graph_pass.h"
+#include "serving/hosts.h"
 #include "serving/inference_service.h"
 
 namespace muster::serving {
@@ -11,17 +12,20 @@ using json::Value;
 namespace resources = client::resources;
 
 std::vector<client::Trigger> GraphController::Setup(client::InformerSet& informers) {
-  informers.Get(kInferenceGraphs, json::Fields::Whole());
-  informers.Get(kInferenceServices, json::Fields::Whole());
-  informers.Get(resources::kServices);
+  client::Informer& graphs = informers.Get(kInferenceGraphs, json::Fields::Whole());
+  IndexByHost(graphs);
+  IndexByHost(informers.Get(kInferenceServices, json::Fields::Whole()));
+  informers.Get(resources::kServices, {{"spec", "clusterIP"}});
   informers.Get(resources::kEndpointSlices, {{"endpoints"}, {"ports"}});
-  std::vector<client::Trigger> triggers = {client::OnSelf(kInferenceGraphs)};
+  std::vector<client::Trigger> triggers = {client::OnSelf(kInferenceGraphs),
+                                           OnSharedHost(kInferenceServices, graphs),
+                                           OnSharedHost(kInferenceGraphs, graphs)};
   for (const client::Resource& child : {resources::kServices, resources::kEndpointSlices})
     triggers.push_back(client::OnControlledBy(child, "InferenceGraph", "serving.kserve.io"));
   triggers.push_back({kInferenceServices, [this](const ObjectKey& key, const Value&, const Value&) {
                         std::vector<ObjectKey> keys;
                         for (const ObjectKey& graph : known_) {
-                          if (graph.ns == key.ns) keys.push_back(graph);
+                          if (graph.ns == key.ns || by_url_.contains(graph)) keys.push_back(graph);
                         }
                         return keys;
                       }});
@@ -33,6 +37,7 @@ client::Reconciled GraphController::Reconcile(const client::View& view, const cl
   const Value* graph = view.Of(kInferenceGraphs).Find(key);
   if (graph == nullptr || (*graph)["metadata"].Has("deletionTimestamp")) {
     known_.erase(key);
+    by_url_.erase(key);
     return {};
   }
   known_.insert(key);
@@ -51,6 +56,17 @@ client::Reconciled GraphController::Reconcile(const client::View& view, const cl
       children.not_ready.push_back(name);
     }
   }
+  const std::set<std::string> urls = UrlsOf(*graph);
+  if (urls.empty()) {
+    by_url_.erase(key);
+  } else {
+    by_url_.insert(key);
+  }
+  for (const std::string& url : urls) {
+    if (children.url_fault.empty())
+      children.url_fault = UrlFault(url, key.ns, services, view.Of(resources::kServices));
+  }
+  children.host_owner = HostOwner(services, view.Of(kInferenceGraphs), *graph);
   return ReconcileGraph(*graph, children, gateway_, now);
 }
 

@@ -24,7 +24,8 @@ class GraphController final : public client::Controller {
 
  private:
   const GatewayAddress gateway_;
-  std::set<client::ObjectKey> known_;  // an InferenceService may concern each of its namespace
+  std::set<client::ObjectKey> known_;   // an InferenceService may concern each of its namespace
+  std::set<client::ObjectKey> by_url_;  // ... and each of any that names one by its URL
 };
 
 }  // namespace muster::serving

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "schema/conditions.h"
+#include "serving/hosts.h"
 #include "serving/predictor_status.h"
 
 namespace muster::serving {
@@ -27,6 +29,8 @@ ServingCondition ReadyOf(const Value& graph, const GraphChildren& children,
             fmt::format("the Service {} belongs to somebody else; rename the InferenceGraph", name),
             true};
   }
+  if (!children.url_fault.empty())
+    return {"Ready", "False", "UrlRefused", children.url_fault, true};
   if (!children.missing.empty()) {
     return {"Ready", "False", "ServiceMissing",
             fmt::format("there is no InferenceService {}", fmt::join(children.missing, ", ")),
@@ -56,17 +60,22 @@ void KeepSlice(const Value& graph, const Value& is, const GatewayAddress& gatewa
                  json::Obj({{"endpoints", wanted["endpoints"]}, {"ports", wanted["ports"]}}));
 }
 
-}  // namespace
-
-std::set<std::string> ServicesOf(const Value& graph) {
-  std::set<std::string> names;
+// What the steps of all nodes have under `key`.
+std::set<std::string> OfSteps(const Value& graph, std::string_view key) {
+  std::set<std::string> found;
   for (const auto& [node, router] : graph["spec"]["nodes"].members()) {
     for (const Value& step : router["steps"].items()) {
-      if (const std::string name = step["serviceName"].Str(); !name.empty()) names.insert(name);
+      if (std::string value = step[key].Str(); !value.empty()) found.insert(std::move(value));
     }
   }
-  return names;
+  return found;
 }
+
+}  // namespace
+
+std::set<std::string> ServicesOf(const Value& graph) { return OfSteps(graph, "serviceName"); }
+
+std::set<std::string> UrlsOf(const Value& graph) { return OfSteps(graph, "serviceUrl"); }
 
 client::Reconciled ReconcileGraph(const Value& graph, const GraphChildren& children,
                                   const GatewayAddress& gateway, Time now) {
@@ -75,10 +84,18 @@ client::Reconciled ReconcileGraph(const Value& graph, const GraphChildren& child
   const std::string ns = graph["metadata"]["namespace"].Str();
   const std::string name = graph["metadata"]["name"].Str();
   if (!gateway.Fault().empty()) out.LookAgainAt(now + kGatewayLookPeriod);
-  const ServingCondition ready = ReadyOf(graph, children, gateway);
+  std::vector<ServingCondition> conditions = {ReadyOf(graph, children, gateway)};
+  std::string host = SharedHostOf(name, ns);
+  const Value& before = graph["status"]["conditions"];
+  if (!children.host_owner.empty()) {
+    host = OwnHostOf(name, ns);
+    conditions.push_back(HostTaken(name, ns, children.host_owner));
+    if (!schema::ConditionHolds(before, "HostTaken"))
+      out.Event(graph, client::EventType::kWarning, "HostTaken", conditions.back().message);
+  }
   Value status = graph["status"]
-                     .Set("conditions", ConditionsOf(graph["status"]["conditions"], {ready}, now))
-                     .Set("url", UrlOf(name, ns))
+                     .Set("conditions", ConditionsOf(before, std::move(conditions), now))
+                     .Set("url", "http://" + host)
                      .Set("observedGeneration", graph["metadata"]["generation"])
                      .Set("deploymentMode", "Standard");
   if (status != graph["status"])

@@ -21,10 +21,14 @@ struct GraphChildren {
   bool named_as_a_service = false;     // an InferenceService of the namespace has this name
   std::vector<std::string> missing;    // InferenceServices that it names and that do not exist
   std::vector<std::string> not_ready;  // ... and that are not ready
+  std::string url_fault;               // of its first serviceUrl that is not reached (hosts.h)
+  std::string host_owner;              // who has its NAME-NAMESPACE.example.com; "": it does
 };
 
 // The InferenceServices that the graph names.
 std::set<std::string> ServicesOf(const json::Value& graph);
+// The serviceUrls of its steps.
+std::set<std::string> UrlsOf(const json::Value& graph);
 
 client::Reconciled ReconcileGraph(const json::Value& graph, const GraphChildren& children,
                                   const GatewayAddress& gateway, Time now);

@@ -61,6 +61,27 @@ TEST(GraphPass, LeadsItsServiceToTheGatewayAndIsReadyWhenItsServicesAre) {
   EXPECT_EQ(out.writes.back().body["ports"].At(0)["port"].AsInt(), 9000);
 }
 
+TEST(GraphPass, AForeignUrlIsSaidInItsConditions) {
+  EXPECT_EQ(UrlsOf(Graph()), (std::set<std::string>{"http://c/"}));
+  GraphChildren children;
+  children.missing = {"a"};
+  children.url_fault = "serviceUrl http://c/: c is no InferenceService";
+  const client::Reconciled out = ReconcileGraph(Graph(), children, kGateway, kNow);
+  EXPECT_EQ(ReadyIn(out), "False serviceUrl http://c/: c is no InferenceService");
+}
+
+TEST(GraphPass, AHostThatAnOlderOneHasIsSaid) {
+  GraphChildren children;
+  children.host_owner = "InferenceService c/a-b";
+  const client::Reconciled out = ReconcileGraph(Graph(), children, kGateway, kNow);
+  EXPECT_EQ(StatusOf(out)["url"].AsString(), "http://chain.ml.example.com");
+  ASSERT_EQ(out.events.size(), 1u);
+  EXPECT_EQ(out.events[0].reason, "HostTaken");
+  EXPECT_EQ(out.events[0].message,
+            "chain-ml.example.com leads to InferenceService c/a-b, which is older; this one is "
+            "reached as chain.ml.example.com");
+}
+
 TEST(GraphPass, WithoutAListenerItIsNotReadyAndLooksAgain) {
   GraphChildren children;
   const GatewayAddress broken{"10.42.0.1", 8012, std::make_shared<std::string>("in use")};

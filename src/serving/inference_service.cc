@@ -69,12 +69,4 @@ json::Value OwnerReferencesTo(const json::Value& owner) {
                                 {"blockOwnerDeletion", true}})});
 }
 
-std::string UrlOf(std::string_view name, std::string_view ns) {
-  return fmt::format("http://{}-{}.{}", name, ns, kIngressDomain);
-}
-
-std::string ClusterUrlOf(std::string_view name, std::string_view ns) {
-  return fmt::format("http://{}.{}.svc.cluster.local", name, ns);
-}
-
 }  // namespace muster::serving

@@ -82,8 +82,4 @@ std::string AppLabel(std::string_view deployment);
 
 json::Value OwnerReferencesTo(const json::Value& owner);
 
-inline constexpr std::string_view kIngressDomain = "example.com";      // as KServe's default
-std::string UrlOf(std::string_view name, std::string_view ns);         // from outside
-std::string ClusterUrlOf(std::string_view name, std::string_view ns);  // from pods
-
 }  // namespace muster::serving

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "schema/conditions.h"
+#include "serving/hosts.h"
 #include "serving/inference_service.h"
 #include "serving/model_storage.h"
 #include "serving/serving_pass.h"
@@ -78,6 +79,13 @@ Value ConditionsOf(const Value& before, std::vector<ServingCondition> list, Time
   for (const ServingCondition& condition : list)
     conditions.push_back(Entry(before, condition, now));
   return Value(std::move(conditions));
+}
+
+ServingCondition HostTaken(std::string_view name, std::string_view ns, std::string_view owner) {
+  return {"HostTaken", "True", "OlderHasIt",
+          fmt::format("{} leads to {}, which is older; this one is reached as {}",
+                      SharedHostOf(name, ns), owner, OwnHostOf(name, ns)),
+          false};
 }
 
 RevisionState::RevisionState(const Value& deployment) {

@@ -26,6 +26,9 @@ struct ServingCondition {
 // status.conditions: `list`, and Ready if it is not in there.
 json::Value ConditionsOf(const json::Value& before, std::vector<ServingCondition> list, Time now);
 
+// That another one has its NAME-NAMESPACE.example.com (hosts.h).
+ServingCondition HostTaken(std::string_view name, std::string_view ns, std::string_view owner);
+
 // A Deployment as this layer made it.
 struct RevisionState {
   explicit RevisionState(const json::Value& deployment);

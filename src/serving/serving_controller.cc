@@ -4,6 +4,7 @@
 
 #include "schema/conditions.h"
 #include "serving/builtin_runtime.h"
+#include "serving/hosts.h"
 
 namespace muster::serving {
 namespace {
@@ -88,6 +89,8 @@ ServingChildren FindChildren(const client::View& view, const InferenceService& s
       Find(view, resources::kConfigMaps, {service.ns, kSklearnConfigMap})["data"][kSklearnProgram]
           .Str();
   children.choice = Choose(view, service);
+  children.host_owner =
+      HostOwner(view.Of(kInferenceServices), view.Of(kInferenceGraphs), service.object);
   return children;
 }
 
@@ -116,7 +119,9 @@ std::vector<ObjectKey> ServingController::Known(std::string_view ns) const {
 }
 
 std::vector<client::Trigger> ServingController::Setup(client::InformerSet& informers) {
-  informers.Get(kInferenceServices, json::Fields::Whole());
+  client::Informer& services = informers.Get(kInferenceServices, json::Fields::Whole());
+  IndexByHost(services);
+  IndexByHost(informers.Get(kInferenceGraphs, json::Fields::Whole()));
   informers.Get(kServingRuntimes, json::Fields::Whole());
   informers.Get(kClusterServingRuntimes, json::Fields::Whole());
   informers.Get(resources::kDeployments, {{"metadata", "annotations", kRevisionAnnotation},
@@ -131,7 +136,9 @@ std::vector<client::Trigger> ServingController::Setup(client::InformerSet& infor
       .AddIndex(kByService, SliceService);
   informers.Get(resources::kPods, PodFields()).AddIndex(kByService, ServiceOfPod);
 
-  std::vector<client::Trigger> triggers = {client::OnSelf(kInferenceServices)};
+  std::vector<client::Trigger> triggers = {client::OnSelf(kInferenceServices),
+                                           OnSharedHost(kInferenceServices, services),
+                                           OnSharedHost(kInferenceGraphs, services)};
   for (const client::Resource& child :
        {resources::kDeployments, resources::kServices, resources::kEndpointSlices,
         resources::kHorizontalPodAutoscalers})

@@ -10,6 +10,7 @@
 #include "schema/conditions.h"
 #include "serving/builtin_runtime.h"
 #include "serving/children.h"
+#include "serving/hosts.h"
 #include "serving/model_storage.h"
 #include "serving/predictor_pod.h"
 #include "serving/predictor_status.h"
@@ -314,7 +315,7 @@ class Pass {
     }
     component_ =
         component_.Set("traffic", Traffic())
-            .Set("url", UrlOf(PredictorName(service_.name), service_.ns))
+            .Set("url", "http://" + SharedHostOf(PredictorName(service_.name), service_.ns))
             .Set("address",
                  json::Obj({{"url", ClusterUrlOf(PredictorName(service_.name), service_.ns)}}));
     if (component_["traffic"].IsNull()) component_ = component_.Remove("traffic");
@@ -424,8 +425,16 @@ class Pass {
       ingress.reason = "NoEndpoints";
       ingress.message = "no pod of it is ready";
     }
-    SetConditions({PredictorCondition(), ingress});
-    status_ = status_.Set("url", UrlOf(service_.name, service_.ns))
+    std::vector<ServingCondition> conditions = {PredictorCondition(), ingress};
+    if (!children_.host_owner.empty()) {
+      conditions.push_back(HostTaken(service_.name, service_.ns, children_.host_owner));
+      if (!schema::ConditionHolds(service_.object["status"]["conditions"], "HostTaken"))
+        Event(client::EventType::kWarning, "HostTaken", conditions.back().message);
+    }
+    SetConditions(std::move(conditions));
+    const std::string host = children_.host_owner.empty() ? SharedHostOf(service_.name, service_.ns)
+                                                          : OwnHostOf(service_.name, service_.ns);
+    status_ = status_.Set("url", "http://" + host)
                   .Set("address", json::Obj({{"url", ClusterUrlOf(service_.name, service_.ns)}}));
     NameRuntime();
   }

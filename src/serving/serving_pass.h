@@ -60,6 +60,7 @@ struct ServingChildren {
   // Names that are needed and somebody else's objects have: "services \"iris\"".
   std::vector<std::string> taken;
   json::Value refused_write;  // see client::kRefusedWrite
+  std::string host_owner;     // who has its NAME-NAMESPACE.example.com; "": it does (hosts.h)
 };
 
 client::Reconciled ReconcileService(const InferenceService& service,

@@ -293,6 +293,24 @@ TEST_F(ServingPassTest, ANameThatSomebodyElseHasIsSaid) {
   EXPECT_FALSE(Wants(out, "patch services iris"));
 }
 
+TEST_F(ServingPassTest, AHostThatAnOlderOneHasIsSaidOnceAndTheOtherHostIsTheUrl) {
+  BecomeReady();
+  EXPECT_EQ(object_["status"]["url"].AsString(), "http://iris-ml.example.com");
+  children_.host_owner = "InferenceService c/a-b";
+  const Reconciled out = Pass();
+  EXPECT_EQ(Condition("HostTaken"),
+            "True iris-ml.example.com leads to InferenceService c/a-b, which is older; this one is "
+            "reached as iris.ml.example.com");
+  EXPECT_EQ(object_["status"]["url"].AsString(), "http://iris.ml.example.com");
+  EXPECT_EQ(Condition("Ready"), "True ");
+  EXPECT_EQ(std::ranges::count(out.events, "HostTaken", &client::EventToRecord::reason), 1);
+  EXPECT_TRUE(Pass().events.empty());
+  children_.host_owner = "";
+  Pass();
+  EXPECT_EQ(Condition("HostTaken"), " ");
+  EXPECT_EQ(object_["status"]["url"].AsString(), "http://iris-ml.example.com");
+}
+
 TEST_F(ServingPassTest, WithoutAListenerNobodyIsReachedAndItLooksAgain) {
   BecomeReady();
   *gateway_.fault = "the gateway cannot listen: Address already in use";

@@ -103,7 +103,14 @@ spec:
       routerType: Switch
       steps:
         - {serviceName: nobody, condition: 'from'}
+---
+apiVersion: serving.kserve.io/v1alpha1
+kind: InferenceGraph
+metadata: {name: elsewhere}
+spec: {nodes: {root: {routerType: Sequence, steps: [{serviceUrl: "http://127.0.0.1:10250/pods"}]}}}
 YAML
+shows 'UrlRefused serviceUrl http://127.0.0.1:10250/pods: 127.0.0.1 is no InferenceService' kubectl get inferencegraph elsewhere \
+  -o 'jsonpath={.status.conditions[0].reason} {.status.conditions[0].message}'
 kubectl wait --for=condition=Ready isvc/iris-v2 isvc/iris isvc/before isvc/own --timeout=180s
 
 equals "$(ask iris /v1/models/iris:predict "$row")" '{"predictions": [1, 0]}'

@@ -36,6 +36,7 @@ bool IsPredictor(std::string_view name) {
 // What lives on the gateway's thread.
 struct DataPlane {
   std::unique_ptr<net::HttpClient> client;
+  std::shared_ptr<ByteBudget> budget;
   std::unique_ptr<Proxy> proxy;
   std::unique_ptr<net::HttpServer> server;
 
@@ -150,20 +151,23 @@ void Gateway::Impl::StartThreads() {
 Status Gateway::Impl::StartDataPlane() {
   Loop& own = thread->loop();
   net::ClientOptions client_options;
-  client_options.max_response_bytes = kMaxInferenceBytes;
   client_options.connect_timeout = seconds(5);
+  client_options.max_undelivered_bytes = kMaxUnreadAnswerBytes;
   ASSIGN_OR_RETURN(plane->client, net::HttpClient::Make(own, *io, std::move(client_options)));
   const auto send = [client = plane->client.get()](const net::Endpoint& endpoint,
-                                                   net::Request request, Duration timeout,
-                                                   Function<void(Result<net::Response>)> done) {
-    client->Send(endpoint, std::move(request), timeout, std::move(done));
+                                                   net::Request request, Body body,
+                                                   net::ClientStreamCallbacks callbacks) {
+    return client->Stream(endpoint, std::move(request), std::move(body), std::move(callbacks));
   };
   const auto wake = [this, weak = std::weak_ptr(alive)](const ObjectKey& service) {
     loop.Post([this, weak, service] {
       if (!weak.expired()) scaler.Wake(service);
     });
   };
-  plane->proxy = std::make_unique<Proxy>(own, send, wake, Rng(options.seed));
+  plane->budget = std::make_shared<ByteBudget>(kMaxAllAnswerBytes, [plane = plane.get()] {
+    return plane->server == nullptr ? 0 : plane->server->queued_bytes();
+  });
+  plane->proxy = std::make_unique<Proxy>(own, send, wake, plane->budget, Rng(options.seed));
   return Status::Ok();
 }
 
@@ -194,6 +198,7 @@ Status Gateway::Impl::TryToListen() {
   net::ServerOptions server_options;
   server_options.bound_socket = second;
   server_options.max_body_bytes = kMaxInferenceBytes;
+  server_options.max_all_queued_bytes = kMaxAllAnswerBytes;
   ASSIGN_OR_RETURN(plane->server, net::HttpServer::Start(thread->loop(), *io, *plane->proxy,
                                                          std::move(server_options)));
   LOG_INFO("gateway: started address={}", plane->server->address());
@@ -236,6 +241,17 @@ std::string Gateway::MetricsText() const {
          [](const TrafficCounters& one) { return one.in_flight.load(); });
   family("muster_gateway_requests_held", "gauge", "Requests that wait for a pod.",
          [](const TrafficCounters& one) { return one.held.load(); });
+  const DataPlane* plane = impl_->plane.get();
+  if (plane == nullptr || plane->server == nullptr) return text;
+  text += fmt::format(
+      "# HELP muster_gateway_buffered_bytes Bytes that the gateway keeps.\n"
+      "# TYPE muster_gateway_buffered_bytes gauge\n"
+      "muster_gateway_buffered_bytes{{of=\"requests\"}} {}\n"
+      "muster_gateway_buffered_bytes{{of=\"answers\"}} {}\n"
+      "# HELP muster_gateway_answers_refused_total Answers that there was no room for.\n"
+      "# TYPE muster_gateway_answers_refused_total counter\n"
+      "muster_gateway_answers_refused_total {}\n",
+      plane->server->body_bytes(), plane->budget->used(), plane->budget->refused());
   return text;
 }
 

@@ -40,9 +40,9 @@ struct Run {
 };
 using RunPtr = std::shared_ptr<Run>;
 
-void RunNode(const RunPtr& run, const std::string& name, std::string body, Done done);
+void RunNode(const RunPtr& run, const std::string& name, Body body, Done done);
 
-void RunStep(const RunPtr& run, const Value& step, std::string body, Done done) {
+void RunStep(const RunPtr& run, const Value& step, Body body, Done done) {
   if (run->steps_left == 0) {
     return done(Failure(508, fmt::format("the graph takes more than {} steps", kMaxGraphSteps)));
   }
@@ -64,7 +64,7 @@ Result<bool> Holds(const Value& step, const std::string& body) {
 struct SequenceState {
   Value steps;
   size_t next = 0;
-  std::string request;
+  Body request;
   Done done;
 };
 
@@ -72,12 +72,13 @@ void GoOn(const RunPtr& run, const std::shared_ptr<SequenceState>& state, net::R
   if (state->next == state->steps.size()) return state->done(std::move(last));
   const size_t index = state->next++;
   const Value& step = state->steps.At(index);
-  const std::string& said = index == 0 ? state->request : last.body;
+  const std::string& said = index == 0 ? *state->request : last.body;
   const Result<bool> holds = Holds(step, said);
   if (!holds) return state->done(Failure(400, holds.error().message()));
-  if (!*holds) return state->done(std::move(last));
-  std::string input =
-      step["data"].AsString() == "$response" && index > 0 ? last.body : state->request;
+  if (!*holds) return state->done(index == 0 ? Json(200, said) : std::move(last));
+  Body input = state->request;
+  if (step["data"].AsString() == "$response" && index > 0)
+    input = std::make_shared<const std::string>(std::move(last.body));
   RunStep(run, step, std::move(input), [run, state, step](net::Response response) {
     if (!IsGood(response.status) && step["dependency"].AsString() == "Hard")
       return state->done(std::move(response));
@@ -91,7 +92,7 @@ struct EnsembleState {
   Done done;
 };
 
-void RunEnsemble(const RunPtr& run, const Value& steps, const std::string& body, Done done) {
+void RunEnsemble(const RunPtr& run, const Value& steps, const Body& body, Done done) {
   auto state = std::make_shared<EnsembleState>();
   state->done = std::move(done);
   state->open = steps.size();
@@ -103,7 +104,8 @@ void RunEnsemble(const RunPtr& run, const Value& steps, const std::string& body,
       if (!state->done) return;
       if (!IsGood(response.status) && step["dependency"].AsString() == "Hard")
         return std::exchange(state->done, nullptr)(std::move(response));
-      state->answers[i].second = json::Parse(response.body).value_or(Value(response.body));
+      auto parsed = json::Parse(response.body);
+      state->answers[i].second = parsed ? *std::move(parsed) : Value(std::move(response.body));
       if (--state->open > 0) return;
       Value all = json::Obj();
       for (const auto& [name, answer] : state->answers) all = std::move(all).Set(name, answer);
@@ -112,16 +114,16 @@ void RunEnsemble(const RunPtr& run, const Value& steps, const std::string& body,
   }
 }
 
-void RunSwitch(const RunPtr& run, const Value& steps, std::string body, Done done) {
+void RunSwitch(const RunPtr& run, const Value& steps, Body body, Done done) {
   for (const Value& step : steps.items()) {
-    const Result<bool> holds = Holds(step, body);
+    const Result<bool> holds = Holds(step, *body);
     if (!holds) return done(Failure(400, holds.error().message()));
     if (*holds) return RunStep(run, step, std::move(body), std::move(done));
   }
   done(Failure(404, "none of the routes matched with the switch condition"));
 }
 
-void RunSplitter(const RunPtr& run, const Value& steps, std::string body, Done done) {
+void RunSplitter(const RunPtr& run, const Value& steps, Body body, Done done) {
   auto point = static_cast<int64_t>(run->seed % 100);
   for (const Value& step : steps.items()) {
     point -= step["weight"].AsInt();
@@ -130,7 +132,7 @@ void RunSplitter(const RunPtr& run, const Value& steps, std::string body, Done d
   done(Failure(500, "the weights of the splitter do not add up to 100"));
 }
 
-void RunNode(const RunPtr& run, const std::string& name, std::string body, Done done) {
+void RunNode(const RunPtr& run, const std::string& name, Body body, Done done) {
   const Value& node = run->nodes[name];
   const Value& steps = node["steps"];
   if (steps.empty()) return done(Failure(500, fmt::format("the node {} has no steps", name)));
@@ -142,15 +144,14 @@ void RunNode(const RunPtr& run, const std::string& name, std::string body, Done 
   state->steps = steps;
   state->request = std::move(body);
   state->done = std::move(done);
-  GoOn(run, state, Json(200, state->request));
+  GoOn(run, state, {});
 }
 
 }  // namespace
 
-void RunGraphNodes(const Value& nodes, const std::string& body, uint64_t seed, StepCaller call,
-                   Done done) {
+void RunGraphNodes(const Value& nodes, Body body, uint64_t seed, StepCaller call, Done done) {
   const auto run = std::make_shared<Run>(Run{nodes, std::move(call), seed});
-  RunNode(run, "root", body, std::move(done));
+  RunNode(run, "root", std::move(body), std::move(done));
 }
 
 }  // namespace muster::gateway

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/task.h"
@@ -27,13 +28,16 @@ namespace muster::gateway {
 // Steps that one request may take, all nodes together: each may lead to several others.
 inline constexpr size_t kMaxGraphSteps = 500;
 
+// Of a request: steps that are asked the same share it.
+using Body = std::shared_ptr<const std::string>;
+
 // Asks the service of one step (serviceName or serviceUrl).
-using StepCaller = std::function<void(const json::Value& step, std::string body,
-                                      Function<void(net::Response)> done)>;
+using StepCaller =
+    std::function<void(const json::Value& step, Body body, Function<void(net::Response)> done)>;
 
 // `nodes` is spec.nodes of a graph that passed validation: it has a root and leads back nowhere.
 // `seed` decides where Splitters go.
-void RunGraphNodes(const json::Value& nodes, const std::string& body, uint64_t seed,
-                   StepCaller call, Function<void(net::Response)> done);
+void RunGraphNodes(const json::Value& nodes, Body body, uint64_t seed, StepCaller call,
+                   Function<void(net::Response)> done);
 
 }  // namespace muster::gateway

@@ -1,5 +1,7 @@
 #include "gateway/graph_run.h"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "gateway/graph_condition.h"
@@ -15,17 +17,19 @@ Value Yaml(std::string_view text) { return (*json::ParseYaml(text))[0]; }
 // Services that answer {"from": NAME, "got": BODY}; those called "bad..." with 500.
 struct Graph {
   std::vector<std::string> asked;
+  std::set<Body> bodies;  // by address
   std::string Run(std::string_view nodes, const std::string& body = R"({"x":1})",
                   uint64_t seed = 0) {
     std::string said;
     RunGraphNodes(
-        Yaml(nodes), body, seed,
-        [this](const Value& step, std::string input, Function<void(net::Response)> done) {
+        Yaml(nodes), std::make_shared<const std::string>(body), seed,
+        [this](const Value& step, const Body& input, Function<void(net::Response)> done) {
           const std::string name = step["serviceName"].Str();
           asked.push_back(name);
+          bodies.insert(input);
           net::Response response;
           response.status = name.starts_with("bad") ? 500 : 200;
-          response.body = fmt::format(R"({{"from":"{}","got":{}}})", name, input);
+          response.body = fmt::format(R"({{"from":"{}","got":{}}})", name, *input);
           done(std::move(response));
         },
         [&](net::Response response) {
@@ -71,8 +75,10 @@ all: {routerType: Ensemble, steps: [{serviceName: b, name: first}, {serviceName:
 )";
   Graph graph;
   EXPECT_EQ(graph.Run(nodes, R"({"x":2})"), R"(200 {"from":"a","got":{"x":2}})");
+  graph.bodies.clear();
   EXPECT_EQ(graph.Run(nodes),
             R"(200 {"first":{"from":"b","got":{"x":1}},"1":{"from":"c","got":{"x":1}}})");
+  EXPECT_EQ(graph.bodies.size(), 1u);  // not one for each step
   EXPECT_EQ(graph.Run(nodes, R"({"y":2})").substr(0, 4), "404 ");
   EXPECT_EQ(graph.Run(nodes, "no json").substr(0, 4), "404 ");
 }

@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "base/strings.h"
+#include "base/log.h"
 #include "gateway/graph_run.h"
 #include "json/write.h"
 #include "net/url.h"
@@ -18,14 +18,24 @@ net::Response ErrorResponse(int status, std::string_view message) {
   net::Response response;
   response.status = status;
   response.headers.Add("Content-Type", "application/json");
+  if (status == 503) response.headers.Add("Retry-After", "1");
   response.body = json::Write(json::Obj({{"error", message}}));
   return response;
 }
 
-bool IsIdempotent(std::string_view method) {
-  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE" ||
-         method == "OPTIONS";
+net::Response NoRoom(const ByteBudget& budget) {
+  return ErrorResponse(
+      503, fmt::format("the answers that are on their way through the gateway have more than {} "
+                       "MiB together; try again later",
+                       budget.most() / (1024 * 1024)));
 }
+
+Body TakeBody(net::Request& request) {
+  return std::make_shared<const std::string>(std::exchange(request.body, {}));
+}
+
+// What reads may be asked again; all else may have been done already.
+bool IsSafe(std::string_view method) { return method == "GET" || method == "HEAD"; }
 
 // The pod never saw the request: nobody took the connection.
 bool NeverReached(const Status& error) {
@@ -34,34 +44,38 @@ bool NeverReached(const Status& error) {
          message.ends_with("Network is unreachable") || message.ends_with("no connection in time");
 }
 
-// What belongs to one connection ends here.
-void StripHopByHop(net::Headers& headers) {
-  for (const char* name : {"Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer",
-                           "Transfer-Encoding", "Upgrade", "Content-Length", "Expect"})
-    headers.Remove(name);
-}
-
 }  // namespace
 
 struct Proxy::Call {
   client::ObjectKey key;
-  net::Request request;
+  net::Request request;  // without its body, which is
+  Body body;
+  net::ResponseWriterPtr writer;  // of a client, who may get the answer piece by piece
   Done done;
   Duration timeout{};
-  Time deadline{};
   TimerId timer = 0;
   std::string deployment;  // chosen once
   Backend backend;         // where it is now
   std::shared_ptr<TrafficCounters> counters;
-  std::set<Backend> refused;  // who did not take it
-  bool held = false, sent = false, finished = false;
+  std::set<Backend> refused;           // who did not take it
+  std::shared_ptr<AnswerRelay> relay;  // while it is at a pod
+  int repeats = 0;
+  bool held = false, finished = false;
 };
 
-Proxy::Proxy(Loop& loop, Sender send, std::function<void(const client::ObjectKey&)> wake, Rng rng)
-    : loop_(loop), send_(std::move(send)), wake_(std::move(wake)), rng_(rng) {}
+Proxy::Proxy(Loop& loop, Sender send, std::function<void(const client::ObjectKey&)> wake,
+             std::shared_ptr<ByteBudget> budget, Rng rng)
+    : loop_(loop),
+      send_(std::move(send)),
+      wake_(std::move(wake)),
+      budget_(std::move(budget)),
+      rng_(rng) {}
 
 Proxy::~Proxy() {
-  for (const CallPtr& call : calls_) loop_.Cancel(call->timer);
+  for (const CallPtr& call : calls_) {
+    loop_.Cancel(call->timer);
+    if (call->relay != nullptr) call->relay->Abandon();
+  }
 }
 
 void Proxy::SetTable(std::shared_ptr<const RouteTable> table) {
@@ -86,20 +100,23 @@ void Proxy::Handle(net::Request request, net::ResponseWriterPtr writer) {
   if (const auto graph = table_->FindGraph(*key))
     return RunGraph(*graph, std::move(request), std::move(writer));
   const auto route = table_->FindRoute(*key);
+  Body body = TakeBody(request);
   const CallPtr call =
-      NewCall(*key, std::move(request), route->timeout,
+      NewCall(*key, std::move(request), std::move(body), route->timeout,
               [writer](net::Response response) { writer->Send(std::move(response)); });
-  // Nobody is woken, and no place is kept, for who does not wait any more.
+  call->writer = writer;
+  // Nobody is woken, no place is kept and no pod goes on for who does not wait any more.
   writer->OnPeerGone([this, alive = std::weak_ptr(alive_), weak = std::weak_ptr(call)] {
     const CallPtr gone = weak.lock();
-    if (alive.expired() || gone == nullptr || gone->finished || gone->sent) return;
+    if (alive.expired() || gone == nullptr || gone->finished) return;
+    if (gone->relay != nullptr && gone->relay->passes_on()) return EndPassedOn(gone, "");
     Fail(gone, 499, "the client is gone");
   });
   Start(call);
 }
 
-Proxy::CallPtr Proxy::NewCall(const client::ObjectKey& key, net::Request request, Duration timeout,
-                              Done done) {
+Proxy::CallPtr Proxy::NewCall(const client::ObjectKey& key, net::Request request, Body body,
+                              Duration timeout, Done done) {
   auto call = std::make_shared<Call>();
   call->key = key;
   StripHopByHop(request.headers);
@@ -107,14 +124,18 @@ Proxy::CallPtr Proxy::NewCall(const client::ObjectKey& key, net::Request request
   const std::string& peer = request.peer.address;
   if (!peer.empty()) request.headers.Add("X-Forwarded-For", peer.substr(0, peer.rfind(':')));
   call->request = std::move(request);
+  call->body = std::move(body);
   call->done = std::move(done);
   call->timeout = timeout;
-  call->deadline = loop_.Now() + timeout;
-  call->timer = loop_.After(timeout, [this, weak = std::weak_ptr(call)] {
-    if (const CallPtr late = weak.lock()) Expire(late);
-  });
+  ExpireAfter(timeout, call);
   calls_.insert(call);
   return call;
+}
+
+void Proxy::ExpireAfter(Duration delay, const CallPtr& call) {
+  call->timer = loop_.After(delay, [this, weak = std::weak_ptr(call)] {
+    if (const CallPtr late = weak.lock()) Expire(late);
+  });
 }
 
 // To a group, once; then to a pod of it, or into its queue.
@@ -155,10 +176,12 @@ const Backend* Proxy::Pick(const Route& route, const PodGroup& group, const Call
   int64_t least = 0;
   for (const Backend& backend : group.ready) {
     if (call.refused.contains(backend)) continue;
-    const auto found = in_flight_.find(backend);
-    const int64_t busy = found == in_flight_.end() ? 0 : found->second;
-    if (route.most_at_once > 0 && busy >= route.most_at_once) continue;
-    if (best == nullptr || busy < least) best = &backend, least = busy;
+    const auto found = loads_.find(backend);
+    const Load load = found == loads_.end() ? Load() : found->second;
+    const bool full = route.most_at_once > 0 ? load.requests >= route.most_at_once
+                                             : load.unanswered >= kMaxUnansweredPerPod;
+    if (full) continue;
+    if (best == nullptr || load.requests < least) best = &backend, least = load.requests;
   }
   return best;
 }
@@ -218,41 +241,83 @@ void Proxy::ReleaseHeld(const GroupKey& key) {
 
 void Proxy::SendTo(const Backend& backend, const CallPtr& call) {
   call->backend = backend;
-  call->sent = true;
-  ++in_flight_[backend];
+  Load& load = loads_[backend];
+  ++load.requests;
+  ++load.unanswered;
   ++call->counters->in_flight;
-  // A little longer than the call's own timer, which says more.
-  const Duration left = std::max<Duration>(call->deadline - loop_.Now(), Duration(0)) + seconds(1);
-  send_({.tls = false, .host = backend.host, .port = backend.port}, call->request, left,
-        [this, alive = std::weak_ptr(alive_), call](Result<net::Response> answer) {
-          if (!alive.expired()) OnAnswer(call, std::move(answer));
-        });
+  call->relay = std::make_shared<AnswerRelay>(
+      loop_, budget_, call->writer,
+      [this, alive = std::weak_ptr(alive_), weak = std::weak_ptr(call)] {
+        const CallPtr begun = weak.lock();
+        if (!alive.expired() && begun != nullptr) OnBegun(begun);
+      },
+      [this, alive = std::weak_ptr(alive_), weak = std::weak_ptr(call)](AnswerEnd end) {
+        const CallPtr answered = weak.lock();
+        if (!alive.expired() && answered != nullptr) OnAnswer(answered, std::move(end));
+      });
+  call->relay->Start(send_, {.tls = false, .host = backend.host, .port = backend.port},
+                     call->request, call->body);
 }
 
-void Proxy::OnAnswer(const CallPtr& call, Result<net::Response> answer) {
-  call->sent = false;
+void Proxy::OnBegun(const CallPtr& call) {
+  --loads_[call->backend].unanswered;
+  ReleaseHeld({call->key, call->deployment});
+}
+
+void Proxy::LeaveBackend(const CallPtr& call) {
+  if (call->relay == nullptr) return;
+  const auto relay = std::exchange(call->relay, nullptr);
+  relay->Abandon();
   --call->counters->in_flight;
-  if (auto busy = in_flight_.find(call->backend); --busy->second == 0) in_flight_.erase(busy);
+  const auto load = loads_.find(call->backend);
+  if (!relay->passes_on()) --load->second.unanswered;
+  if (--load->second.requests == 0) loads_.erase(load);
+}
+
+// Then whoever waited for its place gets it.
+void Proxy::OnAnswer(const CallPtr& call, AnswerEnd end) {
+  LeaveBackend(call);
   const GroupKey group{call->key, call->deployment};
-  if (!call->finished) {
-    if (answer) {
-      StripHopByHop(answer->headers);
-      Finish(call, std::move(*answer));
-    } else if (NeverReached(answer.error()) || IsIdempotent(call->request.method)) {
-      call->refused.insert(call->backend);
-      Start(call);
-    } else {
-      Fail(call, 502,
-           fmt::format("a pod of InferenceService {} did not answer: {}", call->key.ToString(),
-                       answer.error().message()));
-    }
+  switch (end.kind) {
+    case AnswerEnd::Kind::kWhole:
+      Finish(call, std::move(end.response));
+      break;
+    case AnswerEnd::Kind::kPassedOn:
+      EndPassedOn(call, "");
+      break;
+    case AnswerEnd::Kind::kCut:
+      EndPassedOn(call, end.error.message());
+      break;
+    case AnswerEnd::Kind::kNoRoom:
+      ++call->counters->failures;
+      Finish(call, NoRoom(*budget_));
+      break;
+    case AnswerEnd::Kind::kNone:
+      OnNoAnswer(call, end.error);
+      break;
   }
   ReleaseHeld(group);
+}
+
+void Proxy::OnNoAnswer(const CallPtr& call, const Status& why) {
+  const bool never_reached = NeverReached(why);
+  if (never_reached || (IsSafe(call->request.method) && call->repeats++ < kMaxRepeats)) {
+    call->refused.insert(call->backend);
+    return Start(call);
+  }
+  Fail(call, 502,
+       fmt::format("a pod of InferenceService {} did not answer: {}", call->key.ToString(),
+                   why.message()));
 }
 
 void Proxy::Expire(const CallPtr& call) {
   if (call->finished) return;
   const auto waited = std::chrono::duration_cast<seconds>(call->timeout).count();
+  if (call->relay != nullptr && call->relay->passes_on()) {
+    const Duration left = call->relay->last_progress() + call->timeout - loop_.Now();
+    if (left > Duration(0)) return ExpireAfter(left, call);
+    return EndPassedOn(call, fmt::format("nothing more of the answer within {} s", waited));
+  }
   if (!call->held) {
     return Fail(
         call, 504,
@@ -266,19 +331,41 @@ void Proxy::Expire(const CallPtr& call) {
                    call->key.ToString(), waited, why));
 }
 
-void Proxy::Finish(const CallPtr& call, net::Response response) {
-  if (std::exchange(call->finished, true)) return;
+Proxy::Done Proxy::Forget(const CallPtr& call) {
+  call->finished = true;
   LeaveQueue(call);
+  LeaveBackend(call);
   loop_.Cancel(call->timer);
   calls_.erase(call);
-  auto done = std::exchange(call->done, nullptr);
+  call->writer = nullptr;
+  call->body = nullptr;
+  return std::exchange(call->done, nullptr);
+}
+
+void Proxy::Finish(const CallPtr& call, net::Response response) {
+  if (call->finished) return;
+  auto done = Forget(call);
   done(std::move(response));
+}
+
+// An answer that the client got piece by piece. With a `fault`, or before its End(), it is cut.
+void Proxy::EndPassedOn(const CallPtr& call, std::string_view fault) {
+  if (call->finished) return;
+  if (!fault.empty()) {
+    ++call->counters->failures;
+    LOG_WARN("gateway: cut an answer service={} why={:?}", call->key.ToString(), fault);
+  }
+  const bool was_at_a_pod = call->relay != nullptr;
+  Forget(call);
+  if (was_at_a_pod) ReleaseHeld({call->key, call->deployment});
 }
 
 void Proxy::Fail(const CallPtr& call, int status, std::string message) {
   if (call->finished) return;
   if (call->counters != nullptr) ++call->counters->failures;
+  const bool was_at_a_pod = call->relay != nullptr;
   Finish(call, ErrorResponse(status, message));
+  if (was_at_a_pod) ReleaseHeld({call->key, call->deployment});
 }
 
 // ---- graphs ----
@@ -290,23 +377,32 @@ void Proxy::RunGraph(const GraphRoute& graph, net::Request request, net::Respons
     alive.body = R"({"status": "alive"})";
     return writer->Send(std::move(alive));
   }
-  auto shared = std::make_shared<const net::Request>(request);
-  const std::string body = shared->body;
+  // What the steps say is kept until the last one is done.
+  auto kept = std::make_shared<ByteBudget::Share>(budget_);
+  Body body = TakeBody(request);
+  auto shared = std::make_shared<const net::Request>(std::move(request));
+  auto gone = std::make_shared<bool>(false);
+  writer->OnPeerGone([gone] { *gone = true; });
   RunGraphNodes(
-      graph.nodes, body, rng_.Next(),
-      [this, alive = std::weak_ptr(alive_), graph, shared](const json::Value& step,
-                                                           std::string input, Done done) {
-        if (!alive.expired()) CallStep(graph, *shared, step, std::move(input), std::move(done));
+      graph.nodes, std::move(body), rng_.Next(),
+      [this, alive = std::weak_ptr(alive_), graph, shared, kept, gone](const json::Value& step,
+                                                                       Body input, Done done) {
+        if (alive.expired()) return;
+        if (*gone) return done(ErrorResponse(499, "the client is gone"));
+        CallStep(graph, *shared, step, std::move(input),
+                 [kept, budget = budget_, done = std::move(done)](net::Response response) mutable {
+                   if (!kept->Grow(response.body.size())) response = NoRoom(*budget);
+                   done(std::move(response));
+                 });
       },
       [writer](net::Response response) { writer->Send(std::move(response)); });
 }
 
 // Headers that upstream's router hands on: only what the client meant for the models.
 void Proxy::CallStep(const GraphRoute& graph, const net::Request& request, const json::Value& step,
-                     std::string body, Done done) {
+                     Body body, Done done) {
   net::Request next;
   next.method = "POST";
-  next.body = std::move(body);
   next.headers.Add("Content-Type", "application/json");
   for (const char* name : {"Authorization", "X-Request-Id"}) {
     if (request.headers.Has(name)) next.headers.Add(name, std::string(request.headers.Get(name)));
@@ -320,8 +416,8 @@ void Proxy::CallStep(const GraphRoute& graph, const net::Request& request, const
     next.target = route->v2 ? fmt::format("/v2/models/{}/infer", name)
                             : fmt::format("/v1/models/{}:predict", name);
     next.headers.Add("Host", fmt::format("{}.{}", key.name, key.ns));
-    return Start(
-        NewCall(key, std::move(next), std::min(graph.timeout, route->timeout), std::move(done)));
+    return Start(NewCall(key, std::move(next), std::move(body),
+                         std::min(graph.timeout, route->timeout), std::move(done)));
   }
   const Result<net::ParsedUrl> url = net::ParseUrl(step["serviceUrl"].AsString());
   if (!url) return done(ErrorResponse(500, url.error().message()));
@@ -333,7 +429,7 @@ void Proxy::CallStep(const GraphRoute& graph, const net::Request& request, const
                                                step["serviceUrl"].AsString(), host)));
   next.target = url->path.starts_with('/') ? url->path : "/" + url->path;
   next.headers.Add("Host", host);
-  Start(NewCall(*key, std::move(next), graph.timeout, std::move(done)));
+  Start(NewCall(*key, std::move(next), std::move(body), graph.timeout, std::move(done)));
 }
 
 }  // namespace muster::gateway

@@ -1,5 +1,7 @@
 #include "gateway/proxy.h"
 
+#include <deque>
+
 #include <gtest/gtest.h>
 
 #include "loop/sim_loop.h"
@@ -7,42 +9,84 @@
 namespace muster::gateway {
 namespace {
 
-// Keeps the one answer.
+// Keeps the one answer, or how far a streamed one came.
 class Writer final : public net::ResponseWriter {
  public:
   void Send(net::Response response) override {
     EXPECT_EQ(status, 0);
     status = response.status;
+    headers = std::move(response.headers);
     body = std::move(response.body);
+    on_gone = nullptr;
   }
-  void StartStream(int, net::Headers) override {}
-  void Write(std::shared_ptr<const std::string>) override {}
-  void End() override {}
-  size_t BufferedBytes() const override { return 0; }
+  void StartStream(int code, net::Headers head) override {
+    EXPECT_EQ(status, 0);
+    status = code;
+    headers = std::move(head);
+    streams = true;
+  }
+  void Write(std::shared_ptr<const std::string> bytes) override {
+    EXPECT_TRUE(streams && !ended);
+    body += *bytes;
+    backlog += bytes->size();
+  }
+  void End() override {
+    EXPECT_TRUE(streams && !ended);
+    ended = true;
+    on_gone = nullptr;
+  }
+  size_t BufferedBytes() const override { return backlog; }
   std::unique_ptr<net::ByteStream> Upgrade(net::Headers) override { return nullptr; }
   void OnPeerGone(Task task) override { on_gone = std::move(task); }
 
   int status = 0;
+  net::Headers headers;
   std::string body;
+  size_t backlog = 0;  // which the client has not read
+  bool streams = false, ended = false;
   Task on_gone;
 };
 
+// A request at a pod.
 struct Sent {
   std::string host;
   net::Request request;
-  Function<void(Result<net::Response>)> done;
+  Body body;
+  net::ClientStreamCallbacks answer;
+  std::shared_ptr<bool> paused = std::make_shared<bool>(false);
+  std::weak_ptr<bool> handle = {};
+
+  bool Abandoned() const { return handle.expired(); }
 };
+
+class Handle final : public net::ClientStream {
+ public:
+  explicit Handle(std::shared_ptr<bool> paused) : paused_(std::move(paused)) {}
+  void PauseReading(bool paused) override { *paused_ = paused; }
+  std::weak_ptr<bool> alive() const { return alive_; }
+
+ private:
+  std::shared_ptr<bool> paused_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+constexpr size_t kBudget = 4 * 1024 * 1024;
 
 class ProxyTest : public testing::Test {
  protected:
   ProxyTest()
       : proxy_(
             loop_,
-            [this](const net::Endpoint& endpoint, net::Request request, Duration,
-                   Function<void(Result<net::Response>)> done) {
-              sent_.push_back({endpoint.host, std::move(request), std::move(done)});
+            [this](const net::Endpoint& endpoint, net::Request request, Body body,
+                   net::ClientStreamCallbacks answer) {
+              Sent& sent = sent_.emplace_back(endpoint.host, std::move(request), std::move(body),
+                                              std::move(answer));
+              auto handle = std::make_unique<Handle>(sent.paused);
+              sent.handle = handle->alive();
+              return handle;
             },
-            [this](const client::ObjectKey& key) { woken_.push_back(key.ToString()); }, Rng(1)) {
+            [this](const client::ObjectKey& key) { woken_.push_back(key.ToString()); }, budget_,
+            Rng(1)) {
     for (PodGroup* group : {&stable_, &canary_}) {
       group->counters = std::make_shared<TrafficCounters>();
     }
@@ -76,21 +120,33 @@ class ProxyTest : public testing::Test {
     return writer;
   }
 
+  // `length`: as the pod says it; -1: it does not say.
+  void Begin(size_t index, int64_t length, int status = 200) {
+    net::Headers headers;
+    headers.Add("Content-Type", "application/json");
+    if (length >= 0) headers.Add("Content-Length", std::to_string(length));
+    std::exchange(sent_[index].answer.on_head, nullptr)(status, headers);
+  }
+  void Say(size_t index, std::string_view bytes) { sent_[index].answer.on_data(bytes); }
+  void End(size_t index, const Status& status = Status::Ok()) {
+    std::exchange(sent_[index].answer.on_end, nullptr)(status);
+  }
   void Answer(size_t index, int status = 200) {
-    net::Response response;
-    response.status = status;
-    response.body = sent_[index].host;
-    auto done = std::move(sent_[index].done);
-    done(std::move(response));
+    const std::string& body = sent_[index].host;
+    Begin(index, static_cast<int64_t>(body.size()), status);
+    Say(index, body);
+    End(index);
   }
   void Break(size_t index, std::string_view why) {
-    auto done = std::move(sent_[index].done);
-    done(Error(Reason::kServiceUnavailable, "http://x: {}", why));
+    End(index, Status(Reason::kServiceUnavailable, fmt::format("http://x: {}", why)));
   }
 
   SimLoop loop_;
-  std::vector<Sent> sent_;
+  std::deque<Sent> sent_;
   std::vector<std::string> woken_;
+  size_t elsewhere_ = 0;
+  std::shared_ptr<ByteBudget> budget_ =
+      std::make_shared<ByteBudget>(kBudget, [this] { return elsewhere_; });
   Proxy proxy_;
   PodGroup stable_, canary_;
   int64_t most_at_once_ = 0;
@@ -224,11 +280,188 @@ TEST_F(ProxyTest, WhatAPodMayHaveDoneIsNotDoneAgain) {
   Break(0, "the server closed the connection");
   EXPECT_EQ(sent_.size(), 1u);
   EXPECT_EQ(writer->status, 502);
+  for (const char* method : {"PUT", "DELETE", "PATCH", "OPTIONS"}) {
+    const auto other = Ask(method);
+    Break(sent_.size() - 1, "the server closed the connection");
+    EXPECT_EQ(other->status, 502) << method;
+  }
+  sent_.clear();
   const auto reader = Ask("GET");
-  Break(1, "the server closed the connection");
+  Break(0, "the server closed the connection");
+  ASSERT_EQ(sent_.size(), 2u);
+  Answer(1);
+  EXPECT_EQ(reader->status, 200);
+}
+
+TEST_F(ProxyTest, AGetThatKillsItsPodIsNotRepeatedForEver) {
+  stable_.ready = {{"p1", 80}};
+  Publish();
+  const auto writer = Ask("GET");
+  for (size_t i = 0; writer->status == 0 && i < 100; ++i) {
+    ASSERT_EQ(sent_.size(), 2 * i + 1);
+    Break(2 * i, "the server closed the connection");
+    if (writer->status != 0) break;
+    // Nobody listens there for a moment, which counts for nothing.
+    loop_.RunFor(kRetryPause);
+    ASSERT_EQ(sent_.size(), 2 * i + 2);
+    Break(2 * i + 1, "Connection refused");
+    loop_.RunFor(kRetryPause);
+  }
+  EXPECT_EQ(writer->status, 502);
+  EXPECT_EQ(writer->body,
+            "{\"error\":\"a pod of InferenceService ml/iris did not answer: http://x: the server "
+            "closed the connection\"}");
+  EXPECT_EQ(sent_.size(), size_t{2 * kMaxRepeats + 1});
+  EXPECT_EQ(stable_.counters->in_flight, 0);
+}
+
+TEST_F(ProxyTest, ALongAnswerIsPassedOnAsItComes) {
+  stable_.ready = {{"p1", 80}};
+  Publish();
+  const auto writer = Ask("GET");
+  Begin(0, kMaxWholeAnswerBytes + 1, 206);
+  EXPECT_EQ(writer->status, 206);
+  EXPECT_EQ(writer->headers.Get("Content-Type"), "application/json");
+  EXPECT_FALSE(writer->headers.Has("Content-Length"));
+  Say(0, "one ");
+  EXPECT_EQ(writer->body, "one ");
+  // As long as something comes there is time.
+  for (int i = 0; i < 4; ++i) {
+    loop_.RunFor(seconds(20));
+    Say(0, "more ");
+  }
+  EXPECT_EQ(stable_.counters->in_flight, 1);
+  End(0);
+  EXPECT_TRUE(writer->ended);
+  EXPECT_EQ(writer->body, "one more more more more ");
+  EXPECT_EQ(stable_.counters->in_flight, 0);
+  EXPECT_EQ(stable_.counters->failures, 0u);
+}
+
+TEST_F(ProxyTest, AnAnswerThatIsCutIsNotEndedNorRepeated) {
+  stable_.ready = {{"p1", 80}, {"p2", 80}};
+  Publish();
+  std::weak_ptr<Writer> reader;
+  {
+    const auto writer = Ask("GET");
+    reader = writer;
+    Begin(0, -1);
+    Say(0, "half");
+    Break(0, "the server closed the connection");
+    EXPECT_FALSE(writer->ended);
+  }
+  EXPECT_TRUE(reader.expired());  // which cuts the connection
+  EXPECT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(stable_.counters->failures, 1u);
+  const auto silent = Ask("GET");
+  Begin(1, -1);
+  loop_.RunFor(seconds(31));
+  EXPECT_TRUE(sent_[1].Abandoned());
+  EXPECT_FALSE(silent->ended);
+  EXPECT_EQ(silent.use_count(), 1);
+  EXPECT_EQ(stable_.counters->in_flight, 0);
+}
+
+TEST_F(ProxyTest, ASlowReaderHoldsItsPodBack) {
+  stable_.ready = {{"p1", 80}};
+  Publish();
+  const auto writer = Ask("GET");
+  Begin(0, -1);
+  Say(0, std::string(kMaxAnswerBacklogBytes, 'x'));
+  EXPECT_FALSE(*sent_[0].paused);
+  Say(0, "x");
+  EXPECT_TRUE(*sent_[0].paused);
+  // What was on its way comes all the same.
+  Say(0, "x");
+  loop_.RunFor(seconds(1));
+  EXPECT_TRUE(*sent_[0].paused);
+  writer->backlog = kMaxAnswerBacklogBytes / 2;
+  loop_.RunFor(kMaxBacklogLookPeriod);
+  EXPECT_FALSE(*sent_[0].paused);
+  // Where many are slow, each may have less.
+  elsewhere_ = kBudget / 2;
+  writer->backlog = 0;
+  Say(0, std::string(kMinAnswerBacklogBytes + 1, 'x'));
+  EXPECT_TRUE(*sent_[0].paused);
+  // Nothing is read any more.
+  loop_.RunFor(seconds(31));
+  EXPECT_TRUE(sent_[0].Abandoned());
+  EXPECT_FALSE(writer->ended);
+}
+
+TEST_F(ProxyTest, AnswersOfAllTogetherHaveABound) {
+  stable_.ready = {{"p1", 80}};
+  Publish();
+  elsewhere_ = kBudget;
+  const auto streamed = Ask("GET"), whole = Ask("GET");
+  Begin(0, -1);
+  EXPECT_EQ(streamed->status, 503);
+  EXPECT_EQ(streamed->body,
+            "{\"error\":\"the answers that are on their way through the gateway have more than 4 "
+            "MiB together; try again later\"}");
+  EXPECT_EQ(streamed->headers.Get("Retry-After"), "1");
+  EXPECT_TRUE(sent_[0].Abandoned());
+  Begin(1, 3);
+  Say(1, "abc");
+  EXPECT_EQ(whole->status, 503);
+  EXPECT_EQ(budget_->refused(), 2u);
+  EXPECT_EQ(stable_.counters->in_flight, 0);
+  elsewhere_ = 0;
+  const auto next = Ask("GET");
+  Answer(2);
+  EXPECT_EQ(next->status, 200);
+  EXPECT_EQ(budget_->used(), 0u);
+}
+
+TEST_F(ProxyTest, AHeadTellsTheLengthAndABodilessAnswerIsNoStream) {
+  stable_.ready = {{"p1", 80}};
+  Publish();
+  const auto head = Ask("HEAD"), none = Ask("GET");
+  Begin(0, 5'000'000);
+  End(0);
+  EXPECT_EQ(head->status, 200);
+  EXPECT_EQ(head->headers.Get("Content-Length"), "5000000");
+  Begin(1, -1, 204);
+  End(1);
+  EXPECT_EQ(none->status, 204);
+  EXPECT_FALSE(head->streams || none->streams);
+}
+
+TEST_F(ProxyTest, APodDoesNotGoOnForWhoIsGone) {
+  most_at_once_ = 1;
+  stable_.ready = {{"p1", 80}};
+  Publish();
+  const auto gone = Ask(), reads = Ask(), last = Ask();
+  gone->on_gone();
+  EXPECT_TRUE(sent_[0].Abandoned());
+  ASSERT_EQ(sent_.size(), 2u);  // its place goes to the next
+  Begin(1, -1);
+  Say(1, "half");
+  reads->on_gone();
+  EXPECT_TRUE(sent_[1].Abandoned());
   ASSERT_EQ(sent_.size(), 3u);
   Answer(2);
-  EXPECT_EQ(reader->status, 200);
+  EXPECT_EQ(last->status, 200);
+  EXPECT_EQ(stable_.counters->in_flight, 0);
+}
+
+TEST_F(ProxyTest, WithoutContainerConcurrencyThereIsABoundForWhoHasNoAnswerYet) {
+  stable_.ready = {{"p1", 80}};
+  Publish();
+  const size_t most = kMaxUnansweredPerPod;
+  std::vector<std::shared_ptr<Writer>> writers;
+  for (size_t i = 0; i < most + 3; ++i) writers.push_back(Ask());
+  EXPECT_EQ(sent_.size(), most);
+  EXPECT_EQ(stable_.counters->held, 3);
+  Answer(0);
+  EXPECT_EQ(sent_.size(), most + 1);
+  // One that streams does not count, nor when it ends.
+  Begin(1, -1);
+  EXPECT_EQ(sent_.size(), most + 2);
+  End(1);
+  EXPECT_EQ(sent_.size(), most + 2);
+  Answer(2);
+  EXPECT_EQ(sent_.size(), most + 3);
 }
 
 TEST_F(ProxyTest, ContainerConcurrencyHoldsWhatIsTooMuch) {
@@ -273,6 +506,49 @@ TEST_F(ProxyTest, StepsOfAGraphGoThroughTheSameQueues) {
   Answer(1);
   EXPECT_EQ(writer->status, 200);
   EXPECT_EQ(stable_.counters->requests, 2u);
+  // Nobody waits for the second.
+  Ask("POST", "chain.ml")->on_gone();
+  Answer(2);
+  EXPECT_EQ(sent_.size(), 3u);
+}
+
+TEST_F(ProxyTest, WhatAGraphCollectsIsBoundedAndItsBodyShared) {
+  auto table = std::make_shared<RouteTable>();
+  Route route;
+  route.key = {"ml", "iris"};
+  route.timeout = seconds(30);
+  stable_.ready = {{"p1", 80}};
+  route.groups = {stable_};
+  table->Add(route, "");
+  const json::Value step = json::Obj({{"serviceName", "iris"}});
+  const json::Value root =
+      json::Obj({{"routerType", "Ensemble"}, {"steps", json::List({step, step})}});
+  table->Add(GraphRoute{{"ml", "both"}, json::Obj({{"root", root}}), seconds(30)}, "");
+  proxy_.SetTable(table);
+  const auto fits = Ask("POST", "both.ml");
+  ASSERT_EQ(sent_.size(), 2u);
+  EXPECT_EQ(sent_[0].body, sent_[1].body);
+  Begin(0, -1);  // nobody gets it piece by piece
+  Say(0, std::string(kBudget / 2, '1'));
+  EXPECT_EQ(budget_->used(), kBudget / 2);
+  End(0);
+  EXPECT_EQ(budget_->used(), kBudget / 2);
+  EXPECT_EQ(fits->status, 0);
+  Answer(1);
+  EXPECT_EQ(fits->status, 200);
+  EXPECT_EQ(budget_->used(), 0u);
+
+  const auto too_much = Ask("POST", "both.ml");
+  for (const size_t i : {2, 3}) {
+    Begin(i, -1);
+    Say(i, std::string(kBudget / 2, '1'));
+  }
+  Say(3, "1");
+  EXPECT_EQ(budget_->refused(), 1u);
+  End(2);
+  EXPECT_EQ(too_much->status, 200);  // of a soft step: what it said, here the refusal
+  EXPECT_NE(too_much->body.find("more than 4 MiB together"), std::string::npos);
+  EXPECT_EQ(budget_->used(), 0u);
 }
 
 TEST_F(ProxyTest, AGraphReachesNobodyButInferenceServices) {

@@ -94,7 +94,8 @@ void AnswerRelay::OnData(std::string_view bytes) {
                 Status(Reason::kServiceUnavailable,
                        fmt::format("the answer is longer than {} bytes", kMaxInferenceBytes))});
   }
-  if (!share_.Grow(bytes.size())) return End({AnswerEnd::Kind::kNoRoom});
+  // A short one passes, though others are slow: the server makes room for it.
+  if (writer_ == nullptr && !share_.Grow(bytes.size())) return End({AnswerEnd::Kind::kNoRoom});
   response_.body += bytes;
 }
 

@@ -7,9 +7,9 @@
 // Life cycle: Start() once; Abandon() (or `ended`) is the end, nothing runs afterwards.
 // Thread:     the gateway's loop.
 // Invariants: what is kept of a streamed answer is about ByteBudget::BacklogOfEach() and
-//             kMaxUnreadAnswerBytes; a collected one is in the ByteBudget; `ended` runs once,
-//             unless it was abandoned. An answer that was begun and did not come to its end is cut,
-//             so that the client knows.
+//             kMaxUnreadAnswerBytes, of a short one kMaxWholeAnswerBytes; one for a graph is in the
+//             ByteBudget; `ended` runs once, unless it was abandoned. An answer that was begun and
+//             did not come to its end is cut, so that the client knows.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // src/gateway/byte_budget.h
 //
 // ByteBudget: how much the gateway keeps of answers, all connections together. What is collected
-// (answers for graphs, short answers) has a Share; what waits for slow readers is counted by the
-// server and comes in through `elsewhere`.
+// for graphs has a Share; what waits for slow readers is counted by the server, which cuts those
+// that stall where it is too much, and comes in through `elsewhere`.
 //
 // Thread: used() and refused() on any, if `elsewhere` may be called there; Shares on the gateway's.
 

@@ -30,7 +30,7 @@
 namespace muster::gateway {
 
 inline constexpr int kGatewayIoThreads = 1;
-// Answers on their way, all connections together; a further one gets 503.
+// Answers on their way, all connections together; a further long one gets 503.
 inline constexpr size_t kMaxAllAnswerBytes = 256 * 1024 * 1024;
 inline constexpr Duration kMinListenBackoff = milliseconds(100);
 inline constexpr Duration kMaxListenBackoff = seconds(10);  // between two tries to listen

@@ -67,7 +67,9 @@ void AnswerRelay::OnHead(int status, const net::Headers& headers) {
   const auto length = ParseInt(headers.Get("Content-Length"));
   const bool is_short = length && *length <= static_cast<int64_t>(kMaxWholeAnswerBytes);
   if (status == 204 || status == 304) has_body_ = false;
-  if (!has_body_ && length) response_.headers.Add("Content-Length", std::to_string(*length));
+  // What the body would have; a 204 has none (RFC 9110, 8.6).
+  if (!has_body_ && length && status != 204)
+    response_.headers.Add("Content-Length", std::to_string(*length));
   if (writer_ == nullptr || !has_body_ || is_short) return;
   if (!budget_->HasRoomFor(1)) return End({AnswerEnd::Kind::kNoRoom});
   passes_on_ = true;

@@ -422,9 +422,10 @@ TEST_F(ProxyTest, AHeadTellsTheLengthAndABodilessAnswerIsNoStream) {
   End(0);
   EXPECT_EQ(head->status, 200);
   EXPECT_EQ(head->headers.Get("Content-Length"), "5000000");
-  Begin(1, -1, 204);
+  Begin(1, 0, 204);
   End(1);
   EXPECT_EQ(none->status, 204);
+  EXPECT_FALSE(none->headers.Has("Content-Length"));
   EXPECT_FALSE(head->streams || none->streams);
 }
 

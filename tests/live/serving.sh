@@ -149,7 +149,7 @@ eventually 60 ready_says broken "$missing"
 shows "$missing" kubectl get events --field-selector reason=FailedMount
 [ ! -e "$SCRATCH/nowhere" ] || fail "the folder of a model was made"
 mkdir "$SCRATCH/nowhere" # there, and empty
-eventually 60 ready_says broken "the model cannot be loaded: RuntimeError: no model in /mnt/models"
+eventually 120 ready_says broken "the model cannot be loaded: RuntimeError: no model in /mnt/models"
 eventually 60 ready_says broken "(/mnt/models is file://$SCRATCH/nowhere)"
 serve() { printf 'apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: %s}\nspec: {predictor: {model: {modelFormat: {name: %s}, storageUri: "%s"}}}\n' "$@" | kubectl apply -f -; }
 serve alien pickled file:///srv/x

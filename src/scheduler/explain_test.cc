@@ -262,6 +262,16 @@ TEST(Explain, SaysWhichNodesToAdd) {
       << c.Message("many");
 }
 
+TEST(Explain, NodesToAddHaveRoomForEachPodOfAGangOfDifferentOnes) {
+  TestCluster c;
+  c.AddNodes(1, {{"cpu", 2000}});
+  c.AddGang("ray", 3, 2, {{"cpu", 4000}});
+  c.AddGangPod("ray", "ray-gpu", {{"cpu", 3000}, {"nvidia.com/gpu", 1}});
+  c.Plan();
+  EXPECT_EQ(c.WhyNot("ray").more_nodes,
+            (MoreNodes{3, "", "", {{"cpu", 4000}, {"nvidia.com/gpu", 1}, {"pods", 1}}, {}}));
+}
+
 TEST(Explain, NoNodesHelpAPodThatOthersKeepAway) {
   TestCluster c;
   c.config.detail = true;

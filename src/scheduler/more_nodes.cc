@@ -1,6 +1,7 @@
 #include "scheduler/more_nodes.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -54,12 +55,24 @@ bool FitsWith(const Unit& unit, const ClusterSnapshot& snapshot, NodeIndex like,
   return !PlaceGang(unit, finder).placed.empty();
 }
 
+// What any pod of the unit finds room in.
+cluster::ResourceList LargestOf(const Unit& unit, const ClusterSnapshot& snapshot) {
+  std::map<std::string, int64_t> most;
+  std::set<cluster::ShapeIndex> seen;
+  for (const QueuedPod& pod : unit.pods) {
+    if (!seen.insert(pod.shape).second) continue;
+    for (const auto& [resource, amount] : snapshot.Shape(pod.shape).constraints.requests)
+      most[resource] = std::max(most[resource], amount);
+  }
+  return {most.begin(), most.end()};
+}
+
 // nullopt: there is nothing that a node would have to have.
 std::optional<MoreNodes> ShapeOfOne(const Unit& unit, size_t position,
                                     const ClusterSnapshot& snapshot) {
   const cluster::PodConstraints& pod = snapshot.Shape(unit.pods[position].shape).constraints;
   MoreNodes nodes;
-  nodes.amounts = pod.requests;
+  nodes.amounts = LargestOf(unit, snapshot);
   nodes.labels = pod.affinity.selector;
   if (pod.affinity.terms.size() == 1) {
     for (const cluster::Requirement& each : pod.affinity.terms[0].expressions) {

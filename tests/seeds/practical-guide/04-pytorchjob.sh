@@ -42,7 +42,7 @@ kubectl delete nodes -l muster.dev/simulated >/dev/null
 # As the head of the example has it, with one worker less, without its pauses, the wait for an etcd, and torchrun's half minute for more pods.
 sed -E '/gpu: "4"/d; /nnodes=4/d; s/(nproc_per_node=)4/\11/; s/(replicas:) 3/\1 1/; s/(cpu:) .*/\1 250m/; s/(memory:) ".*/\1 1Gi/' "$EXAMPLE" |
   sed '/time.sleep/d; /rdzvBackend/d; s/rdzvHost: .*/rdzvConf: [{key: last_call_timeout, value: "2"}]/' | kubectl apply -f -
-kubectl wait --for=condition=Succeeded pytorchjob/llm-finetune-job --timeout=180s
+kubectl wait --for=condition=Succeeded pytorchjob/llm-finetune-job --timeout=300s
 printed=$(kubectl logs llm-finetune-job-master-0)
 contains "$printed" "llama-7b: 2 ranks begin at step 0, /dev/shm has 16384 MiB" "what the master printed"
 contains "$printed" "step 300: loss 0.0" "what the master printed"

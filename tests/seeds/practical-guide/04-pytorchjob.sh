@@ -33,6 +33,19 @@ before=$(field metadata.uid)
 kubectl scale pytorchjob llm-finetune-job --replicas=7
 eventually 30 run 8
 contains "$(field metadata.uid)" "${before%% *}" "the pods that were there"
+# "If a spot instance gets preempted ..., the job continues with the remaining workers and scales back up when a new node joins."
+lost=$(node_of llm-finetune-job-worker-6)
+others() { kubectl get pods -o json | jq -r --arg lost "$lost" '.items[] | select((.spec.nodeName // $lost) != $lost) | .metadata.uid' | sort; }
+remaining=$(others)
+equals "$(wc -l <<<"$remaining")" 6 "pods on other nodes"
+muster node interrupt "$lost" --after 10m
+eventually 30 run 6
+eventually 30 waits_for llm-finetune-job-worker-6 "Insufficient nvidia.com/gpu"
+equals "$(others)" "$remaining" "the remaining pods"
+job_is llm-finetune-job Running || fail "the job does not run on"
+muster node restore "$lost"
+eventually 30 run 8
+contains "$(others)" "$remaining" "the remaining pods"
 kubectl scale pytorchjob llm-finetune-job --replicas=1
 eventually 30 run 2
 

@@ -127,6 +127,7 @@ constexpr Endpoint kEndpoints[] = {
 void FindExperiment(const MlflowRequestPtr& request, const std::string& id,
                     KindsClient::Done done) {
   if (id == schema::kDefaultExperimentId) return FindDefault(request, std::move(done));
+  if (id.empty()) return done(Error(NoSuchExperiment("id=")));
   request->kinds->Get(kExperiments, id, [id, done = std::move(done)](Result<Value> found) mutable {
     const Status missing = NoSuchExperiment(fmt::format("id={}", id));
     if (!found) return done(Error(Renamed(found.error(), missing)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "apiserver/mlflow/argument_types.h"
 #include "apiserver/mlflow/endpoints.h"
 #include "base/strings.h"
 #include "json/parse.h"
@@ -125,6 +126,8 @@ void HandleMlflow(Core& core, const CallPtr& call, SubmitInside submit,
   }
   Result<Value> arguments = ArgumentsOf(*call);
   if (!arguments) return call->Send(MlflowErrorResponse(arguments.error()));
+  const Status readable = CheckArgumentTypes(path, *arguments);
+  if (!readable.ok()) return call->Send(MlflowErrorResponse(readable));
   auto request = std::make_shared<MlflowRequest>();
   request->kinds =
       std::make_shared<KindsClient>(core, std::move(submit), scans, call->user(), info.parts[1]);

@@ -167,6 +167,82 @@ TEST_F(MlflowTest, StagesArchiveTheOnesBefore) {
             3u);
 }
 
+// Two clients at a time do not archive each other's.
+TEST_F(MlflowTest, OfTwoThatGoToProductionAtATimeOneStays) {
+  Register("digits", 3);
+  std::vector<std::shared_ptr<FakeWriter>> both;
+  for (const char* version : {"1", "2"}) {
+    both.push_back(
+        server_.Begin("POST", std::string(kMlflow) + "model-versions/transition-stage",
+                      fmt::format(R"({{"name": "digits", "version": "{}", "stage": "Production",
+                        "archive_existing_versions": true}})",
+                                  version),
+                      JsonBody()));
+  }
+  server_.loop.RunReady();
+  for (const auto& each : both) EXPECT_EQ(each->status, 200) << each->body;
+  const Value production =
+      Ask("GET", "registered-models/get-latest-versions?name=digits&stages=Production");
+  EXPECT_EQ(production["model_versions"].size(), 1u);
+  // One that is there already sends away who came after it.
+  Ask("POST", "model-versions/transition-stage",
+      R"({"name": "digits", "version": "3", "stage": "Production"})");
+  const std::string first = production["model_versions"].At(0)["version"].Str();
+  Ask("POST", "model-versions/transition-stage",
+      fmt::format(R"({{"name": "digits", "version": "{}", "stage": "Production",
+                      "archive_existing_versions": true}})",
+                  first));
+  EXPECT_EQ(Object("modelversions/digits.3")["spec"]["stage"].AsString(), "Archived");
+  EXPECT_EQ(Object("modelversions/digits." + first)["spec"]["stage"].AsString(), "Production");
+}
+
+TEST_F(MlflowTest, NamesThatOthersCannotWriteDownAreRefused) {
+  for (const char* name : {"digits/3", "digits:3", " "}) {
+    EXPECT_EQ(
+        ErrorOf("POST", "registered-models/create", fmt::format(R"({{"name": "{}"}})", name), 400),
+        "INVALID_PARAMETER_VALUE")
+        << name;
+  }
+}
+
+TEST_F(MlflowTest, MetricsThatAreNoNumbersAreNotLess) {
+  for (const char* loss : {"0.5", "\"NaN\"", "\"Infinity\"", "0.1", "\"-Infinity\""}) {
+    const std::string id =
+        Ask("POST", "runs/create",
+            fmt::format(R"({{"run_name": {}}})",
+                        *loss == '"' ? loss : fmt::format("\"{}\"", loss)))["run"]["info"]["run_id"]
+            .Str();
+    Ask("POST", "runs/log-metric",
+        fmt::format(R"({{"run_id": "{}", "key": "loss", "value": {}}})", id, loss));
+  }
+  const auto found = [&](const std::string& filter, const std::string& order) {
+    std::string names;
+    const Value answer =
+        Ask("POST", "runs/search",
+            fmt::format(R"({{"experiment_ids": ["0"], "filter": "{}", "order_by": ["{}"]}})",
+                        filter, order));
+    for (const Value& run : answer["runs"].items()) names += run["info"]["run_name"].Str() + " ";
+    return names;
+  };
+  EXPECT_EQ(found("", "metrics.loss"), "-Infinity 0.1 0.5 Infinity NaN ");
+  EXPECT_EQ(found("", "metrics.loss DESC"), "Infinity 0.5 0.1 -Infinity NaN ");
+  EXPECT_EQ(found("metrics.loss > 0.2", "metrics.loss"), "0.5 Infinity ");
+  for (const char* wrong : {"metrics.loss = NaN", "loss < 0.5", "dataset.name = 'a'"}) {
+    EXPECT_EQ(ErrorOf("POST", "runs/search",
+                      fmt::format(R"({{"experiment_ids": ["0"], "filter": "{}"}})", wrong), 400),
+              "INVALID_PARAMETER_VALUE")
+        << wrong;
+  }
+  EXPECT_EQ(ErrorOf("POST", "runs/search",
+                    R"({"experiment_ids": ["0"], "order_by": ["loss DESC"]})", 400),
+            "INVALID_PARAMETER_VALUE");
+  for (const char* kind : {"registered-models", "model-versions", "experiments"}) {
+    EXPECT_EQ(ErrorOf("GET", std::string(kind) + "/search?filter=team%3D%27vision%27", "", 400),
+              "INVALID_PARAMETER_VALUE")
+        << kind;
+  }
+}
+
 TEST_F(MlflowTest, AliasesNameVersionsThatAreThere) {
   Register("digits", 2);
   Ask("POST", "registered-models/alias",
@@ -380,6 +456,70 @@ TEST_F(MlflowTest, WhatIsNotServedOrCannotBeReadSaysSo) {
     many += fmt::format(R"({}{{"key": "k{}", "value": "v"}})", i == 0 ? "" : ",", i);
   EXPECT_EQ(ErrorOf("POST", "runs/log-batch", R"({"run_id": "r", "tags": [)" + many + "]}", 400),
             "INVALID_PARAMETER_VALUE");
+}
+
+// What is of another type is not taken for absent.
+TEST_F(MlflowTest, ArgumentsOfAnotherTypeAreRefusedAndNothingIsWritten) {
+  Register("digits", 1);
+  const std::string id =
+      Ask("POST", "runs/create", R"({"experiment_id": "0"})")["run"]["info"]["run_id"].Str();
+  const std::string of_run = R"({"run_id": ")" + id + "\", ", of_model = R"({"name": "digits", )";
+  for (const auto& [path, body, argument] : {
+           std::tuple("registered-models/create", std::string(R"({"name": 5})"), "name"),
+           std::tuple("registered-models/create",
+                      std::string(R"({"name": "a", "tags": {"b": "c"}})"), "tags"),
+           std::tuple("registered-models/create", std::string(R"({"name": "a", "tags": ["b"]})"),
+                      "tags[0]"),
+           std::tuple("registered-models/set-tag", of_model + R"("key": "a", "value": true})",
+                      "value"),
+           std::tuple("registered-models/alias", of_model + R"("alias": 1.5, "version": "1"})",
+                      "alias"),
+           std::tuple("registered-models/alias", of_model + R"("alias": "a", "version": 1.5})",
+                      "version"),
+           std::tuple("model-versions/create", of_model + R"("source": ["s"]})", "source"),
+           std::tuple("model-versions/transition-stage",
+                      of_model + R"("version": "1", "stage": "Production",
+                                    "archive_existing_versions": "yes"})",
+                      "archive_existing_versions"),
+           std::tuple("runs/create", std::string(R"({"experiment_id": 7})"), "experiment_id"),
+           std::tuple("runs/create", std::string(R"({"start_time": "now"})"), "start_time"),
+           std::tuple("runs/update", of_run + R"("status": 3})", "status"),
+           std::tuple("runs/log-parameter", of_run + R"("key": "rate", "value": 0.1})", "value"),
+           std::tuple("runs/log-metric", of_run + R"("key": "a", "value": true})", "value"),
+           std::tuple("runs/log-metric", of_run + R"("key": "a", "value": 1, "step": 1.5})",
+                      "step"),
+           std::tuple("runs/log-metric",
+                      of_run + R"("key": "a", "value": 1, "timestamp": 9223372036854775808})",
+                      "timestamp"),
+           std::tuple(
+               "runs/log-batch",
+               of_run + R"("params": [{"key": "a", "value": "1"}, {"key": "b", "value": 1}]})",
+               "params[1].value"),
+           std::tuple("runs/log-batch", of_run + R"("metrics": {"loss": 1}})", "metrics"),
+           std::tuple("runs/search", std::string(R"({"experiment_ids": "0"})"), "experiment_ids"),
+           std::tuple("runs/search", std::string(R"({"experiment_ids": [0]})"),
+                      "experiment_ids[0]"),
+       }) {
+    const Value answer = Ask("POST", path, body, 400);
+    EXPECT_EQ(answer["error_code"].AsString(), "INVALID_PARAMETER_VALUE") << body;
+    EXPECT_NE(answer["message"].AsString().find(fmt::format("'{}'", argument)),
+              std::string_view::npos)
+        << body << ": " << answer["message"].AsString();
+  }
+  const Value run = Object("runs/" + id);
+  EXPECT_TRUE(run["spec"]["params"].empty());
+  EXPECT_TRUE(run["status"]["metrics"].empty());
+  EXPECT_EQ(run["status"]["state"].AsString(), "RUNNING");
+  EXPECT_EQ(Object("runs")["items"].size(), 1u);
+  EXPECT_EQ(Object("registeredmodels")["items"].size(), 1u);
+  EXPECT_TRUE(Object("registeredmodels/digits")["spec"]["aliases"].empty());
+  EXPECT_EQ(Object("modelversions/digits.1")["spec"]["stage"].AsString(), "None");
+  // What is null is absent; 64 bits come as digits, too, and numbers as texts.
+  Ask("POST", "runs/log-metric",
+      of_run + R"("key": "loss", "value": "0.5", "step": "-3", "timestamp": null})");
+  EXPECT_EQ(Object("runs/" + id)["status"]["metrics"]["loss"]["step"].AsInt(), -3);
+  EXPECT_EQ(ErrorOf("POST", "runs/create", R"({"experiment_id": ""})", 404),
+            "RESOURCE_DOES_NOT_EXIST");
 }
 
 TEST_F(MlflowTest, ABodyThatIsNotJsonIsRefused) {

@@ -36,6 +36,10 @@ void Create(const MlflowRequestPtr& request) {
     return request->answer(Error(Reason::kInvalid, "the name of a model has at most {} bytes",
                                  schema::kMaxModelNameBytes));
   }
+  if (Trim(*name).empty() || name->find_first_of("/:") != std::string::npos) {
+    return request->answer(Error(
+        Reason::kInvalid, "Invalid model name '{}'. Names cannot contain '/' or ':'.", *name));
+  }
   const std::string object = schema::ModelObjectName(*name);
   Value spec = json::Obj({{"tags", MapOf(request->arguments["tags"])}});
   if (object != *name) spec = std::move(spec).Set("name", *name);
@@ -240,8 +244,11 @@ void GetByAlias(const MlflowRequestPtr& request) {
     }
     request->kinds->Get(
         kVersions, schema::ModelVersionObjectName((*model)["metadata"]["name"].AsString(), number),
-        [request, model = *model](Result<Value> version) {
-          if (!version) return request->answer(std::move(version));
+        [request, model = *model, alias, number](Result<Value> version) {
+          const Status gone(Reason::kNotFound,
+                            fmt::format("Registered model alias {} names version {}, which is gone",
+                                        alias, number));
+          if (!version) return request->answer(Error(Renamed(version.error(), gone)));
           request->answer(json::Obj({{"model_version", VersionView(*version, model)}}));
         });
   });

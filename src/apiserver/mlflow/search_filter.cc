@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "base/strings.h"
@@ -93,7 +94,9 @@ std::optional<double> NumberOf(const Value& value) {
   const std::string_view text = value.AsString();
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() ||
+      std::isnan(number))
+    return std::nullopt;
   return number;
 }
 
@@ -205,6 +208,14 @@ Result<FilterTerm> ReadTerm(Scanner& scanner) {
   return term;
 }
 
+Status CheckField(const std::string& field, const FieldLookup& lookup) {
+  if (lookup(Value(), field)) return Status::Ok();
+  return Error(Reason::kInvalid,
+               "Invalid attribute key '{}' specified: metrics are written metrics.{}, parameters "
+               "params.{}, tags tags.{}, where there are such",
+               field, field, field, field);
+}
+
 struct OrderTerm {
   std::string field;
   bool descending = false;
@@ -247,10 +258,11 @@ Result<SearchFilter> SearchFilter::Parse(std::string_view text) {
 }
 
 Result<json::Array> SearchFilter::Apply(json::Array objects, const FieldLookup& lookup) const {
+  for (const FilterTerm& term : terms_) RETURN_IF_ERROR(CheckField(term.field, lookup));
   size_t like_steps = kMaxLikeSteps;
   std::erase_if(objects, [&](const Value& object) {
     return !std::ranges::all_of(terms_, [&](const FilterTerm& term) {
-      return TermHolds(term, lookup(object, term.field), like_steps);
+      return TermHolds(term, lookup(object, term.field).value_or(Value()), like_steps);
     });
   });
   if (like_steps == 0) {
@@ -272,6 +284,7 @@ Result<json::Array> Ordered(json::Array objects, const Value& order_by, const Fi
   std::vector<OrderTerm> terms;
   for (const Value& each : order_by.items()) {
     ASSIGN_OR_RETURN(OrderTerm term, ReadOrder(each.AsString()));
+    RETURN_IF_ERROR(CheckField(term.field, lookup));
     terms.push_back(std::move(term));
   }
   if (terms.empty()) return objects;
@@ -282,7 +295,8 @@ Result<json::Array> Ordered(json::Array objects, const Value& order_by, const Fi
   std::vector<Keyed> keyed;
   for (Value& object : objects) {
     std::vector<Value> keys;
-    for (const OrderTerm& term : terms) keys.push_back(lookup(object, term.field));
+    for (const OrderTerm& term : terms)
+      keys.push_back(lookup(object, term.field).value_or(Value()));
     keyed.push_back({std::move(keys), std::move(object)});
   }
   std::ranges::stable_sort(keyed, [&](const Keyed& a, const Keyed& b) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +26,9 @@ inline constexpr size_t kMaxOrderTerms = 8;
 inline constexpr size_t kMaxLikeSteps = 2'000'000;
 
 // What an object has under "name", "tags.team", "params.rate", "metrics.loss": a text, a number, or
-// null.
-using FieldLookup = std::function<json::Value(const json::Value& object, const std::string& field)>;
+// null. Nothing if no object of its kind has such a field.
+using FieldLookup =
+    std::function<std::optional<json::Value>(const json::Value& object, const std::string& field)>;
 
 struct FilterTerm {
   std::string field;
@@ -39,7 +41,7 @@ class SearchFilter {
   // Invalid, with what was expected.
   static Result<SearchFilter> Parse(std::string_view text);
 
-  // Those that hold. Invalid if the patterns take too long.
+  // Those that hold. Invalid if there is no such field, or the patterns take too long.
   Result<json::Array> Apply(json::Array objects, const FieldLookup& lookup) const;
   // The text that `field` must equal; "" if the filter does not say.
   std::string Equal(std::string_view field) const;
@@ -49,7 +51,7 @@ class SearchFilter {
 };
 
 // Objects as `order_by` (strings such as "metrics.loss DESC") wants them; those that lack a field
-// come last. Equal ones stay as they are.
+// come last. Equal ones stay as they are. Invalid if there is no such field.
 Result<json::Array> Ordered(json::Array objects, const json::Value& order_by,
                             const FieldLookup& lookup);
 

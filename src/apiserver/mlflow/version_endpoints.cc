@@ -226,8 +226,10 @@ Result<Value> Found(const Value& arguments, const SearchFilter& filter, const Va
     if (found != by_object.end()) return found->second;
     return json::Obj({{"metadata", json::Obj({{"name", version["spec"]["model"]}})}});
   };
-  const FieldLookup lookup = [&](const Value& version, const std::string& field) -> Value {
-    return field == "name" ? Value(NameOf(model_of(version))) : VersionField(version, field);
+  const FieldLookup lookup = [&](const Value& version,
+                                 const std::string& field) -> std::optional<Value> {
+    if (field == "name") return NameOf(model_of(version));
+    return VersionField(version, field);
   };
   // The newest first, as upstream.
   json::Array objects = versions.items();
@@ -268,49 +270,69 @@ Result<std::string> StageOf(const Value& arguments) {
                asked);
 }
 
+// Who goes to a stage and sends the others away.
+struct Transition {
+  std::string stage;
+  int64_t version = 0;
+  // Who came after it stays: of two that go to production at a time, one is left there.
+  int64_t revision = 0;
+
+  bool Replaces(const Value& other) const {
+    const Value& spec = other["spec"];
+    return spec["stage"].AsString() == stage && spec["version"].AsInt() != version &&
+           ParseInt(other["metadata"]["resourceVersion"].AsString()).value_or(0) < revision;
+  }
+};
+
 // Archives the versions from `at` on, then goes on.
-void ArchiveFrom(const MlflowRequestPtr& request, const Value& others, size_t at,
-                 std::function<void()> then) {
+void ArchiveFrom(const MlflowRequestPtr& request, const Transition& transition, const Value& others,
+                 size_t at, std::function<void()> then) {
   if (at == others.size()) return then();
   request->kinds->Update(
       kVersions, others.At(at)["metadata"]["name"].AsString(),
-      [now = request->kinds->now()](const Value& version) -> Result<Value> {
+      [transition, now = request->kinds->now()](const Value& version) -> Result<Value> {
+        if (!transition.Replaces(version)) return Value();
         return version.SetPath({"spec", "stage"}, "Archived")
             .SetPath({"status", "lastUpdated"}, FormatTime(now));
       },
-      [request, others, at, then = std::move(then)](Result<Value> archived) {
+      [request, transition, others, at, then = std::move(then)](Result<Value> archived) {
         if (!archived && archived.error().reason() != Reason::kNotFound)
           return request->answer(std::move(archived));
-        ArchiveFrom(request, others, at + 1, then);
+        ArchiveFrom(request, transition, others, at + 1, then);
       });
 }
 
-void ArchiveOthers(const MlflowRequestPtr& request, const Value& version, const std::string& stage,
-                   std::function<void()> then) {
-  request->kinds->List(kVersions, "spec.model=" + version["spec"]["model"].Str(),
-                       [request, version, stage, then = std::move(then)](Result<Value> versions) {
-                         if (!versions) return request->answer(std::move(versions));
-                         Value others = json::List();
-                         for (const Value& each : versions->items()) {
-                           if (each["spec"]["stage"].AsString() == stage &&
-                               each["spec"]["version"] != version["spec"]["version"])
-                             others = std::move(others).Append(each);
-                         }
-                         request->kinds->EndScan();
-                         ArchiveFrom(request, others, 0, then);
-                       });
+void ArchiveOthers(const MlflowRequestPtr& request, const Value& model,
+                   const Transition& transition, std::function<void()> then) {
+  request->kinds->List(
+      kVersions, "spec.model=" + model["metadata"]["name"].Str(),
+      [request, transition, then = std::move(then)](Result<Value> versions) {
+        if (!versions) return request->answer(std::move(versions));
+        json::Array others = versions->items();
+        std::erase_if(others, [&](const Value& version) { return !transition.Replaces(version); });
+        request->kinds->EndScan();
+        ArchiveFrom(request, transition, std::move(others), 0, then);
+      });
 }
 
 void TransitionStage(const MlflowRequestPtr& request) {
   const Result<std::string> stage = StageOf(request->arguments);
   if (!stage) return request->answer(Error(stage.error()));
+  auto stayed = std::make_shared<bool>(false);
   Change(
       request,
-      [stage = *stage](const Value& version) { return version.SetPath({"spec", "stage"}, stage); },
-      [request, stage = *stage](const Value& version, const Value& model) {
+      [stage = *stage, stayed](const Value& version) {
+        *stayed = version["spec"]["stage"].AsString() == stage;
+        return version.SetPath({"spec", "stage"}, stage);
+      },
+      [request, stage = *stage, stayed](const Value& version, const Value& model) {
         if (!request->arguments["archive_existing_versions"].AsBool())
           return AnswerVersion(request, version, model);
-        ArchiveOthers(request, version, stage,
+        // One that was there is as old as it is.
+        const int64_t revision =
+            *stayed ? INT64_MAX
+                    : ParseInt(version["metadata"]["resourceVersion"].AsString()).value_or(0);
+        ArchiveOthers(request, model, {stage, version["spec"]["version"].AsInt(), revision},
                       [request, version, model] { AnswerVersion(request, version, model); });
       });
 }

@@ -1,8 +1,11 @@
 #include "apiserver/mlflow/views.h"
 
 #include <charconv>
+#include <limits>
 #include <map>
+#include <utility>
 
+#include "base/strings.h"
 #include "base/time.h"
 #include "schema/model_names.h"
 
@@ -39,6 +42,15 @@ Value MetricValue(const Value& metric) {
   return number;
 }
 
+// What it is compared by: nothing is beyond infinities; NaN is no number, and comes last.
+Value MetricRank(const Value& metric) {
+  constexpr double kBeyondAll = std::numeric_limits<double>::max();
+  if (metric["value"].AsString() == "Infinity") return kBeyondAll;
+  if (metric["value"].AsString() == "-Infinity") return -kBeyondAll;
+  Value value = MetricValue(metric);
+  return value.IsNumber() ? std::move(value) : Value();
+}
+
 Value AliasesOf(const Value& model, int64_t version) {
   Value out = json::List();
   for (const auto& [alias, number] : model["spec"]["aliases"].members())
@@ -46,17 +58,17 @@ Value AliasesOf(const Value& model, int64_t version) {
   return out;
 }
 
-// "tags.team" of {"tags": {"team": ...}}.
-Value Word(const Value& spec, const std::string& field, std::string_view map) {
+// "tags.team" of {"tags": {"team": ...}}; nothing if the field is not of that map.
+std::optional<Value> Word(const Value& spec, const std::string& field, std::string_view map) {
   if (!field.starts_with(map) || field.size() <= map.size() + 1 || field[map.size()] != '.')
-    return nullptr;
+    return std::nullopt;
   return spec[map][std::string_view(field).substr(map.size() + 1)];
 }
 
 // Clients search for models that are no prompts by a tag that only prompts have.
-Value TagOfModel(const Value& spec, const std::string& field) {
-  Value tag = Word(spec, field, "tags");
-  if (tag.IsNull() && field == "tags.mlflow.prompt.is_prompt") tag = "false";
+std::optional<Value> TagOfModel(const Value& spec, const std::string& field) {
+  std::optional<Value> tag = Word(spec, field, "tags");
+  if (tag && tag->IsNull() && field == "tags.mlflow.prompt.is_prompt") tag = "false";
   return tag;
 }
 
@@ -168,21 +180,21 @@ Value ExperimentView(const Value& experiment) {
                     {"tags", PairsOf(spec["tags"])}});
 }
 
-Value ExperimentField(const Value& experiment, const std::string& field) {
+std::optional<Value> ExperimentField(const Value& experiment, const std::string& field) {
   if (field == "name") return NameOf(experiment);
   if (field == "experiment_id") return experiment["metadata"]["name"];
   if (field == "creation_time" || field == "last_update_time") return Created(experiment);
   return Word(experiment["spec"], field, "tags");
 }
 
-Value ModelField(const Value& model, const std::string& field) {
+std::optional<Value> ModelField(const Value& model, const std::string& field) {
   if (field == "name") return NameOf(model);
   if (field == "creation_timestamp") return Created(model);
   if (field == "last_updated_timestamp" || field == "timestamp") return Updated(model);
   return TagOfModel(model["spec"], field);
 }
 
-Value VersionField(const Value& version, const std::string& field) {
+std::optional<Value> VersionField(const Value& version, const std::string& field) {
   const Value& spec = version["spec"];
   if (field == "version_number" || field == "version") return spec["version"];
   if (field == "run_id") return spec["runID"];
@@ -193,18 +205,19 @@ Value VersionField(const Value& version, const std::string& field) {
   return TagOfModel(spec, field);
 }
 
-Value RunField(const Value& run, const std::string& field) {
+std::optional<Value> RunField(const Value& run, const std::string& field) {
   const Value &spec = run["spec"], &status = run["status"];
   if (field == "run_id") return run["metadata"]["name"];
-  if (field == "run_name") return spec["name"];
+  if (field == "run_name" || ToLower(field) == "run name") return spec["name"];
   if (field == "user_id") return spec["user"];
   if (field == "status") return status["state"].Str("RUNNING");
-  if (field == "start_time" || field == "Created") return status["startMillis"];
+  if (field == "start_time" || ToLower(field) == "created") return status["startMillis"];
   if (field == "end_time") return status["endMillis"];
-  const Value metric = Word(status, field, "metrics");
-  if (!metric.IsNull()) return MetricValue(metric);
-  const Value param = Word(spec, field, "params");
-  return param.IsNull() ? Word(spec, field, "tags") : param;
+  if (field == "artifact_uri") return spec["artifactLocation"];
+  if (const std::optional<Value> metric = Word(status, field, "metrics"))
+    return MetricRank(*metric);
+  const std::optional<Value> param = Word(spec, field, "params");
+  return param ? param : Word(spec, field, "tags");
 }
 
 }  // namespace muster::apiserver

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "json/value.h"
@@ -28,10 +29,10 @@ json::Value DefaultExperiment();
 json::Array LatestOfStages(const json::Array& versions);
 
 // FieldLookups of search_filter.h.
-json::Value ModelField(const json::Value& model, const std::string& field);
-json::Value VersionField(const json::Value& version, const std::string& field);
-json::Value RunField(const json::Value& run, const std::string& field);
-json::Value ExperimentField(const json::Value& experiment, const std::string& field);
+std::optional<json::Value> ModelField(const json::Value& model, const std::string& field);
+std::optional<json::Value> VersionField(const json::Value& version, const std::string& field);
+std::optional<json::Value> RunField(const json::Value& run, const std::string& field);
+std::optional<json::Value> ExperimentField(const json::Value& experiment, const std::string& field);
 
 // [{"key": k, "value": v}] and {k: v}.
 json::Value PairsOf(const json::Value& map);

@@ -112,7 +112,7 @@ inline constexpr size_t kMaxRegistryKeyBytes = 250;
 inline constexpr size_t kMaxRegistryTextBytes = 6000;
 inline constexpr size_t kMaxRegistryTags = 100;
 inline constexpr size_t kMaxModelAliases = 100;
-inline constexpr size_t kMaxRunParams = 200;
+inline constexpr size_t kMaxRunParams = 1000;  // trainers log every setting that they have
 inline constexpr size_t kMaxRunMetrics = 1000;
 inline constexpr size_t kMaxMetricDigits = 32;
 void ValidateRegisteredModel(const json::Value& model, FieldErrors& errors);

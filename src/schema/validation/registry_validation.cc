@@ -59,6 +59,9 @@ void ValidateRegisteredModel(const Value& model, FieldErrors& errors) {
   const Value& spec = model["spec"];
   const Path path("spec");
   CheckName(model, "model", errors);
+  // models:/NAME/VERSION and NAME:VERSION would not say which is which.
+  if (spec["name"].AsString().find_first_of("/:") != std::string_view::npos)
+    errors.Invalid(path.Child("name"), spec["name"], "cannot contain '/' or ':'");
   CheckText(spec["description"], kMaxRegistryTextBytes, path.Child("description"), errors);
   CheckWords(spec["tags"], kMaxRegistryTags, kMaxRegistryTextBytes, path.Child("tags"), errors);
   const Path aliases = path.Child("aliases");

@@ -100,6 +100,7 @@ Status WriteScale(Core& core, const CallPtr& call, const ResourcePtr& resource,
       PrepareUpdate(*resource, context, found.object,
                     SetAt(found.object, kind.scale->spec_replicas_path, json::Value(replicas)),
                     UpdateScope::kMain));
+  call->Warn(context.warnings);
   ReplaceObject(
       core, resource, context, found, std::move(after),
       [call, resource](const Result<store::EntryPtr>& entry) {

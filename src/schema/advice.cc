@@ -278,10 +278,7 @@ void AdviseOnDcgmExporter(const json::Value& pod_spec, std::vector<std::string>&
 }
 
 void AdviseOnGpuOperator(const json::Value& pod_spec, std::vector<std::string>& out) {
-  if (!IsGpuOperator(pod_spec)) return;
-  out.emplace_back(
-      "spec.replicas: kept at 0: muster's nodes offer nvidia.com/gpu and their metrics themselves, "
-      "by the driver of the machine, and NVIDIA's GPU operator has nothing to do here");
+  if (IsGpuOperator(pod_spec)) out.emplace_back(kGpuOperatorIsKept);
 }
 
 // Where the pods of an object are described, if it is one of those that people write.

@@ -10,6 +10,13 @@ bool IsPluginDir(std::string_view path) {
   return path == kDevicePluginDir;
 }
 
+bool IsPlugin(const json::Value& container) {
+  const std::string_view image = container["image"].AsString();
+  return LastPartOfImage(image) == "k8s-device-plugin" &&
+         (IsImageOfNvidia(image) ||
+          container["name"].AsString().starts_with("nvidia-device-plugin"));
+}
+
 }  // namespace
 
 std::string_view LastPartOfImage(std::string_view image) {
@@ -18,13 +25,16 @@ std::string_view LastPartOfImage(std::string_view image) {
   return image.substr(0, image.find(':'));
 }
 
+bool IsImageOfNvidia(std::string_view image) {
+  constexpr std::string_view kFolder = "nvidia/";
+  const size_t at = image.find(kFolder);
+  return at != std::string_view::npos && (at == 0 || image[at - 1] == '/');
+}
+
 bool IsNvidiaDevicePlugin(const json::Value& pod_spec) {
   const json::Array& containers = pod_spec["containers"].items();
   const json::Array& volumes = pod_spec["volumes"].items();
-  return std::any_of(containers.begin(), containers.end(),
-                     [](const json::Value& container) {
-                       return LastPartOfImage(container["image"].AsString()) == "k8s-device-plugin";
-                     }) &&
+  return std::any_of(containers.begin(), containers.end(), IsPlugin) &&
          std::any_of(volumes.begin(), volumes.end(), [](const json::Value& volume) {
            return IsPluginDir(volume["hostPath"]["path"].AsString());
          });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "apiserver/update.h"
 #include "base/strings.h"
 #include "schema/defaulting.h"
 #include "schema/gpu_operator.h"
@@ -25,8 +26,10 @@ class DeploymentStrategy : public WorkloadStrategy {
     return Status::Ok();
   }
 
-  Status PrepareUpdate(WriteContext&, const json::Value&, json::Value& after) override {
-    KeepGpuOperatorAtNone(after);
+  // Whoever scales it, too.
+  Status PrepareUpdate(WriteContext& context, const json::Value&, json::Value& after) override {
+    const bool asks = after.Path({"spec", "replicas"}).AsInt() != 0;
+    if (KeepGpuOperatorAtNone(after) && asks) Warn(context, schema::kGpuOperatorIsKept);
     return Status::Ok();
   }
 
@@ -40,9 +43,10 @@ class DeploymentStrategy : public WorkloadStrategy {
 
  private:
   // So whoever waits for the rollout (helm --wait) does not wait for ever.
-  static void KeepGpuOperatorAtNone(json::Value& deployment) {
-    if (schema::IsGpuOperator(deployment.Path({"spec", "template", "spec"})))
-      deployment = std::move(deployment).SetPath({"spec", "replicas"}, 0);
+  static bool KeepGpuOperatorAtNone(json::Value& deployment) {
+    if (!schema::IsGpuOperator(deployment.Path({"spec", "template", "spec"}))) return false;
+    deployment = std::move(deployment).SetPath({"spec", "replicas"}, 0);
+    return true;
   }
 };
 

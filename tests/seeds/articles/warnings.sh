@@ -3,7 +3,7 @@
 source "$(dirname "$0")/../lib.sh"
 golden=tests/seeds/articles/warnings.txt
 up_machine
-for name in $(sed -nE 's/.*namespace: ([a-z-]+).*/\1/p' examples/seeds/*/*.yaml | grep -v kube-system | sort -u); do
+for name in $(sed -nE 's/.*namespace: ([a-z-]+).*/\1/p' examples/seeds/*/*.yaml | grep -vxE "kube-system|default" | sort -u); do
   kubectl create namespace "$name" >/dev/null
 done
 kubectl create priorityclass production --value=1000 >/dev/null # nothing is created, so a pod finds no class of its own file

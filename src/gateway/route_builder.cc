@@ -83,14 +83,15 @@ GraphRoute GraphRouteOf(const Value& graph) {
           timeout > 0 ? seconds(timeout) : serving::kDefaultTimeout};
 }
 
-// InferenceServices and InferenceGraphs: who may have a host first, first. Of one name the
-// InferenceService has the Service.
+// InferenceServices and InferenceGraphs: who may have a host first, first. Of one name the older
+// has the Service.
 std::vector<const Value*> InOrder(const RouteSources& sources) {
   std::vector<const Value*> list;
-  for (const auto& [key, service] : sources.services.objects()) list.push_back(&service);
+  for (const auto& [key, service] : sources.services.objects()) {
+    if (!serving::HasNameInstead(sources.graphs.Find(key), service)) list.push_back(&service);
+  }
   for (const auto& [key, graph] : sources.graphs.objects()) {
-    const Value* service = sources.services.Find(key);
-    if (service == nullptr || serving::HostWanted(*service).empty()) list.push_back(&graph);
+    if (!serving::HasNameInstead(sources.services.Find(key), graph)) list.push_back(&graph);
   }
   std::erase_if(list, [](const Value* one) { return serving::HostWanted(*one).empty(); });
   std::ranges::sort(list,

@@ -25,9 +25,11 @@ class RouteBuilderTest : public testing::Test {
   RouteBuilderTest() { informers_.Start(); }
 
   void Put(const char* path, std::string_view ns, std::string_view name, int second) {
-    api_.Put(path, Yaml(fmt::format("{{metadata: {{name: {}, namespace: {}, creationTimestamp: "
-                                    "'2026-01-02T03:04:{:02}Z'}}, spec: {{predictor: {{}}}}}}",
-                                    name, ns, second)));
+    const char* kind = path == kGraphs ? "InferenceGraph" : "InferenceService";
+    api_.Put(path,
+             Yaml(fmt::format("{{kind: {}, metadata: {{name: {}, namespace: {}, creationTimestamp: "
+                              "'2026-01-02T03:04:{:02}Z'}}, spec: {{predictor: {{}}}}}}",
+                              kind, name, ns, second)));
   }
   void Slice(std::string_view type, std::string_view addresses) {
     const json::Value list = Yaml(addresses);
@@ -73,6 +75,17 @@ TEST_F(RouteBuilderTest, AHostThatSeveralWantLeadsToTheOldest) {
   EXPECT_EQ(Resolved(*table, "a-b-c.example.com"), "b-c/a");
   Put(kGraphs, "c", "a-b", 4);
   EXPECT_EQ(Resolved(*Table(), "a-b-c.example.com"), "c/a-b");
+}
+
+TEST_F(RouteBuilderTest, OfOneNameTheOlderHasTheService) {
+  Table();  // what comes later is watched, and has its kind
+  Put(kGraphs, "c", "x", 5);
+  Put(kServices, "c", "x", 6);
+  auto table = Table();
+  EXPECT_EQ(Resolved(*table, "x-c.example.com"), "c/x");
+  EXPECT_EQ(table->FindRoute({"c", "x"}), nullptr);
+  Put(kServices, "c", "x", 4);
+  EXPECT_NE(Table()->FindRoute({"c", "x"}), nullptr);
 }
 
 TEST_F(RouteBuilderTest, OnlyOrdinaryAddressesAreBackends) {

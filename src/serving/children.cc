@@ -26,7 +26,19 @@ Value StrategyOf(const RevisionSpec& revision) {
                     {"rollingUpdate", json::Obj({{"maxUnavailable", 0}, {"maxSurge", "25%"}})}});
 }
 
+constexpr std::string_view kGatewaySuffix = "-gateway";
+
 }  // namespace
+
+std::vector<client::ObjectKey> OwnersByName(const client::ObjectKey& child) {
+  std::vector<client::ObjectKey> owners = {child};
+  for (const std::string& suffix :
+       {PredictorName(""), CanaryName(""), std::string(kGatewaySuffix)}) {
+    if (child.name.size() > suffix.size() && child.name.ends_with(suffix))
+      owners.push_back({child.ns, child.name.substr(0, child.name.size() - suffix.size())});
+  }
+  return owners;
+}
 
 Value MakeChild(std::string_view api_version, std::string_view kind, std::string_view name,
                 const Value& owner) {
@@ -86,7 +98,7 @@ Value AutoscalerSpec(const InferenceService& service) {
 }
 
 std::string GatewaySliceName(std::string_view service) {
-  return fmt::format("{}-gateway", service);
+  return fmt::format("{}{}", service, kGatewaySuffix);
 }
 
 Value MakeGatewayService(const Value& owner) {

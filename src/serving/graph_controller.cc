@@ -20,8 +20,18 @@ std::vector<client::Trigger> GraphController::Setup(client::InformerSet& informe
   std::vector<client::Trigger> triggers = {client::OnSelf(kInferenceGraphs),
                                            OnSharedHost(kInferenceServices, graphs),
                                            OnSharedHost(kInferenceGraphs, graphs)};
-  for (const client::Resource& child : {resources::kServices, resources::kEndpointSlices})
+  for (const client::Resource& child : {resources::kServices, resources::kEndpointSlices}) {
     triggers.push_back(client::OnControlledBy(child, "InferenceGraph", "serving.kserve.io"));
+    // One that is somebody else's comes or goes.
+    triggers.push_back(
+        {child, [this](const ObjectKey& key, const Value& before, const Value& after) {
+           std::vector<ObjectKey> owners;
+           if (!before.IsNull() && !after.IsNull()) return owners;
+           for (const ObjectKey& one : OwnersByName(key))
+             if (known_.contains(one)) owners.push_back(one);
+           return owners;
+         }});
+  }
   triggers.push_back({kInferenceServices, [this](const ObjectKey& key, const Value&, const Value&) {
                         std::vector<ObjectKey> keys;
                         for (const ObjectKey& graph : known_) {
@@ -47,7 +57,7 @@ client::Reconciled GraphController::Reconcile(const client::View& view, const cl
   if (const Value* found = view.Of(resources::kEndpointSlices).Find(slice))
     children.gateway_slice = *found;
   const client::Informer& services = view.Of(kInferenceServices);
-  children.named_as_a_service = services.Find(key) != nullptr;
+  children.named_as_a_service = HasNameInstead(services.Find(key), *graph);
   for (const std::string& name : ServicesOf(*graph)) {
     const Value* service = services.Find({key.ns, name});
     if (service == nullptr) {

@@ -24,7 +24,12 @@ ServingCondition ReadyOf(const Value& graph, const GraphChildren& children,
             "pods have no network of their own on this node, so there is no gateway", true};
   }
   const bool taken = !children.service.IsNull() && !IsOurs(children.service, graph);
-  if (taken || children.named_as_a_service) {
+  if (children.named_as_a_service) {
+    return {"Ready", "False", "NameTaken",
+            fmt::format("InferenceService {} is older and has the name; rename one of them", name),
+            true};
+  }
+  if (taken) {
     return {"Ready", "False", "NameTaken",
             fmt::format("the Service {} belongs to somebody else; rename the InferenceGraph", name),
             true};
@@ -58,6 +63,16 @@ void KeepSlice(const Value& graph, const Value& is, const GatewayAddress& gatewa
   if (same || !IsOurs(is, graph)) return;
   out.PatchMerge(target,
                  json::Obj({{"endpoints", wanted["endpoints"]}, {"ports", wanted["ports"]}}));
+}
+
+// To who has the name.
+void Leave(const Value& graph, const client::Resource& resource, const Value& child,
+           client::Reconciled& out) {
+  if (!IsOurs(child, graph) || child["metadata"].Has("deletionTimestamp")) return;
+  client::DeleteOptions options;
+  options.precondition_uid = child["metadata"]["uid"].Str();
+  out.Delete({resource, graph["metadata"]["namespace"].Str(), child["metadata"]["name"].Str(), ""},
+             std::move(options));
 }
 
 // What the steps of all nodes have under `key`.
@@ -100,7 +115,12 @@ client::Reconciled ReconcileGraph(const Value& graph, const GraphChildren& child
                      .Set("deploymentMode", "Standard");
   if (status != graph["status"])
     out.UpdateStatus({kInferenceGraphs, ns, name, ""}, graph.Set("status", status));
-  if (gateway.port == 0 || children.named_as_a_service) return out;
+  if (gateway.port == 0) return out;
+  if (children.named_as_a_service) {
+    Leave(graph, resources::kServices, children.service, out);
+    Leave(graph, resources::kEndpointSlices, children.gateway_slice, out);
+    return out;
+  }
   if (children.service.IsNull()) {
     out.Create({resources::kServices, ns, name, ""}, MakeGatewayService(graph));
   }

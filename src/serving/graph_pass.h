@@ -18,7 +18,7 @@ namespace muster::serving {
 
 struct GraphChildren {
   json::Value service, gateway_slice;
-  bool named_as_a_service = false;     // an InferenceService of the namespace has this name
+  bool named_as_a_service = false;     // an older InferenceService has its name, and the Service
   std::vector<std::string> missing;    // InferenceServices that it names and that do not exist
   std::vector<std::string> not_ready;  // ... and that are not ready
   std::string url_fault;               // of its first serviceUrl that is not reached (hosts.h)

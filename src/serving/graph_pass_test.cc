@@ -97,6 +97,14 @@ TEST(GraphPass, DoesNotTakeTheNameOfAnother) {
   EXPECT_EQ(out.writes.size(), 1u);
   EXPECT_EQ(ReadyIn(out).substr(0, 5), "False");
   EXPECT_EQ(ReadyIn(ReconcileGraph(Graph(), {}, {}, kNow)).substr(0, 5), "False");
+  // What it had, it leaves; what is of others stays.
+  children.service = Owned(MakeGatewayService(Graph()));
+  const Value stranger = Yaml("{metadata: {name: chain-gateway, namespace: ml, uid: y}}");
+  children.gateway_slice = stranger;
+  const client::Reconciled left = ReconcileGraph(Graph(), children, kGateway, kNow);
+  ASSERT_EQ(left.writes.size(), 2u);
+  EXPECT_EQ(left.writes[1].verb, client::Write::Verb::kDelete);
+  EXPECT_EQ(left.writes[1].target.resource.plural, "services");
 }
 
 }  // namespace

@@ -83,6 +83,10 @@ std::string HostWanted(const Value& object) {
   return SharedHostOf(metadata["name"].AsString(), metadata["namespace"].AsString());
 }
 
+bool HasNameInstead(const Value* other, const Value& object) {
+  return other != nullptr && !HostWanted(*other).empty() && HasHostBefore(*other, object);
+}
+
 void IndexByHost(client::Informer& informer) {
   informer.AddIndex(kByHost, [](const Value& object) -> std::vector<std::string> {
     return {HostWanted(object)};

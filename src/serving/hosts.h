@@ -36,6 +36,10 @@ std::string_view WithoutClusterSuffix(std::string_view host);
 // whose namespace, then name, comes first.
 bool HasHostBefore(const json::Value& a, const json::Value& b);
 
+// Of an InferenceService and an InferenceGraph of one name, the older has the name, and with it the
+// Service: whether that is `other` (nullptr: there is none) and not `object`.
+bool HasNameInstead(const json::Value* other, const json::Value& object);
+
 inline constexpr char kByHost[] = "serving-host";
 // Adds the index kByHost to an informer of InferenceServices or InferenceGraphs.
 void IndexByHost(client::Informer& informer);

@@ -54,6 +54,21 @@ class HostsTest : public testing::Test {
       informers_.Get(client::resources::kServices, {{"spec", "clusterIP"}});
 };
 
+TEST_F(HostsTest, OfOneNameTheOlderHasIt) {
+  Put(kGraphsPath, "c", "x", 5);
+  Put(kServicesPath, "c", "x", 6);
+  const auto graph = [&] { return graphs_.Find({"c", "x"}); };
+  const auto service = [&] { return services_.Find({"c", "x"}); };
+  EXPECT_TRUE(HasNameInstead(graph(), *service()));
+  EXPECT_FALSE(HasNameInstead(service(), *graph()));
+  EXPECT_FALSE(HasNameInstead(nullptr, *graph()));
+  // Who is stopped has none.
+  Put(kServicesPath, "c", "x", 4);
+  EXPECT_TRUE(HasNameInstead(service(), *graph()));
+  Put(kServicesPath, "c", "x", 4, ", annotations: {serving.kserve.io/stop: 'true'}");
+  EXPECT_FALSE(HasNameInstead(service(), *graph()));
+}
+
 TEST_F(HostsTest, AHostThatSeveralWantBelongsToTheOldest) {
   Put(kServicesPath, "c", "a-b", 5);
   Put(kServicesPath, "b-c", "a", 6);

@@ -89,6 +89,8 @@ ServingChildren FindChildren(const client::View& view, const InferenceService& s
       Find(view, resources::kConfigMaps, {service.ns, kSklearnConfigMap})["data"][kSklearnProgram]
           .Str();
   children.choice = Choose(view, service);
+  const Value* graph = view.Of(kInferenceGraphs).Find({service.ns, service.name});
+  children.named_as_a_graph = HasNameInstead(graph, service.object);
   children.host_owner =
       HostOwner(view.Of(kInferenceServices), view.Of(kInferenceGraphs), service.object);
   return children;
@@ -118,6 +120,16 @@ std::vector<ObjectKey> ServingController::Known(std::string_view ns) const {
   return keys;
 }
 
+// One that is somebody else's comes or goes.
+client::Trigger ServingController::OnNamed(const client::Resource& child) const {
+  return {child, [this](const ObjectKey& key, const Value& before, const Value& after) {
+            if (!before.IsNull() && !after.IsNull()) return std::vector<ObjectKey>();
+            std::vector<ObjectKey> owners = OwnersByName(key);
+            std::erase_if(owners, [this](const ObjectKey& one) { return !known_.contains(one); });
+            return owners;
+          }};
+}
+
 std::vector<client::Trigger> ServingController::Setup(client::InformerSet& informers) {
   client::Informer& services = informers.Get(kInferenceServices, json::Fields::Whole());
   IndexByHost(services);
@@ -141,8 +153,10 @@ std::vector<client::Trigger> ServingController::Setup(client::InformerSet& infor
                                            OnSharedHost(kInferenceGraphs, services)};
   for (const client::Resource& child :
        {resources::kDeployments, resources::kServices, resources::kEndpointSlices,
-        resources::kHorizontalPodAutoscalers})
+        resources::kHorizontalPodAutoscalers}) {
     triggers.push_back(client::OnControlledBy(child, "InferenceService", "serving.kserve.io"));
+    triggers.push_back(OnNamed(child));
+  }
   triggers.push_back({resources::kEndpointSlices, ServiceOfSlice});
   triggers.push_back(
       {resources::kPods, [](const ObjectKey& key, const Value& before, const Value& after) {

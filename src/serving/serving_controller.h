@@ -28,6 +28,7 @@ class ServingController final : public client::Controller {
  private:
   // Those that live: a runtime may concern each of them.
   std::vector<client::ObjectKey> Known(std::string_view ns) const;
+  client::Trigger OnNamed(const client::Resource& child) const;
 
   const GatewayAddress gateway_;
   std::set<client::ObjectKey> known_;

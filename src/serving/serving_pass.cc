@@ -226,6 +226,11 @@ class Pass {
       Delete(resources::kServices, children_.canary_service);
     }
     const Target target = Of(resources::kServices, service_.name);
+    if (LosesNameToGraph()) {
+      Delete(resources::kServices, children_.service);
+      Delete(resources::kEndpointSlices, children_.gateway_slice);
+      return;
+    }
     if (gateway_.port == 0) {
       Value direct = MakePodService(service_, PredictorName(service_.name), port);
       direct = direct.SetPath({"metadata", "name"}, service_.name);
@@ -234,6 +239,9 @@ class Pass {
     KeepService(target, children_.service, MakeGatewayService(service_.object));
     KeepSlice();
   }
+
+  // Without a gateway there are no graphs.
+  bool LosesNameToGraph() const { return children_.named_as_a_graph && gateway_.port != 0; }
 
   void KeepPodService(const std::string& name, const Value& object, int port) {
     KeepService(Of(resources::kServices, name), object, MakePodService(service_, name, port));
@@ -414,7 +422,12 @@ class Pass {
 
   void ReportConditions() {
     ServingCondition ingress{"IngressReady", Reachable() ? "True" : "Unknown", "", "", true};
-    if (!children_.taken.empty()) {
+    if (LosesNameToGraph()) {
+      ingress = {"IngressReady", "False", "NameTaken",
+                 fmt::format("InferenceGraph {} is older and has the name; rename one of them",
+                             service_.name),
+                 true};
+    } else if (!children_.taken.empty()) {
       ingress = {"IngressReady", "False", "NameTaken",
                  fmt::format("{} exists already and belongs to somebody else", children_.taken[0]),
                  true};

@@ -59,13 +59,17 @@ struct ServingChildren {
   RuntimeChoice choice;           // of a predictor with a model
   // Names that are needed and somebody else's objects have: "services \"iris\"".
   std::vector<std::string> taken;
-  json::Value refused_write;  // see client::kRefusedWrite
-  std::string host_owner;     // who has its NAME-NAMESPACE.example.com; "": it does (hosts.h)
+  bool named_as_a_graph = false;  // an older InferenceGraph has its name, and the Service
+  json::Value refused_write;      // see client::kRefusedWrite
+  std::string host_owner;         // who has its NAME-NAMESPACE.example.com; "": it does (hosts.h)
 };
 
 client::Reconciled ReconcileService(const InferenceService& service,
                                     const ServingChildren& children, const GatewayAddress& gateway,
                                     Time now);
+
+// Whose child an object of this name could be: when somebody else's goes, they can have theirs.
+std::vector<client::ObjectKey> OwnersByName(const client::ObjectKey& child);
 
 // The Service and the EndpointSlice by which NAME leads to the gateway.
 json::Value MakeGatewayService(const json::Value& owner);

@@ -293,6 +293,37 @@ TEST_F(ServingPassTest, ANameThatSomebodyElseHasIsSaid) {
   EXPECT_FALSE(Wants(out, "patch services iris"));
 }
 
+TEST_F(ServingPassTest, AnOlderGraphOfItsNameHasTheService) {
+  BecomeReady();
+  children_.named_as_a_graph = true;
+  Reconciled out = Pass();
+  EXPECT_TRUE(Wants(out, "delete services iris"));
+  EXPECT_TRUE(Wants(out, "delete endpointslices iris-gateway"));
+  EXPECT_EQ(Condition("IngressReady"),
+            "False InferenceGraph iris is older and has the name; rename one of them");
+  // Its pods are still reached by their own Service; without a gateway no graph has anything.
+  EXPECT_FALSE(Wants(out, "delete services iris-predictor"));
+  out = ReconcileService(ParseInferenceService(object_), children_, {}, kNow);
+  EXPECT_FALSE(Wants(out, "delete services iris"));
+}
+
+TEST_F(ServingPassTest, ChildrenTellWhoseTheyCouldBe) {
+  const auto owners = [](const std::string& child) {
+    std::vector<std::string> names;
+    for (const client::ObjectKey& owner : OwnersByName({"ml", child})) {
+      EXPECT_EQ(owner.ns, "ml");
+      names.push_back(owner.name);
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(owners("iris"), Names{"iris"});
+  EXPECT_EQ(owners("iris-predictor"), (Names{"iris-predictor", "iris"}));
+  EXPECT_EQ(owners("iris-predictor-canary"), (Names{"iris-predictor-canary", "iris"}));
+  EXPECT_EQ(owners("iris-gateway"), (Names{"iris-gateway", "iris"}));
+  EXPECT_EQ(owners("-gateway"), Names{"-gateway"});
+}
+
 TEST_F(ServingPassTest, AHostThatAnOlderOneHasIsSaidOnceAndTheOtherHostIsTheUrl) {
   BecomeReady();
   EXPECT_EQ(object_["status"]["url"].AsString(), "http://iris-ml.example.com");

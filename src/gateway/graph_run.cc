@@ -7,9 +7,9 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
-#include "gateway/graph_condition.h"
 #include "json/parse.h"
 #include "json/write.h"
+#include "serving/graph_condition.h"
 
 namespace muster::gateway {
 namespace {
@@ -58,7 +58,7 @@ Result<bool> Holds(const Value& step, const std::string& body) {
   if (condition.empty()) return true;
   const auto parsed = json::Parse(body);
   if (!parsed) return false;
-  return ConditionHolds(condition, *parsed);
+  return serving::GraphConditionHolds(condition, *parsed);
 }
 
 struct SequenceState {

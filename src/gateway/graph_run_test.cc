@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "gateway/graph_condition.h"
 #include "json/parse.h"
 
 namespace muster::gateway {
@@ -111,30 +110,6 @@ TEST(GraphRun, StepsAreBounded) {
   Graph graph;
   EXPECT_EQ(graph.Run(nodes).substr(0, 4), "508 ");
   EXPECT_LT(graph.asked.size(), kMaxGraphSteps);
-}
-
-TEST(GraphCondition, HasABoundedLength) {
-  std::string nested;
-  for (size_t i = 0; i < kMaxConditionBytes; ++i) nested += "#(";
-  EXPECT_FALSE(ConditionHolds(nested, Yaml("[1]")).has_value());
-  EXPECT_FALSE(ConditionHolds(nested.substr(0, kMaxConditionBytes), Yaml("[1]")).has_value());
-}
-
-TEST(GraphCondition, FindsMembersIndexesAndWhatFits) {
-  const Value value = Yaml(R"({a: {b: [10, {c: "x"}]}, list: [{k: 1}, {k: 2}]})");
-  const auto holds = [&](std::string_view condition) {
-    const Result<bool> result = ConditionHolds(condition, value);
-    return result ? (*result ? "yes" : "no") : "refused";
-  };
-  for (const char* condition :
-       {"a", "a.b.0", "a.b.1.c", "list.#(k==2)", "list.#(k>1)", "list.#(k!=1).k", "list.#(k)",
-        "[@this].#(a.b.1.c==\"x\")", "@this.a", "[@this].#(a.b.0<=10)"})
-    EXPECT_STREQ(holds(condition), "yes") << condition;
-  for (const char* condition : {"z", "a.b.2", "a.b.x", "list.#(k==3)", "list.#(k<\"a\")",
-                                "[@this].#(a.b.1.c>=\"y\")", "a.#(k==1)"})
-    EXPECT_STREQ(holds(condition), "no") << condition;
-  for (const char* condition : {"a..b", "a|b", "list.#.k", "a.*", "list.#(k==x)", "a.b@c"})
-    EXPECT_STREQ(holds(condition), "refused") << condition;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "schema/conditions.h"
+#include "serving/graph_condition.h"
 #include "serving/hosts.h"
 #include "serving/predictor_status.h"
 
@@ -14,6 +15,17 @@ namespace resources = client::resources;
 
 bool IsOurs(const Value& object, const Value& graph) {
   return !object.IsNull() && client::ControllerOf(object)["uid"] == graph["metadata"]["uid"];
+}
+
+// What the steps of all nodes have under `key`.
+std::set<std::string> OfSteps(const Value& graph, std::string_view key) {
+  std::set<std::string> found;
+  for (const auto& [node, router] : graph["spec"]["nodes"].members()) {
+    for (const Value& step : router["steps"].items()) {
+      if (std::string value = step[key].Str(); !value.empty()) found.insert(std::move(value));
+    }
+  }
+  return found;
 }
 
 ServingCondition ReadyOf(const Value& graph, const GraphChildren& children,
@@ -36,6 +48,10 @@ ServingCondition ReadyOf(const Value& graph, const GraphChildren& children,
   }
   if (!children.url_fault.empty())
     return {"Ready", "False", "UrlRefused", children.url_fault, true};
+  for (const std::string& condition : OfSteps(graph, "condition")) {
+    if (const Status readable = CheckGraphCondition(condition); !readable.ok())
+      return {"Ready", "False", "ConditionRefused", readable.message(), true};
+  }
   if (!children.missing.empty()) {
     return {"Ready", "False", "ServiceMissing",
             fmt::format("there is no InferenceService {}", fmt::join(children.missing, ", ")),
@@ -73,17 +89,6 @@ void Leave(const Value& graph, const client::Resource& resource, const Value& ch
   options.precondition_uid = child["metadata"]["uid"].Str();
   out.Delete({resource, graph["metadata"]["namespace"].Str(), child["metadata"]["name"].Str(), ""},
              std::move(options));
-}
-
-// What the steps of all nodes have under `key`.
-std::set<std::string> OfSteps(const Value& graph, std::string_view key) {
-  std::set<std::string> found;
-  for (const auto& [node, router] : graph["spec"]["nodes"].members()) {
-    for (const Value& step : router["steps"].items()) {
-      if (std::string value = step[key].Str(); !value.empty()) found.insert(std::move(value));
-    }
-  }
-  return found;
 }
 
 }  // namespace

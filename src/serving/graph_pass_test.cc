@@ -90,6 +90,20 @@ TEST(GraphPass, WithoutAListenerItIsNotReadyAndLooksAgain) {
   EXPECT_EQ(out.look_again_at, kNow + kGatewayLookPeriod);
 }
 
+// What no request could pass is said before one comes.
+TEST(GraphPass, IsNotReadyWithAConditionThatIsNotUnderstood) {
+  GraphChildren children;
+  children.service = Owned(MakeGatewayService(Graph()));
+  children.gateway_slice = Owned(MakeGatewaySlice(Graph(), kGateway));
+  const Value graph = Yaml(R"(
+kind: InferenceGraph
+metadata: {name: chain, namespace: ml, uid: g1, generation: 1}
+spec: {nodes: {root: {routerType: Switch, steps: [{serviceName: a, condition: "[["}]}}}
+)");
+  EXPECT_EQ(ReadyIn(ReconcileGraph(graph, children, kGateway, kNow)).substr(0, 22),
+            "False condition \"[[\": ");
+}
+
 TEST(GraphPass, DoesNotTakeTheNameOfAnother) {
   GraphChildren children;
   children.named_as_a_service = true;

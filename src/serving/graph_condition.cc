@@ -1,4 +1,4 @@
-#include "gateway/graph_condition.h"
+#include "serving/graph_condition.h"
 
 #include <array>
 #include <optional>
@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "json/parse.h"
 
-namespace muster::gateway {
+namespace muster::serving {
 namespace {
 
 using json::Value;
@@ -57,6 +57,47 @@ size_t FindOperator(std::string_view query, std::string_view& operation) {
   return query.npos;
 }
 
+bool IsQuery(std::string_view component) {
+  return component.starts_with("#(") && component.ends_with(")");
+}
+
+std::string_view QueryOf(std::string_view component) {
+  return component.substr(2, component.size() - 3);
+}
+
+bool IsPlainName(std::string_view component) {
+  return !component.empty() && component.find_first_of("#@[](){}|*?!\\\"") == component.npos;
+}
+
+// Takes the next component from `path`.
+std::string_view NextComponent(std::string_view& path) {
+  const size_t end = EndOfComponent(path);
+  const std::string_view component = path.substr(0, end);
+  path = end == path.size() ? "" : path.substr(end + 1);
+  return component;
+}
+
+Status CheckPath(std::string_view condition, std::string_view path) {
+  while (!path.empty()) {
+    const std::string_view component = NextComponent(path);
+    if (component == kThis || component == kListOfThis || IsPlainName(component)) continue;
+    if (!IsQuery(component)) return Refused(condition);
+    const std::string_view query = QueryOf(component);
+    std::string_view operation;
+    const size_t at = FindOperator(query, operation);
+    if (at != query.npos && !json::Parse(Trim(query.substr(at + operation.size()))))
+      return Refused(condition);
+    RETURN_IF_ERROR(CheckPath(condition, Trim(query.substr(0, at))));
+  }
+  return Status::Ok();
+}
+
+Status CheckSize(std::string_view condition) {
+  if (condition.size() <= kMaxConditionBytes) return Status::Ok();
+  return Error(Reason::kInvalid, "a condition of {} bytes, at most {}", condition.size(),
+               kMaxConditionBytes);
+}
+
 bool Compare(const Value& a, std::string_view operation, const Value& b) {
   if (operation == "==") return a == b;
   if (operation == "!=") return !(a == b);
@@ -96,18 +137,15 @@ Result<std::optional<Value>> FirstThatFits(std::string_view condition, std::stri
 // nullopt: nothing is there.
 Result<std::optional<Value>> Find(std::string_view condition, std::string_view path, Value value) {
   while (!path.empty()) {
-    const size_t end = EndOfComponent(path);
-    const std::string_view component = path.substr(0, end);
-    path = end == path.size() ? "" : path.substr(end + 1);
+    const std::string_view component = NextComponent(path);
     if (component == kThis) continue;
     if (component == kListOfThis) {
       value = json::List({value});
-    } else if (component.starts_with("#(") && component.ends_with(")")) {
-      ASSIGN_OR_RETURN(auto found,
-                       FirstThatFits(condition, component.substr(2, component.size() - 3), value));
+    } else if (IsQuery(component)) {
+      ASSIGN_OR_RETURN(auto found, FirstThatFits(condition, QueryOf(component), value));
       if (!found) return std::optional<Value>();
       value = *std::move(found);
-    } else if (component.empty() || component.find_first_of("#@[](){}|*?!\\\"") != component.npos) {
+    } else if (!IsPlainName(component)) {
       return Refused(condition);
     } else if (value.IsArray()) {
       const auto index = ParseInt(component);
@@ -125,13 +163,15 @@ Result<std::optional<Value>> Find(std::string_view condition, std::string_view p
 
 }  // namespace
 
-Result<bool> ConditionHolds(std::string_view condition, const Value& value) {
-  if (condition.size() > kMaxConditionBytes) {
-    return Error(Reason::kInvalid, "a condition of {} bytes, at most {}", condition.size(),
-                 kMaxConditionBytes);
-  }
+Status CheckGraphCondition(std::string_view condition) {
+  RETURN_IF_ERROR(CheckSize(condition));
+  return CheckPath(condition, Trim(condition));
+}
+
+Result<bool> GraphConditionHolds(std::string_view condition, const Value& value) {
+  RETURN_IF_ERROR(CheckSize(condition));
   ASSIGN_OR_RETURN(const auto found, Find(condition, Trim(condition), value));
   return found.has_value();
 }
 
-}  // namespace muster::gateway
+}  // namespace muster::serving

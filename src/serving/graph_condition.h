@@ -1,4 +1,4 @@
-// src/gateway/graph_condition.h
+// src/serving/graph_condition.h
 //
 // Conditions of InferenceGraph steps: a path into a JSON text that must be there. The part of GJSON
 // (github.com/tidwall/gjson SYNTAX.md) that upstream's examples use:
@@ -16,11 +16,13 @@
 #include "base/status.h"
 #include "json/value.h"
 
-namespace muster::gateway {
+namespace muster::serving {
 
 inline constexpr size_t kMaxConditionBytes = 1024;
 
 // Invalid: it is not of the part above, or longer than kMaxConditionBytes.
-Result<bool> ConditionHolds(std::string_view condition, const json::Value& value);
+Status CheckGraphCondition(std::string_view condition);
+// Invalid as above, if it comes to what is not understood.
+Result<bool> GraphConditionHolds(std::string_view condition, const json::Value& value);
 
-}  // namespace muster::gateway
+}  // namespace muster::serving

@@ -15,6 +15,7 @@ Result<std::unique_ptr<Store>> Open(Loop& loop, const std::string& path, Store::
   StoreCore::Options options;
   options.decorator = std::move(decorator);
   options.committer = std::move(committer);
+  options.max_history_bytes = kMaxHistoryBytesBesideLog;
   ASSIGN_OR_RETURN(std::unique_ptr<StoreCore> core,
                    StoreCore::Open(loop, std::move(backend), std::move(options)));
   return core;

@@ -90,9 +90,11 @@ inline constexpr size_t kMaxPendingBytes = 256 * 1024 * 1024;
 // One commit takes at most this much of the queue.
 inline constexpr size_t kMaxBatchWrites = 256;
 inline constexpr size_t kMaxBatchBytes = 1024 * 1024;
-// Superseded values kept in memory for watches and Exact reads; what is older comes from the
-// backend, or is compacted where the backend keeps none.
+// Superseded values kept in memory for watches and Exact reads; what is older is compacted where
+// memory is all there is.
 inline constexpr size_t kMaxHistoryBytes = 64 * 1024 * 1024;
+// The same where what is older comes from the disk.
+inline constexpr size_t kMaxHistoryBytesBesideLog = 8 * 1024 * 1024;
 // A store with more past than this forgets half of it without being told.
 inline constexpr int64_t kMaxUncompactedRevisions = 1'000'000;
 inline constexpr size_t kMaxUncompactedBytes = 512 * 1024 * 1024;  // of keys and values

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kRecoverable = "Recoverable";
 
-// A replay does at most this much in one loop task.
+// A replay does at most this much in one loop task, for one watcher.
 constexpr Revision kReplayRevisionsPerTask = 5000;
 constexpr Revision kReplayRevisionsFromBackendPerTask = 200;
 
@@ -365,21 +365,14 @@ void StoreCore::ScheduleCatchUp(WatchHub::WatcherPtr watcher) {
 }
 
 void StoreCore::CatchUp(const WatchHub::WatcherPtr& watcher) {
-  if (watcher->cancelled) return;
+  if (watcher->cancelled || watcher->live) return;
+  if (watcher->position < history_.Floor()) return TellPastLater();
   if (watcher->position < committed_) {
-    const bool in_memory = watcher->position >= history_.Floor();
-    const Revision step = in_memory ? kReplayRevisionsPerTask : kReplayRevisionsFromBackendPerTask;
-    const Revision last = std::min(committed_, watcher->position + step);
-    const Result<std::vector<WatchEvent>> events = EventsSince(*watcher, last);
-    if (!events) {
-      LOG_ERROR("store: ended a watch prefix={} position={} error={:?}", watcher->prefix,
-                watcher->position, events.error().message());
-      hub_.End(watcher, events.error());
-      ApplyCompaction();
-      return;
-    }
+    const Revision last = std::min(committed_, watcher->position + kReplayRevisionsPerTask);
+    const std::vector<WatchEvent> events =
+        history_.Select(watcher->prefix, watcher->position, last);
     watcher->position = last;
-    if (!events->empty()) watcher->on_events(*events);
+    if (!events.empty()) watcher->on_events(events);
     if (watcher->position < committed_) {
       ScheduleCatchUp(watcher);
       return;
@@ -390,17 +383,64 @@ void StoreCore::CatchUp(const WatchHub::WatcherPtr& watcher) {
   ApplyCompaction();
 }
 
-Result<std::vector<WatchEvent>> StoreCore::EventsSince(const WatchHub::Watcher& watcher,
-                                                       Revision last) const {
-  if (watcher.position >= history_.Floor())
-    return history_.Select(watcher.prefix, watcher.position, last);
-  ASSIGN_OR_RETURN(std::vector<LogChange> changes, backend_->ReadLog(watcher.position, last));
-  std::vector<WatchEvent> events;
-  for (LogChange& change : changes) {
-    if (change.record.key.starts_with(watcher.prefix))
-      events.push_back(MakeLoggedEvent(std::move(change)));
+void StoreCore::TellPastLater() {
+  if (std::exchange(telling_past_, true)) return;
+  loop_.Post([this, alive = std::weak_ptr<int>(alive_)] {
+    if (alive.lock()) TellPast();
+  });
+}
+
+// Who is told what only the backend has goes the same way as all others, the furthest behind first:
+// a piece is read and decoded once, not once for each of a thousand watchers of a restarted server.
+void StoreCore::TellPast() {
+  telling_past_ = false;
+  const std::vector<WatchHub::WatcherPtr> lagging = hub_.LaggingBefore(history_.Floor());
+  if (lagging.empty()) {
+    piece_ = {};
+    return;
   }
-  return events;
+  const Revision oldest = hub_.OldestLagging(committed_);
+  if (oldest < piece_.after || oldest >= piece_.last) {
+    if (const Status status = ReadPiece(oldest); !status.ok()) {
+      LOG_ERROR("store: ended watches position={} error={:?}", oldest, status.message());
+      hub_.EndLaggingBefore(oldest + 1, status);
+      ApplyCompaction();
+      return TellPastLater();
+    }
+  }
+  for (const WatchHub::WatcherPtr& watcher : lagging) {
+    if (watcher->position >= piece_.last) continue;
+    loop_.Post([this, watcher, alive = std::weak_ptr<int>(alive_)] {
+      if (alive.lock()) TellPiece(watcher);
+    });
+  }
+  TellPastLater();
+}
+
+Status StoreCore::ReadPiece(Revision after) {
+  piece_ = {};
+  const Revision last = std::min(committed_, after + kReplayRevisionsFromBackendPerTask);
+  ASSIGN_OR_RETURN(piece_.changes, backend_->ReadLog(after, last));
+  piece_.events.resize(piece_.changes.size());
+  piece_.after = after;
+  piece_.last = last;
+  return Status::Ok();
+}
+
+void StoreCore::TellPiece(const WatchHub::WatcherPtr& watcher) {
+  if (watcher->cancelled || watcher->live) return;
+  if (watcher->position < piece_.after || watcher->position >= piece_.last) return;
+  std::vector<WatchEvent> events;
+  for (size_t i = 0; i < piece_.events.size(); ++i) {
+    std::optional<WatchEvent>& event = piece_.events[i];
+    const std::string& key = event ? event->entry->key : piece_.changes[i].record.key;
+    if (!key.starts_with(watcher->prefix)) continue;
+    if (!event) event = MakeLoggedEvent(std::move(piece_.changes[i]));
+    if (event->revision > watcher->position) events.push_back(*event);
+  }
+  watcher->position = piece_.last;
+  if (!events.empty()) watcher->on_events(events);
+  if (watcher->position >= history_.Floor()) ScheduleCatchUp(watcher);
 }
 
 WatchEvent StoreCore::MakeLoggedEvent(LogChange change) const {

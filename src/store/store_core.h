@@ -16,6 +16,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -81,6 +82,14 @@ class StoreCore final : public Store {
     EntryPtr entry;  // nullptr: deleted
   };
 
+  // A piece of the log from the backend, and what became of its changes once somebody wanted them.
+  struct LogPiece {
+    Revision after = 0;
+    Revision last = 0;
+    std::vector<LogChange> changes;
+    std::vector<std::optional<WatchEvent>> events;
+  };
+
   StoreCore(Loop& loop, std::unique_ptr<Backend> backend, Options options);
   Status Load();
 
@@ -102,8 +111,10 @@ class StoreCore final : public Store {
 
   void ScheduleCatchUp(WatchHub::WatcherPtr watcher);
   void CatchUp(const WatchHub::WatcherPtr& watcher);
-  Result<std::vector<WatchEvent>> EventsSince(const WatchHub::Watcher& watcher,
-                                              Revision last) const;
+  void TellPastLater();
+  void TellPast();
+  Status ReadPiece(Revision after);
+  void TellPiece(const WatchHub::WatcherPtr& watcher);
   void TrimHistory();
   void MoveCompacted(Revision revision);
   void ApplyCompaction();
@@ -122,6 +133,8 @@ class StoreCore final : public Store {
   KeyIndex index_;
   History history_{0};
   WatchHub hub_;
+  LogPiece piece_;             // while somebody is told what only the backend has
+  bool telling_past_ = false;  // TellPast() is to come
 
   std::deque<Pending> pending_;
   size_t pending_bytes_ = 0;

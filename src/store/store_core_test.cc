@@ -216,6 +216,8 @@ struct FakeBackendState {
   bool recoverable = false;  // what `fail` says of itself
   int recoveries = 0;
   bool keeps_log = false;
+  bool gives_log = false;
+  int log_reads = 0;
 };
 
 class FakeBackend final : public Backend {
@@ -242,8 +244,17 @@ class FakeBackend final : public Backend {
   Result<ReadAtResult> ReadAt(std::string_view, std::string_view, size_t, Revision) override {
     return Error(Reason::kExpired, "not kept");
   }
-  Result<std::vector<LogChange>> ReadLog(Revision, Revision) override {
-    return Error(Reason::kInternalError, "the disk does not work");
+  Result<std::vector<LogChange>> ReadLog(Revision after, Revision last) override {
+    ++state_.log_reads;
+    if (!state_.gives_log) return Error(Reason::kInternalError, "the disk does not work");
+    std::vector<LogChange> changes;
+    for (const std::vector<LogRecord>& batch : state_.batches) {
+      for (const LogRecord& record : batch) {
+        if (record.revision > after && record.revision <= last)
+          changes.push_back({record, nullptr});
+      }
+    }
+    return changes;
   }
 
  private:
@@ -435,6 +446,44 @@ TEST_F(FakeBackendTest, WatchEndsWithTheReasonWhenTheDiskDoesNotGiveThePast) {
   loop_.RunReady();
   EXPECT_EQ(events, 0);
   EXPECT_TRUE(store->Health().ok());
+}
+
+// As a thousand nodes that come back to a server that was started again.
+TEST_F(FakeBackendTest, WatchersAreToldThePastOfTheDiskTogether) {
+  backend_.keeps_log = backend_.gives_log = true;
+  const std::unique_ptr<StoreCore> store = Open({.max_history_bytes = 100});
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE(store->Write(MakePut("/a/x", "1"), {}));
+    ASSERT_TRUE(store->Write(MakePut("/b/x", "2"), {}));
+  }
+  loop_.RunReady();
+  ASSERT_FALSE(store->InMemory(950));
+  struct Told {
+    std::string prefix;
+    Revision next = 0;  // that it has to be told
+    Revision step = 0;
+  };
+  std::deque<Told> all;
+  const auto watch = [&](std::string prefix, Revision after, Revision step) {
+    Told& told = all.emplace_back(prefix, after + step, step);
+    ASSERT_TRUE(store->Watch(prefix, after, [&told](const std::vector<WatchEvent>& events) {
+      for (const WatchEvent& event : events) {
+        EXPECT_EQ(event.revision, told.next) << told.prefix;
+        told.next += told.step;
+      }
+    }));
+  };
+  for (int i = 0; i < 30; ++i) {
+    watch("/", 0, 1);
+    watch("/", 450 + i, 1);
+    watch("/b/", 300, 2);
+    watch("/", 995, 1);
+  }
+  loop_.RunReady();
+  EXPECT_EQ(backend_.log_reads, 5);
+  ASSERT_TRUE(store->Write(MakePut("/a/x", "3"), {}));
+  loop_.RunReady();
+  for (const Told& told : all) EXPECT_EQ(told.next, 1002) << told.prefix;
 }
 
 TEST_F(FakeBackendTest, WatcherThatFallsTooFarBehindDoesNotKeepThePast) {

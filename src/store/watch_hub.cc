@@ -76,12 +76,16 @@ void WatchHub::Tell(Watcher& watcher, const std::vector<WatchEvent>& events) {
   watcher.on_events(wanted);
 }
 
-void WatchHub::EndLaggingBefore(Revision position, const Status& why) {
+std::vector<WatchHub::WatcherPtr> WatchHub::LaggingBefore(Revision position) const {
   std::vector<WatcherPtr> late;
   for (const auto& [id, watcher] : lagging_) {
     if (watcher->position < position) late.push_back(watcher);
   }
-  for (const WatcherPtr& watcher : late) End(watcher, why);
+  return late;
+}
+
+void WatchHub::EndLaggingBefore(Revision position, const Status& why) {
+  for (const WatcherPtr& watcher : LaggingBefore(position)) End(watcher, why);
 }
 
 Revision WatchHub::OldestLagging(Revision otherwise) const {

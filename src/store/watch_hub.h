@@ -44,7 +44,9 @@ class WatchHub {
   // Tells the live watchers. `events` in revision order.
   void Publish(const std::vector<WatchEvent>& events);
 
-  // Ends those that are not live and have not been told everything up to `position`.
+  // Those that are not live and have not been told everything up to `position`.
+  std::vector<WatcherPtr> LaggingBefore(Revision position) const;
+  // Ends them.
   void EndLaggingBefore(Revision position, const Status& why);
   // The smallest position among those that are not live; `otherwise` if all are.
   Revision OldestLagging(Revision otherwise) const;

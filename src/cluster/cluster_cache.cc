@@ -240,7 +240,7 @@ IdentityIndex ClusterCache::TakeIdentity(PodIdentity identity) {
   return index;
 }
 
-bool ClusterCache::IsSame(const PodRecord& pod, const PodInfo& info,
+bool ClusterCache::IsSame(const PodRecord& pod, const PodFacts& info,
                           const PodConstraints& constraints, const PodIdentity& identity) const {
   return pod.info == info && snapshot_.Shape(pod.shape).constraints == constraints &&
          snapshot_.Identity(pod.identity).labels == identity.labels;
@@ -366,7 +366,8 @@ CacheChange ClusterCache::UpsertPod(PodInfo info) {
     Unplace(pod);
   if (constraints.relations.LooksAtPods()) ++looking_at_pods_;
   if (!added) Release(pod);
-  pod.info = std::move(info);
+  PodFacts& own = info;
+  pod.info = std::move(own);
   pod.shape = shape;
   pod.holder = holder;
   pod.identity = identity;
@@ -415,7 +416,7 @@ void ClusterCache::Link(const PodRecord& pod) {
   if (!pod.info.group.empty()) groups_[{pod.info.ns, pod.info.group}].pods[pod.info.name] = &pod;
 }
 
-void ClusterCache::Unlink(const PodInfo& info) {
+void ClusterCache::Unlink(const PodFacts& info) {
   if (info.group.empty()) return;
   const auto group = groups_.find({info.ns, info.group});
   group->second.pods.erase(info.name);

@@ -35,7 +35,7 @@ struct PodKey {
 };
 
 struct PodRecord {
-  PodInfo info;  // without constraints and labels: the shape and the identity have them
+  PodFacts info;  // the shape and the identity have the rest
   ShapeIndex shape = kNoIndex;
   HolderIndex holder = kNoIndex;
   IdentityIndex identity = kNoIndex;
@@ -141,7 +141,7 @@ class ClusterCache {
   ClassIndex TakeClass(const NodeInfo& info);
   HolderIndex TakeHolder(const std::string& holder);
   IdentityIndex TakeIdentity(PodIdentity identity);
-  bool IsSame(const PodRecord& pod, const PodInfo& info, const PodConstraints& constraints,
+  bool IsSame(const PodRecord& pod, const PodFacts& info, const PodConstraints& constraints,
               const PodIdentity& identity) const;
   void Release(const PodRecord& pod);
   std::vector<PodRecord*> TakeOff(const NodeInfo& after);
@@ -157,7 +157,7 @@ class ClusterCache {
   void NoteClaims(const PodKey& key, const PodRecord& pod);
   void ForgetVolumes(const PodKey& key);
   void Link(const PodRecord& pod);
-  void Unlink(const PodInfo& info);
+  void Unlink(const PodFacts& info);
 
   ClusterSnapshot snapshot_;
   PodRecords pods_;

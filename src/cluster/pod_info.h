@@ -55,7 +55,8 @@ struct PodConstraints {
   bool operator==(const PodConstraints&) const = default;
 };
 
-struct PodInfo {
+// What is a pod's own.
+struct PodFacts {
   std::string ns, name, uid;
   std::string scheduler_name;
   std::string node_name;  // "" while not bound
@@ -70,11 +71,16 @@ struct PodInfo {
   std::string nominated_node;  // status.nominatedNodeName: room is being made for it there
   Time created{};
   Time started{};  // status.startTime
-  PodLabels labels;
-  PodConstraints constraints;
   AssignedDevices assigned_devices;
 
   bool IsFinished() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
+  bool operator==(const PodFacts&) const = default;
+};
+
+// With what it often has in common with others.
+struct PodInfo : PodFacts {
+  PodLabels labels;
+  PodConstraints constraints;
   bool operator==(const PodInfo&) const = default;
 };
 

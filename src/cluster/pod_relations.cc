@@ -114,6 +114,7 @@ void AddPorts(const json::Value& container, std::vector<HostPort>& out) {
 
 PodLabels ToPodLabels(const json::Value& labels) {
   PodLabels out;
+  out.reserve(labels.size());
   for (const auto& [key, value] : labels.members()) out.emplace_back(key, value.Str());
   std::sort(out.begin(), out.end());
   return out;

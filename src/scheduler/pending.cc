@@ -84,7 +84,7 @@ bool IsGated(const PodRecord& pod, const std::vector<std::string>& scheduler_nam
   return WaitsForOurs(pod, scheduler_names) && pod.info.gated;
 }
 
-UnitKey UnitOf(const cluster::PodInfo& pod) {
+UnitKey UnitOf(const cluster::PodFacts& pod) {
   return {!pod.group.empty(), {pod.ns, pod.group.empty() ? pod.name : pod.group}};
 }
 

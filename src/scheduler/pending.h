@@ -34,7 +34,7 @@ struct UnitKey {
   cluster::PodKey key;
   auto operator<=>(const UnitKey&) const = default;
 };
-UnitKey UnitOf(const cluster::PodInfo& pod);
+UnitKey UnitOf(const cluster::PodFacts& pod);
 UnitKey KeyOf(const Unit& unit);
 
 // The members of a gang as they count: failed and terminating pods do not.

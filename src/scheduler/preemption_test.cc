@@ -575,7 +575,7 @@ void CheckVictims(const RandomCluster& random, const Unit& unit) {
   }
   std::map<std::string, int64_t> gone;
   for (const std::string& name : victims) {
-    const cluster::PodInfo& info = c.cache.FindPod({"default", name})->info;
+    const cluster::PodFacts& info = c.cache.FindPod({"default", name})->info;
     EXPECT_LT(info.priority, unit.priority) << name;
     if (!info.group.empty()) ++gone[info.group];
   }

@@ -160,7 +160,7 @@ bool Preemptor::Apply(const Unit& unit, const UnitPlan& plan) {
     const PodKey key{victim->info.ns, victim->info.name};
     const auto nominee = nominee_on.find(victim->info.node_name);
     const auto& [node, preemptor] = nominee == nominee_on.end() ? *nominee_on.begin() : *nominee;
-    const cluster::PodInfo& whose = cache_.FindPod(preemptor)->info;
+    const cluster::PodFacts& whose = cache_.FindPod(preemptor)->info;
     if (const auto known = evictions_.find(key);
         known != evictions_.end() && known->second.uid == victim->info.uid) {
       continue;

@@ -41,6 +41,25 @@ TEST_F(ModelsCommandTest, ListsAndDescribes) {
     EXPECT_NE(described.out.find(part), std::string::npos) << part << " in " << described.out;
 }
 
+// Who may register a model writes to the terminal of who lists them.
+TEST_F(ModelsCommandTest, ControlCharactersOfOthersAreWrittenOut) {
+  cluster_.api.Put(kModelsPath, Yaml(R"(
+metadata: {name: digits, namespace: default}
+spec: {name: "a\eb", description: "\e[2J", tags: {k: "\e]0;x"}, aliases: {"c\nd": 1}}
+status: {latestVersion: 1})"));
+  cluster_.api.Put(kVersionsPath, Yaml(R"(
+metadata: {name: digits.1, namespace: default}
+spec: {model: digits, version: 1, source: "x\n  version 9", description: "\e", runID: r1})"));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"list"}, {"describe", "digits"}}) {
+    const Outcome shown = cluster_.Run("models", words);
+    EXPECT_EQ(shown.out.find('\x1b'), std::string::npos) << shown.out;
+    EXPECT_NE(shown.out.find("a\\x1bb"), std::string::npos) << shown.out;
+    EXPECT_EQ(shown.out.find("\n  version 9"), std::string::npos) << shown.out;
+    EXPECT_NE(shown.out.find("c\\nd"), std::string::npos) << shown.out;
+  }
+}
+
 TEST_F(ModelsCommandTest, DeletesAVersionOrTheModel) {
   EXPECT_EQ(cluster_.Run("models", {"delete", "digits/1"}).code, 0);
   EXPECT_EQ(cluster_.api.Find(kVersionsPath, "default", "digits.1"), nullptr);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cli/printable.h"
 
 namespace muster::cli {
 namespace {
@@ -16,7 +17,7 @@ size_t WidthOf(std::string_view text) {
 }
 
 std::string CellText(const json::Value& cell) {
-  if (cell.IsString()) return cell.Str();
+  if (cell.IsString()) return Printable(cell.AsString());
   if (cell.IsNumber()) return std::string(cell.NumberToken());
   if (cell.IsBool()) return cell.AsBool() ? "true" : "false";
   return cell.IsNull() ? "<none>" : "";
@@ -99,7 +100,10 @@ size_t TablePrinter::Add(const json::Value& table) {
   return rows.size();
 }
 
-std::string FormatColumns(const std::vector<std::vector<std::string>>& rows) {
+std::string FormatColumns(const std::vector<std::vector<std::string>>& written) {
+  std::vector<std::vector<std::string>> rows = written;
+  for (std::vector<std::string>& row : rows)
+    for (std::string& cell : row) cell = Printable(cell);
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);

@@ -50,7 +50,7 @@ class TablePrinter {
   bool header_printed_ = false;
 };
 
-// Simple tables of our own: header and rows.
+// Simple tables of our own: header and rows, without control characters.
 std::string FormatColumns(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace muster::cli

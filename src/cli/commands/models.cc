@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/printable.h"
 #include "cli/session.h"
 #include "cli/table_printer.h"
 #include "json/write.h"
@@ -28,7 +29,7 @@ std::string AliasesOf(const Value& model, int64_t version) {
   std::vector<std::string> out;
   for (const auto& [alias, number] : model["spec"]["aliases"].members())
     if (number.AsInt() == version) out.push_back(alias);
-  return out.empty() ? "-" : Join(out, ",");
+  return out.empty() ? "-" : Printable(Join(out, ","));
 }
 
 std::string PairsOf(const Value& map) {
@@ -37,7 +38,7 @@ std::string PairsOf(const Value& map) {
     const Value& shown = value.IsObject() ? value["value"] : value;
     out.push_back(fmt::format("{}={}", key, shown.AsString()));
   }
-  return Join(out, ", ");
+  return Printable(Join(out, ", "));
 }
 
 Result<Value> FindModel(Invocation& run, const std::string& name) {
@@ -94,11 +95,11 @@ Result<int> List(Invocation& run) {
 void PrintRun(Invocation& run, const std::string& id) {
   const Result<Value> made = run.session.Get({kRuns, run.session.ns(), id, ""});
   if (!made) {
-    run.console.Print("    run         {} ({})\n", id, made.error().message());
+    run.console.Print("    run         {} ({})\n", Printable(id), made.error().message());
     return;
   }
   const Value &spec = (*made)["spec"], &status = (*made)["status"];
-  run.console.Print("    run         {} ({}), {}\n", id, spec["name"].AsString("-"),
+  run.console.Print("    run         {} ({}), {}\n", id, Printable(spec["name"].AsString("-")),
                     status["state"].AsString("-"));
   if (!spec["params"].empty()) run.console.Print("    parameters  {}\n", PairsOf(spec["params"]));
   if (!status["metrics"].empty())
@@ -109,9 +110,9 @@ Result<int> Describe(Invocation& run, const std::string& name) {
   constexpr size_t kRunsShown = 20;
   ASSIGN_OR_RETURN(const Value model, FindModel(run, name));
   ASSIGN_OR_RETURN(const json::Array versions, VersionsOf(run, model));
-  run.console.Print("{}\n", NameOf(model));
+  run.console.Print("{}\n", Printable(NameOf(model)));
   if (const std::string text = model["spec"]["description"].Str(); !text.empty())
-    run.console.Print("  {}\n", text);
+    run.console.Print("  {}\n", Printable(text));
   if (!model["spec"]["tags"].empty())
     run.console.Print("  tags  {}\n", PairsOf(model["spec"]["tags"]));
   for (size_t i = 0; i < versions.size(); ++i) {
@@ -119,15 +120,15 @@ Result<int> Describe(Invocation& run, const std::string& name) {
     run.console.Print("\n  version {}  stage {}  aliases {}  {}\n", spec["version"].AsInt(),
                       spec["stage"].AsString("None"), AliasesOf(model, spec["version"].AsInt()),
                       versions[i]["metadata"]["creationTimestamp"].AsString());
-    run.console.Print("    source      {}\n", spec["source"].AsString("-"));
+    run.console.Print("    source      {}\n", Printable(spec["source"].AsString("-")));
     if (const std::string text = spec["description"].Str(); !text.empty())
-      run.console.Print("    about       {}\n", text);
+      run.console.Print("    about       {}\n", Printable(text));
     if (!spec["tags"].empty()) run.console.Print("    tags        {}\n", PairsOf(spec["tags"]));
     if (const std::string id = spec["runID"].Str(); !id.empty()) {
       if (i < kRunsShown) {
         PrintRun(run, id);
       } else {
-        run.console.Print("    run         {}\n", id);
+        run.console.Print("    run         {}\n", Printable(id));
       }
     }
   }

@@ -78,9 +78,8 @@ std::string ClusterIp(const RouteSources& sources, const ObjectKey& key) {
 }
 
 GraphRoute GraphRouteOf(const Value& graph) {
-  const int64_t timeout = graph["spec"]["timeout"].AsInt(0);
   return {client::KeyOf(graph), graph["spec"]["nodes"],
-          timeout > 0 ? seconds(timeout) : serving::kDefaultTimeout};
+          serving::TimeoutOf(graph["spec"]["timeout"])};
 }
 
 // InferenceServices and InferenceGraphs: who may have a host first, first. Of one name the older

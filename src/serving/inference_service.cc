@@ -38,6 +38,12 @@ ScalePolicy ScaleOf(const json::Value& object) {
 
 }  // namespace
 
+Duration TimeoutOf(const json::Value& asked) {
+  constexpr int64_t kMost = std::chrono::duration_cast<std::chrono::seconds>(kMaxTimeout).count();
+  const int64_t count = asked.AsInt();
+  return count > 0 ? Duration(seconds(std::min(count, kMost))) : kDefaultTimeout;
+}
+
 InferenceService ParseInferenceService(const json::Value& object) {
   InferenceService service;
   service.object = object;
@@ -48,8 +54,7 @@ InferenceService ParseInferenceService(const json::Value& object) {
   const json::Value& predictor = service.predictor();
   service.canary_percent = predictor["canaryTrafficPercent"].Int();
   service.container_concurrency = std::max<int64_t>(predictor["containerConcurrency"].AsInt(0), 0);
-  if (const auto timeout = predictor["timeout"].Int(); timeout && *timeout > 0)
-    service.timeout = seconds(*timeout);
+  service.timeout = TimeoutOf(predictor["timeout"]);
   service.stopped = Annotation(object, kStopAnnotation) == "true";
   return service;
 }

@@ -38,6 +38,9 @@ inline constexpr Duration kDefaultWindow = seconds(60);  // as Knative's stable 
 inline constexpr Duration kMinWindow = seconds(6);       // as Knative's least
 inline constexpr Duration kMaxWindow = seconds(3600);
 inline constexpr Duration kDefaultTimeout = seconds(300);  // as KServe's
+inline constexpr Duration kMaxTimeout = hours(7 * 24);
+// Of a spec's timeout, in seconds: the default where there is none.
+Duration TimeoutOf(const json::Value& seconds);
 
 enum class ScaleMetric : uint8_t { kCpu, kMemory, kConcurrency, kRps };
 

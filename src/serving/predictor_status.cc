@@ -105,6 +105,24 @@ RevisionState::RevisionState(const Value& deployment) {
   reason = progressing["reason"].Str();
   message = progressing["message"].Str();
   failed = progressing["status"].AsString() == "False";
+  const Value& no_pods = schema::FindCondition(status["conditions"], "ReplicaFailure");
+  if (no_pods["status"].AsString() != "True") return;
+  reason = no_pods["reason"].Str();
+  message = no_pods["message"].Str();
+  failed = true;
+}
+
+std::string WhyNoNode(const std::vector<Value>& pods, std::string_view app_label) {
+  for (const Value& pod : pods) {
+    if (pod["metadata"]["labels"]["app"].AsString() != app_label ||
+        pod["metadata"].Has("deletionTimestamp"))
+      continue;
+    const Value& placed = schema::FindCondition(pod["status"]["conditions"], "PodScheduled");
+    if (placed["status"].AsString() != "False" || placed["message"].AsString().empty()) continue;
+    return fmt::format("pod {}: {}", pod["metadata"]["name"].AsString(),
+                       placed["message"].AsString());
+  }
+  return "";
 }
 
 Value FailureOf(const std::vector<Value>& pods, std::string_view app_label,

@@ -38,9 +38,12 @@ struct RevisionState {
   std::string hash;      // of what the spec said
   int64_t wanted = 0, ready = 0, total = 0;
   bool rolled_out = false;      // all of its pods are of the present template, and available
-  std::string reason, message;  // of its condition Progressing
-  bool failed = false;          // that condition is False
+  std::string reason, message;  // of its condition Progressing, or why it makes no pods
+  bool failed = false;          // it does not get on
 };
+
+// Of the first pod that waits for a node, with its name; "" if none does.
+std::string WhyNoNode(const std::vector<json::Value>& pods, std::string_view app_label);
 
 // status.modelStatus.lastFailureInfo of the first pod whose server could not start, find or load
 // its model; null if there is none.

@@ -103,6 +103,7 @@ std::vector<std::string> SliceService(const Value& slice) {
 
 json::Fields PodFields() {
   return {{"metadata", "labels"},
+          {"status", "conditions"},
           {"status", "containerStatuses", "name"},
           {"status", "containerStatuses", "ready"},
           {"status", "containerStatuses", "state", "waiting"},

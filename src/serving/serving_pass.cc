@@ -353,10 +353,12 @@ class Pass {
     return json::List({Share(component_["latestReadyRevision"].Str(), true, kWhole)});
   }
 
+  std::string NewestName() const {
+    return CanaryWanted() ? CanaryName(service_.name) : PredictorName(service_.name);
+  }
+
   Value FailureOfNewest() const {
-    const std::string name =
-        CanaryWanted() ? CanaryName(service_.name) : PredictorName(service_.name);
-    const Value failure = FailureOf(children_.pods, AppLabel(name), spec_.revision);
+    const Value failure = FailureOf(children_.pods, AppLabel(NewestName()), spec_.revision);
     const std::string_view uri = service_.model()["storageUri"].AsString();
     const std::string_view message = failure["message"].AsString();
     // The server knows it by the folder where it is mounted.
@@ -408,6 +410,10 @@ class Pass {
       condition.reason = Newest().reason;
       condition.message = Newest().message;
       if (Newest().failed) condition.status = "False";
+      if (const std::string why = WhyNoNode(children_.pods, AppLabel(NewestName())); !why.empty()) {
+        condition.reason = "Unschedulable";
+        condition.message = why;
+      }
     }
     return condition;
   }

@@ -284,6 +284,33 @@ TEST_F(ServingPassTest, ARefusedWriteIsAConditionWithItsReason) {
   EXPECT_EQ(Condition("Ready"), "False create Deployment: exceeded quota");
 }
 
+TEST_F(ServingPassTest, WhyThereIsNoPodIsSaid) {
+  Pass();
+  children_.stable = children_.stable.SetPath({"status", "conditions"}, Yaml(R"([
+    {type: Progressing, status: "True", reason: NewReplicaSetCreated, message: Created},
+    {type: ReplicaFailure, status: "True", reason: FailedCreate, message: no such account}])"));
+  Pass();
+  EXPECT_EQ(Condition("Ready"), "False no such account");
+  children_.stable = children_.stable.SetPath({"status", "conditions"}, Yaml(R"([
+    {type: ReplicaFailure, status: "False", reason: FailedCreate, message: no such account}])"));
+  children_.pods = {Yaml(R"({metadata: {name: p1, labels: {app: isvc.iris-predictor}}, status:
+    {conditions: [{type: PodScheduled, status: "False", reason: Unschedulable,
+                   message: persistentvolumeclaim models not found}]}})")};
+  Pass();
+  EXPECT_EQ(Condition("Ready"), "Unknown pod p1: persistentvolumeclaim models not found");
+  children_.pods = {children_.pods[0].SetPath({"metadata", "deletionTimestamp"}, "t")};
+  Pass();
+  EXPECT_EQ(Condition("PredictorReady"), "Unknown ");
+}
+
+TEST_F(ServingPassTest, TimeoutsAreBounded) {
+  EXPECT_EQ(TimeoutOf({}), kDefaultTimeout);
+  EXPECT_EQ(TimeoutOf(-1), kDefaultTimeout);
+  EXPECT_EQ(TimeoutOf(10), seconds(10));
+  for (const int64_t large : {int64_t{9'223'372'037}, int64_t{99'999'999'999'999}, INT64_MAX})
+    EXPECT_EQ(TimeoutOf(large), kMaxTimeout) << large;
+}
+
 TEST_F(ServingPassTest, ANameThatSomebodyElseHasIsSaid) {
   children_.service = Yaml("{metadata: {name: iris, namespace: ml}}");
   children_.taken = {"services \"iris\""};

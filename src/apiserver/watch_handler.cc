@@ -8,6 +8,7 @@
 #include "apiserver/stored_object.h"
 #include "apiserver/watch/event_hub.h"
 #include "apiserver/watch/watcher.h"
+#include "base/bounded_seconds.h"
 #include "schema/protobuf_codec.h"
 
 namespace muster::apiserver {
@@ -42,9 +43,9 @@ Status Watch(Core& core, const CallPtr& call, const ResourcePtr& resource) {
   ASSIGN_OR_RETURN(const ListParameters list, ParseListParameters(call->info(), true));
   ASSIGN_OR_RETURN(spec.selection, Selection::Make(resource->kind, call->info()));
   spec.bookmarks = list.bookmarks;
-  spec.timeout =
-      seconds(list.timeout_seconds > 0 ? list.timeout_seconds
-                                       : core.rng.Between(kMinWatchSeconds, 2 * kMinWatchSeconds));
+  spec.timeout = BoundedSeconds(list.timeout_seconds > 0
+                                    ? list.timeout_seconds
+                                    : core.rng.Between(kMinWatchSeconds, 2 * kMinWatchSeconds));
   RETURN_IF_ERROR(PlanStart(core, list, spec));
 
   std::string content_type = "application/json";

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/bounded_seconds.h"
 #include "base/strings.h"
 #include "controllers/pods/ownership.h"
 #include "controllers/pods/pod_template.h"
@@ -167,7 +168,7 @@ class Pass {
     const std::optional<Time> start = ParseTime(status_["startTime"].AsString());
     const auto passed = [&](const json::Value& limit) {
       if (limit.IsNull() || !start) return false;
-      const Time due = *start + seconds(limit.AsInt());
+      const Time due = *start + BoundedSeconds(limit.AsInt());
       if (now_ < due) out_.LookAgainAt(due);
       return now_ >= due;
     };
@@ -314,7 +315,7 @@ class Pass {
     if (!spec_["shutdownAfterJobFinishes"].AsBool() || !HasOwnCluster()) return;
     const std::optional<Time> end = ParseTime(status_["endTime"].AsString());
     if (!end) return;
-    const Time due = *end + seconds(spec_["ttlSecondsAfterFinished"].AsInt());
+    const Time due = *end + BoundedSeconds(spec_["ttlSecondsAfterFinished"].AsInt());
     if (now_ < due) return out_.LookAgainAt(due);
     Delete(resources::kRayClusters, children_.cluster);
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/bounded_seconds.h"
 #include "schema/conditions.h"
 #include "schema/disruption_target.h"
 #include "schema/pod_phase.h"
@@ -197,7 +198,7 @@ class Pass {
     if (!end)
       end = ParseTime(conditions.At(conditions.size() - 1)["lastTransitionTime"].AsString());
     if (!end) return;
-    const Time due = *end + seconds(*job_.run_policy.ttl_seconds_after_finished);
+    const Time due = *end + BoundedSeconds(*job_.run_policy.ttl_seconds_after_finished);
     if (now_ < due) return out_.LookAgainAt(due);
     if (IsTerminating(job_.object)) return;
     client::DeleteOptions options;
@@ -364,7 +365,7 @@ class Pass {
     if (!job_.run_policy.active_deadline_seconds) return false;
     const std::optional<Time> start = ParseTime(status_["startTime"].AsString());
     if (!start) return false;
-    const Time due = *start + seconds(*job_.run_policy.active_deadline_seconds);
+    const Time due = *start + BoundedSeconds(*job_.run_policy.active_deadline_seconds);
     if (now_ >= due) return true;
     out_.LookAgainAt(due);
     return false;

@@ -518,6 +518,14 @@ TEST(JobPass, DeadlineCountsFromTheStart) {
   EXPECT_EQ(StatusIn(out)["completionTime"].AsString(), FormatTime(kNow + seconds(60)));
 }
 
+TEST(JobPass, ADeadlineBeyondAllTimesIsNone) {
+  for (const char* many : {"9999999999", "99999999999999", "9223372036854775807"}) {
+    Scene scene(DdpJob());
+    scene.RunPolicy(fmt::format("{{activeDeadlineSeconds: {}}}", many).c_str());
+    EXPECT_FALSE(HasCondition(StatusIn(scene.Run(kNow + hours(24))), "Failed")) << many;
+  }
+}
+
 TEST(JobPass, CleanPodPolicyTable) {
   const struct {
     const char* policy;

@@ -4,6 +4,7 @@
 
 #include "agent/kubelet_server/exec_session.h"
 #include "agent/kubelet_server/log_stream.h"
+#include "base/bounded_seconds.h"
 #include "base/strings.h"
 #include "json/write.h"
 #include "net/url.h"
@@ -43,7 +44,7 @@ Result<LogOptions> ParseLogOptions(const net::Query& query, Time now) {
       return Error(Reason::kBadRequest, "{} must be a number, not {:?}", name, value);
     if (name == "tailLines") options.tail_lines = *number;
     if (name == "limitBytes") options.limit_bytes = *number;
-    if (name == "sinceSeconds") options.since = now - seconds(*number);
+    if (name == "sinceSeconds") options.since = now - BoundedSeconds(*number);
     if (name == "sinceTime") options.since = ParseTime(value);
   }
   return options;

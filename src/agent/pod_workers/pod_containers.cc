@@ -7,6 +7,7 @@
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
 #include "agent/shim/shim.h"
+#include "base/bounded_seconds.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -316,7 +317,7 @@ void PodWorker::EndUnhealthy() {
         container.sidecar || pod_["spec"]["restartPolicy"].AsString("Always") != "Never";
     const json::Value probe = AllContainers(pod_)[i][liveness ? "livenessProbe" : "startupProbe"];
     const json::Value& own_grace = probe["terminationGracePeriodSeconds"];
-    BeginEnding(i, own_grace.IsNull() ? SpecGrace() : Duration(seconds(own_grace.AsInt())),
+    BeginEnding(i, own_grace.IsNull() ? SpecGrace() : BoundedSeconds(own_grace.AsInt()),
                 fmt::format("Container {} failed {} probe{}", container.name,
                             liveness ? "liveness" : "startup", again ? ", will be restarted" : ""));
   }

@@ -7,6 +7,7 @@
 #include "agent/pod_workers/pod_worker.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/signal_names.h"
+#include "base/bounded_seconds.h"
 #include "base/log.h"
 #include "schema/pod_phase.h"
 
@@ -47,8 +48,8 @@ void PodWorker::Stop() {
 
 Duration PodWorker::SpecGrace() const {
   const json::Value& of_spec = pod_["spec"]["terminationGracePeriodSeconds"];
-  return seconds((IsDeleted() ? pod_["metadata"]["deletionGracePeriodSeconds"] : of_spec)
-                     .AsInt(of_spec.AsInt(kDefaultGraceSeconds)));
+  return BoundedSeconds((IsDeleted() ? pod_["metadata"]["deletionGracePeriodSeconds"] : of_spec)
+                            .AsInt(of_spec.AsInt(kDefaultGraceSeconds)));
 }
 
 // What the pod as a whole has.

@@ -8,6 +8,7 @@
 #include "agent/pod_workers/plain_pod.h"
 #include "agent/runtime/files.h"
 #include "agent/runtime/process_runtime.h"
+#include "base/bounded_seconds.h"
 #include "base/log.h"
 #include "json/write.h"
 #include "schema/pod_phase.h"
@@ -579,7 +580,7 @@ void PodWorker::WatchDeadline() {
   if (!limit || !start || ShouldStop()) return;
   // A clock that was set back between two lives must not make it longer.
   const Duration passed = std::max<Duration>(context_.loop.Now() - *start, Duration());
-  const Duration left = seconds(*limit) - passed;
+  const Duration left = BoundedSeconds(*limit) - passed;
   deadline_timer_ = context_.loop.After(left, [this] {
     deadline_timer_ = 0;
     if (ShouldStop()) return;

@@ -1,5 +1,6 @@
 #include "agent/probes/handler_action.h"
 
+#include "base/bounded_seconds.h"
 #include "base/strings.h"
 
 namespace muster::agent {
@@ -95,7 +96,7 @@ Result<HandlerAction> HookActionOf(const json::Value& handler, const json::Value
   if (!handler.Has("sleep")) return Error(Reason::kInvalid, "invalid handler");
   HandlerAction action;
   action.kind = HandlerAction::Kind::kSleep;
-  action.sleep = seconds(handler["sleep"]["seconds"].AsInt());
+  action.sleep = BoundedSeconds(handler["sleep"]["seconds"].AsInt());
   return action;
 }
 

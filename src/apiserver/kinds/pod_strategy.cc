@@ -6,6 +6,7 @@
 #include "apiserver/kinds/limit_ranger.h"
 #include "apiserver/kinds/service_account_admission.h"
 #include "apiserver/stored_object.h"
+#include "base/bounded_seconds.h"
 #include "schema/pod_phase.h"
 #include "schema/pod_qos.h"
 #include "schema/registry.h"
@@ -143,7 +144,7 @@ Deletion PodStrategy::PlanDeletion(const json::Value& pod, std::optional<int64_t
   // Nobody runs it: nothing has to be waited for.
   if (pod["spec"]["nodeName"].AsString().empty() || schema::IsFinalPhase(phase)) grace = 0;
   if (grace < 0) grace = 1;
-  return {.graceful = grace > 0, .grace_period_seconds = grace};
+  return {.graceful = grace > 0, .grace_period_seconds = BoundSeconds(grace)};
 }
 
 }  // namespace muster::apiserver

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/bounded_seconds.h"
 #include "schema/conditions.h"
 
 namespace muster::controllers {
@@ -20,7 +21,7 @@ JobSpec::JobSpec(const json::Value& job) {
   backoff_limit_per_index = spec["backoffLimitPerIndex"].Int();
   max_failed_indexes = spec["maxFailedIndexes"].Int();
   if (const std::optional<int64_t> deadline = spec["activeDeadlineSeconds"].Int())
-    active_deadline = seconds(std::min<int64_t>(*deadline, std::numeric_limits<int32_t>::max()));
+    active_deadline = BoundedSeconds(*deadline);
   indexed = spec["completionMode"].AsString() == "Indexed" && completions.has_value();
   suspended = spec["suspend"].AsBool();
   failure_policy = spec["podFailurePolicy"];
@@ -48,7 +49,7 @@ std::optional<Time> ExpiresAt(const json::Value& job) {
   const std::optional<Time> since =
       ParseTime(FinishedCondition(job)["lastTransitionTime"].AsString());
   if (!since.has_value()) return std::nullopt;
-  return *since + seconds(*ttl);
+  return *since + BoundedSeconds(*ttl);
 }
 
 }  // namespace muster::controllers

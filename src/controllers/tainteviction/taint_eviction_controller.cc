@@ -4,9 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/bounded_seconds.h"
 #include "cluster/taints.h"
-#include "controllers/pods/status_patch.h"
 #include "controllers/pods/pods_by_node.h"
+#include "controllers/pods/status_patch.h"
 #include "schema/disruption_target.h"
 
 namespace muster::controllers {
@@ -34,7 +35,7 @@ std::optional<Time> EvictionTime(const json::Value& pod, const std::vector<Timed
     if (match == tolerations.end()) {
       until = taint.since;
     } else if (const auto stays = (*match)["tolerationSeconds"].Int()) {
-      until = taint.since + seconds(std::max<int64_t>(*stays, 0));
+      until = taint.since + BoundedSeconds(std::max<int64_t>(*stays, 0));
     }
     if (until && (!soonest || *until < *soonest)) soonest = until;
   }

@@ -79,6 +79,7 @@ TEST_F(TaintEvictionTest, TheShortestTolerationCounts) {
          "{key: maintenance, operator: Exists, tolerationSeconds: 5}, "
          "{key: disk, operator: Exists, tolerationSeconds: 60}]");
   PutPod("zero", "[{operator: Exists, effect: NoExecute, tolerationSeconds: -3}]");
+  PutPod("ages", "[{operator: Exists, tolerationSeconds: 9223372037}]");
   StartIt();
   PutNode(kMaintenance);
   loop_.RunFor(seconds(20));
@@ -89,6 +90,7 @@ TEST_F(TaintEvictionTest, TheShortestTolerationCounts) {
   EXPECT_TRUE(IsThere("p"));
   loop_.RunFor(seconds(3));
   EXPECT_FALSE(IsThere("p"));
+  EXPECT_TRUE(IsThere("ages"));
 }
 
 TEST_F(TaintEvictionTest, WhoseTaintGoesInTimeStays) {

@@ -288,6 +288,20 @@ TEST_F(CommandsTest, ExplainSaysWhatEndedInAPodThatIsStillRunning) {
             "137 (ContainerStatusUnknown)\n");
 }
 
+// A pod says how it ended in its own words.
+TEST_F(CommandsTest, WhatAPodSaysDoesNotMoveTheCursor) {
+  cluster_.api.Put("/api/v1/pods",
+                   Yaml("{metadata: {name: p, namespace: default}, spec: {nodeName: n1}, status: "
+                        "{phase: Running, containerStatuses: [{name: a, state: {waiting: {reason: "
+                        "Back, message: \"\\e[2J\"}}}], conditions: [{type: Ready, status: "
+                        "'False', reason: R, message: \"\\e[A\"}]}}"));
+  for (const char* command : {"explain", "describe"}) {
+    const Outcome outcome = cluster_.Run(command, {"pod", "p"});
+    EXPECT_EQ(outcome.out.find('\x1b'), std::string::npos) << outcome.out;
+    EXPECT_NE(outcome.out.find("\\x1b["), std::string::npos) << outcome.out;
+  }
+}
+
 TEST_F(CommandsTest, ExplainSaysThatAPodRunsAndIsNotReady) {
   const auto explain = [&](const std::string& state, const std::string& ready) {
     cluster_.api.Put(

@@ -14,5 +14,7 @@ namespace muster::cli {
 
 // With its control characters written out: "a\nb", "\x1b[2J".
 std::string Printable(std::string_view text);
+// A text of several lines, which stay.
+std::string PrintableLines(std::string_view text);
 
 }  // namespace muster::cli

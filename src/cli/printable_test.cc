@@ -11,6 +11,7 @@ namespace {
 TEST(Printable, WritesControlCharactersOut) {
   EXPECT_EQ(Printable("plain Ünïcode 模型 🙂"), "plain Ünïcode 模型 🙂");
   EXPECT_EQ(Printable("a\nb\tc\r"), "a\\nb\\tc\\x0d");
+  EXPECT_EQ(PrintableLines("a\nb\tc\x1b[2J\r"), "a\nb\tc\\x1b[2J\\x0d");
   EXPECT_EQ(Printable("\x1b[2J\x7f"), "\\x1b[2J\\x7f");
   EXPECT_EQ(Printable(std::string_view("\0\xc2\x9b"
                                        "31m\xc2",

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/describe_text.h"
+#include "cli/printable.h"
 #include "cli/resource_arguments.h"
 #include "cli/session.h"
 
@@ -46,7 +47,7 @@ Result<int> Run(Invocation& invocation) {
     for (json::Value& object : objects) {
       ASSIGN_OR_RETURN(const std::string text, Describe(session, one.resource, std::move(object)));
       if (!std::exchange(first, false)) invocation.console.Out("\n\n");
-      invocation.console.Out(text);
+      invocation.console.Out(PrintableLines(text));
     }
   }
   if (first)

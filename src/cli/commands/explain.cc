@@ -14,6 +14,7 @@
 #include "cli/console.h"
 #include "cli/duration_flag.h"
 #include "cli/explanation.h"
+#include "cli/printable.h"
 #include "cli/ray_words.h"
 #include "cli/resource_arguments.h"
 #include "cli/training_faults.h"
@@ -151,8 +152,9 @@ Result<int> Run(Invocation& invocation) {
     invocation.console.Out(json::WritePretty(explanation.json) + "\n");
     return 0;
   }
-  invocation.console.Print("{}\n", explanation.sentence);
-  for (const std::string& line : explanation.lines) invocation.console.Print("  {}\n", line);
+  invocation.console.Print("{}\n", PrintableLines(explanation.sentence));
+  for (const std::string& line : explanation.lines)
+    invocation.console.Print("  {}\n", PrintableLines(line));
   return 0;
 }
 

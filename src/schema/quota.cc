@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/bounded_seconds.h"
 #include "base/strings.h"
 #include "schema/names.h"
 #include "schema/pod_phase.h"
@@ -235,7 +236,7 @@ std::optional<Time> LapseOf(const json::Value& pod) {
     return std::nullopt;
   const std::optional<Time> deletion = ParseTime(metadata["deletionTimestamp"].AsString());
   if (!deletion) return std::nullopt;
-  return *deletion + seconds(metadata["deletionGracePeriodSeconds"].AsInt());
+  return *deletion + BoundedSeconds(metadata["deletionGracePeriodSeconds"].AsInt());
 }
 
 // --- Quota

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/bounded_seconds.h"
 #include "base/strings.h"
 #include "controllers/pods/pod_facts.h"
 #include "controllers/pods/pod_template.h"
@@ -138,7 +139,7 @@ Time FinishedAt(const json::Value& pod) {
   }
   const json::Value& metadata = pod["metadata"];
   if (const auto deletion = ParseTime(metadata["deletionTimestamp"].AsString()))
-    return *deletion - seconds(metadata["deletionGracePeriodSeconds"].AsInt());
+    return *deletion - BoundedSeconds(metadata["deletionGracePeriodSeconds"].AsInt());
   return ParseTime(metadata["creationTimestamp"].AsString()).value_or(Time{});
 }
 

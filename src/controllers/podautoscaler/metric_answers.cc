@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/bounded_seconds.h"
 #include "base/go_duration.h"
 #include "base/strings.h"
 #include "cluster/quantity.h"
@@ -151,8 +152,9 @@ Result<int64_t> MilliOf(const json::Value& quantity) {
 }
 
 Duration WindowOf(const json::Value& item) {
-  if (const std::optional<int64_t> whole = item["windowSeconds"].Int()) return seconds(*whole);
-  if (const std::optional<int64_t> whole = item["window"].Int()) return seconds(*whole);
+  if (const std::optional<int64_t> whole = item["windowSeconds"].Int())
+    return BoundedSeconds(*whole);
+  if (const std::optional<int64_t> whole = item["window"].Int()) return BoundedSeconds(*whole);
   return ParseGoDuration(item["window"].AsString()).value_or(kDefaultWindow);
 }
 

@@ -150,6 +150,14 @@ void KindsClient::Delete(std::string_view plural, std::string_view name, Done do
   Send("DELETE", PathOf(plural, name), nullptr, std::move(done));
 }
 
+Status KindsClient::CheckMayDelete(std::string_view plural, std::string_view name) const {
+  net::Request request;
+  request.method = "DELETE";
+  request.target = PathOf(plural, name);
+  const Result<RequestInfo> info = ParseRequestInfo(request);
+  return info ? core_.authorizer.Authorize(user_, *info) : Status(info.error());
+}
+
 void KindsClient::DeleteAll(std::string_view plural, const std::string& field_selector, Done done) {
   Send("DELETE", PathOf(plural, "") + "?" + Selecting(field_selector).substr(1), nullptr,
        std::move(done));

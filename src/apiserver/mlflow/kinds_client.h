@@ -65,6 +65,8 @@ class KindsClient : public std::enable_shared_from_this<KindsClient> {
   void DeleteAll(std::string_view plural, const std::string& field_selector, Done done);
   // Ok if the caller may list these.
   void CheckMayList(std::string_view plural, Done done);
+  // Ok if the caller may delete this one.
+  Status CheckMayDelete(std::string_view plural, std::string_view name) const;
 
   // `work` on the pool, if there is one, then `done` on the loop.
   void Away(std::function<Result<std::string>()> work,

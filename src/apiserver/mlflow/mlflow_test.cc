@@ -686,6 +686,17 @@ TEST_F(MlflowTest, PermissionsAreThoseOfTheKinds) {
                    R"({"name": "digits", "version": "1", "alias": "a"})"),
         std::tuple("DELETE", "registered-models/delete", R"({"name": "digits"})")})
     EXPECT_EQ(as("bob", method, path, body)->status, 403) << path;
+  const auto only = server_.Send("POST", std::string(kRbac) + "roles",
+                                 R"({"metadata": {"name": "only-versions"}, "rules": [
+                                     {"apiGroups": ["registry.muster.dev"],
+                                      "resources": ["modelversions"], "verbs": ["*"]},
+                                     {"apiGroups": ["registry.muster.dev"],
+                                      "resources": ["registeredmodels"], "verbs": ["get"]}]})",
+                                 JsonBody());
+  ASSERT_EQ(only->status, 201) << only->body;
+  Bind("carol", "only-versions", "Role");
+  EXPECT_EQ(as("carol", "DELETE", "registered-models/delete", R"({"name": "digits"})")->status,
+            403);
   EXPECT_EQ(Object("modelversions/digits.1")["spec"]["source"].AsString(), "pvc://models/1");
   EXPECT_EQ(Object("modelversions/digits.2")["status"].AsString(), "Failure");
 }

@@ -127,6 +127,8 @@ void Delete(const MlflowRequestPtr& request) {
   FindModel(request, *name, [request](Result<Value> model) {
     if (!model) return request->answer(std::move(model));
     const std::string object = (*model)["metadata"]["name"].Str();
+    // Both or none: who may not delete the model does not take its versions away.
+    if (AnswerError(request, request->kinds->CheckMayDelete(kModels, object))) return;
     request->kinds->DeleteAll(
         kVersions, VersionsOf(*model), [request, object](Result<Value> versions) {
           if (!versions) return request->answer(std::move(versions));

@@ -5,12 +5,7 @@
 namespace muster::apiserver {
 
 bool Turns::Wait(const std::string& user, Task handle) {
-  if (waiting_ >= kMaxWaitingRequests) return false;
-  std::deque<Task>& queue = queues_[user];
-  if (queue.size() >= kMaxWaitingOfUser) return false;
-  if (queue.empty()) order_.push_back(user);
-  queue.push_back(std::move(handle));
-  ++waiting_;
+  if (!queue_.Push(user, std::move(handle))) return false;
   RunLater();
   return true;
 }
@@ -24,21 +19,11 @@ void Turns::RunLater() {
 
 void Turns::Run() {
   posted_ = false;
-  for (int i = 0; i < per_task_ && !order_.empty(); ++i) {
-    const std::string user = std::move(order_.front());
-    order_.pop_front();
-    const auto queue = queues_.find(user);
-    Task handle = std::move(queue->second.front());
-    queue->second.pop_front();
-    --waiting_;
-    if (queue->second.empty()) {
-      queues_.erase(queue);
-    } else {
-      order_.push_back(user);
-    }
+  for (int i = 0; i < per_task_ && !queue_.empty(); ++i) {
+    Task handle = queue_.Pop();
     handle();
   }
-  if (!order_.empty()) RunLater();
+  if (!queue_.empty()) RunLater();
 }
 
 }  // namespace muster::apiserver

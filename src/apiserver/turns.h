@@ -12,11 +12,10 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
-#include <map>
 #include <memory>
 #include <string>
 
+#include "apiserver/fair_queue.h"
 #include "base/task.h"
 #include "loop/loop.h"
 
@@ -33,7 +32,7 @@ class Turns {
 
   // Runs `handle` when the user's turn has come. False, and nothing happens, when too many wait.
   bool Wait(const std::string& user, Task handle);
-  size_t waiting() const { return waiting_; }
+  size_t waiting() const { return queue_.size(); }
 
  private:
   void RunLater();
@@ -41,9 +40,7 @@ class Turns {
 
   Loop& loop_;
   const int per_task_;
-  std::map<std::string, std::deque<Task>> queues_;  // by user; none is empty
-  std::deque<std::string> order_;                   // of the users' next turns
-  size_t waiting_ = 0;
+  FairQueue<Task> queue_{kMaxWaitingRequests, kMaxWaitingOfUser};
   bool posted_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

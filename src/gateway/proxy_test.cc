@@ -108,6 +108,21 @@ class ProxyTest : public testing::Test {
     proxy_.SetTable(table);
   }
 
+  // A graph whose two steps both ask iris, which has one pod.
+  void SetGraph(const std::string& name, const std::string& type) {
+    auto table = std::make_shared<RouteTable>();
+    Route route;
+    route.key = {"ml", "iris"};
+    route.timeout = seconds(30);
+    stable_.ready = {{"p1", 80}};
+    route.groups = {stable_};
+    table->Add(route, "");
+    const json::Value step = json::Obj({{"serviceName", "iris"}});
+    const json::Value root = json::Obj({{"routerType", type}, {"steps", json::List({step, step})}});
+    table->Add(GraphRoute{{"ml", name}, json::Obj({{"root", root}}), seconds(30)}, "");
+    proxy_.SetTable(table);
+  }
+
   std::shared_ptr<Writer> Ask(std::string method = "POST", std::string host = "iris.ml") {
     net::Request request;
     request.method = std::move(method);
@@ -488,18 +503,7 @@ TEST_F(ProxyTest, AServiceThatGoesAnswersWhoWaits) {
 }
 
 TEST_F(ProxyTest, StepsOfAGraphGoThroughTheSameQueues) {
-  auto table = std::make_shared<RouteTable>();
-  Route route;
-  route.key = {"ml", "iris"};
-  route.timeout = seconds(30);
-  stable_.ready = {{"p1", 80}};
-  route.groups = {stable_};
-  table->Add(route, "");
-  const json::Value step = json::Obj({{"serviceName", "iris"}});
-  const json::Value root =
-      json::Obj({{"routerType", "Sequence"}, {"steps", json::List({step, step})}});
-  table->Add(GraphRoute{{"ml", "chain"}, json::Obj({{"root", root}}), seconds(30)}, "");
-  proxy_.SetTable(table);
+  SetGraph("chain", "Sequence");
   const auto writer = Ask("POST", "chain.ml");
   ASSERT_EQ(sent_.size(), 1u);
   EXPECT_EQ(sent_[0].request.target, "/v1/models/iris:predict");
@@ -515,18 +519,7 @@ TEST_F(ProxyTest, StepsOfAGraphGoThroughTheSameQueues) {
 }
 
 TEST_F(ProxyTest, WhatAGraphCollectsIsBoundedAndItsBodyShared) {
-  auto table = std::make_shared<RouteTable>();
-  Route route;
-  route.key = {"ml", "iris"};
-  route.timeout = seconds(30);
-  stable_.ready = {{"p1", 80}};
-  route.groups = {stable_};
-  table->Add(route, "");
-  const json::Value step = json::Obj({{"serviceName", "iris"}});
-  const json::Value root =
-      json::Obj({{"routerType", "Ensemble"}, {"steps", json::List({step, step})}});
-  table->Add(GraphRoute{{"ml", "both"}, json::Obj({{"root", root}}), seconds(30)}, "");
-  proxy_.SetTable(table);
+  SetGraph("both", "Ensemble");
   const auto fits = Ask("POST", "both.ml");
   ASSERT_EQ(sent_.size(), 2u);
   EXPECT_EQ(sent_[0].body, sent_[1].body);

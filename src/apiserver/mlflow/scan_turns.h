@@ -11,11 +11,10 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
-#include <map>
 #include <memory>
 #include <string>
 
+#include "apiserver/fair_queue.h"
 #include "base/task.h"
 #include "loop/loop.h"
 
@@ -43,10 +42,8 @@ class ScanTurns : public std::enable_shared_from_this<ScanTurns> {
   void RunNext();
 
   Loop& loop_;
-  std::map<std::string, std::deque<Begin>> queues_;  // by user; none is empty
-  std::deque<std::string> order_;                    // of the users' next turns
+  FairQueue<Begin> queue_{kMaxWaitingScans, kMaxWaitingScansOfUser};
   size_t taken_ = 0;
-  size_t waiting_ = 0;
 };
 
 }  // namespace muster::apiserver
